@@ -24,10 +24,10 @@ from robots import robot
 
 import lgsim
 from lgsim import optimize
+from lgsim._compile.programs import read
+from lgsim._compile.programs.nvrtc import nvrtc
+from lgsim._compile.programs.targets import Cuda, Described, Interface
 from lgsim.actions import Translation
-from lgsim.programs import read
-from lgsim.programs.nvrtc import nvrtc
-from lgsim.programs.targets import Cuda, Described, Interface
 
 jax.config.update("jax_enable_x64", True)
 

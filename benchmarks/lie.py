@@ -19,9 +19,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lgsim._compile.spatial import Motion, Vec
 from lgsim.lie import se3, se3_components
 from lgsim.lie.ad_functions import DEXPINV, on_motion
-from lgsim.spatial import Motion, Vec
 
 jax.config.update("jax_enable_x64", True)
 

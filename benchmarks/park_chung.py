@@ -20,8 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import lgsim
+from lgsim._compile.programs import read
 from lgsim.lie.action import Action
-from lgsim.programs import read
 from lgsim.systems import three_body
 
 jax.config.update("jax_enable_x64", True)

@@ -20,7 +20,7 @@ from sphinx.ext.napoleon import Config, GoogleDocstring
 
 TASKS = {
     "Start here": ["lgsim", "lgsim.data", "lgsim.systems"],
-    "Groups and manifolds": ["lgsim.lie", "lgsim.actions", "lgsim.spatial"],
+    "Groups and manifolds": ["lgsim.lie", "lgsim.actions"],
     "Integration": ["lgsim.integrators"],
     "Machines": ["lgsim.formats", "lgsim.multibody", "lgsim.actuators", "lgsim.interop"],
     "Dynamics": ["lgsim.dynamics"],
@@ -28,7 +28,7 @@ TASKS = {
     "Optimization": ["lgsim.optimize"],
     "Identification": ["lgsim.identify"],
     "Monte Carlo": ["lgsim.montecarlo"],
-    "Formulas and programs": ["lgsim.symbolic", "lgsim.programs", "lgsim.xla"],
+    "Formulas and programs": ["lgsim.symbolic", "lgsim.programs"],
     "The command": ["lgsim.cli"],
 }
 """Modules by what one wants to do; those below them follow on their own."""

@@ -44,22 +44,22 @@ __version__ = own_version()
 
 
 def _compile_batch(program: Any) -> Any:
-    """What LLVM makes of a program of one state, see ``lgsim.programs.call``."""
-    from lgsim.programs.call import compile_batch
+    """What LLVM makes of a program of one state, see ``lgsim._compile.programs.call``."""
+    from lgsim._compile.programs.call import compile_batch
 
     return compile_batch(program)
 
 
 def _compile_cuda_batch(program: Any) -> Any:
-    """One kernel of a program of one state, see ``lgsim.programs.cuda_call``."""
-    from lgsim.programs.cuda_call import compile_cuda_batch
+    """One kernel of a program of one state, see ``lgsim._compile.programs.cuda_call``."""
+    from lgsim._compile.programs.cuda_call import compile_cuda_batch
 
     return compile_cuda_batch(program)
 
 
 def _compile_cuda_loop(program: Any, carried: int, steps: int) -> Any:
-    """One kernel of a loop of a step, see ``lgsim.programs.cuda_call``."""
-    from lgsim.programs.cuda_call import compile_cuda_loop
+    """One kernel of a loop of a step, see ``lgsim._compile.programs.cuda_call``."""
+    from lgsim._compile.programs.cuda_call import compile_cuda_loop
 
     return compile_cuda_loop(program, carried, steps)
 

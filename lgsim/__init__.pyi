@@ -12,6 +12,15 @@ from lgsim import scenarios as scenarios
 from lgsim import symbolic as symbolic
 from lgsim import systems as systems
 from lgsim import view as view
+from lgsim._compile.programs.export import export as export
+from lgsim._compile.programs.handlers import load_programs as load_programs
+from lgsim._compile.programs.handlers import save_programs as save_programs
+from lgsim._compile.xla import LoweringWarning as LoweringWarning
+from lgsim._compile.xla import compiling_for as compiling_for
+from lgsim._compile.xla import cuda_kernels as cuda_kernels
+from lgsim._compile.xla import llvm_lowering as llvm_lowering
+from lgsim._compile.xla import tiled_vmap as tiled_vmap
+from lgsim._compile.xla import xla_options as xla_options
 from lgsim.dynamics import actuated_inverse_dynamics as actuated_inverse_dynamics
 from lgsim.dynamics import bias_forces as bias_forces
 from lgsim.dynamics import center_of_mass as center_of_mass
@@ -100,9 +109,6 @@ from lgsim.multibody import tangent_grad as tangent_grad
 from lgsim.multibody import tangent_hessian as tangent_hessian
 from lgsim.multibody import tangent_jacobian as tangent_jacobian
 from lgsim.multibody import trainable as trainable
-from lgsim.programs.export import export as export
-from lgsim.programs.handlers import load_programs as load_programs
-from lgsim.programs.handlers import save_programs as save_programs
 from lgsim.simulation import Automatic as Automatic
 from lgsim.simulation import StateHistory as StateHistory
 from lgsim.simulation import Trajectory as Trajectory
@@ -114,11 +120,5 @@ from lgsim.simulation import sensors as sensors
 from lgsim.simulation import simulate as simulate
 from lgsim.simulation import simulate_adaptive as simulate_adaptive
 from lgsim.simulation import with_stops as with_stops
-from lgsim.xla import LoweringWarning as LoweringWarning
-from lgsim.xla import compiling_for as compiling_for
-from lgsim.xla import cuda_kernels as cuda_kernels
-from lgsim.xla import llvm_lowering as llvm_lowering
-from lgsim.xla import tiled_vmap as tiled_vmap
-from lgsim.xla import xla_options as xla_options
 
 __version__: str

@@ -24,7 +24,7 @@ def rooms() -> dict[int, list[tuple[str, str]]]:
     """Of each floor its folders with what they say of themselves, from the top floor down."""
     found: dict[int, list[tuple[str, str]]] = {}
     for name, floor in FLOORS.items():
-        door = ROOT / "lgsim" / name / "__init__.py"
+        door = ROOT / "lgsim" / name.replace(".", "/") / "__init__.py"
         if door.exists():
             text = ast.get_docstring(ast.parse(door.read_text(encoding="utf-8"))) or ""
             first = " ".join(text.partition("\n\n")[0].replace("`", "").split())

@@ -15,9 +15,9 @@ import pytest
 
 import lgsim
 from lgsim import actuators, controls, identify, montecarlo, optimize
+from lgsim._compile.xla import compiled, number_field, with_arrays
 from lgsim.data import cart_pole
 from lgsim.integrators import adaptive
-from lgsim.xla import compiled, number_field, with_arrays
 from tests.identify import arms
 from tests.public_record import listed, modules
 

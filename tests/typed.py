@@ -16,8 +16,8 @@ CALLED: set[str] = set()
 ELSEWHERE = {
     "lgsim.montecarlo.multihost.run": "in processes of its own",
     "lgsim.montecarlo.ray_cluster.fill": "in processes of Ray",
-    "lgsim.xla.foreign.cuda_kernel_call": "with the compilers of the extra cuda-aot",
-    "lgsim.xla.foreign.launches_kernels": "with the compilers of the extra cuda-aot",
+    "lgsim._compile.xla.foreign.cuda_kernel_call": "with the compilers of the extra cuda-aot",
+    "lgsim._compile.xla.foreign.launches_kernels": "with the compilers of the extra cuda-aot",
 }
 """Public functions that are called in no process of these tests, and where they are."""
 

@@ -13,13 +13,13 @@ import numpy as np
 
 import lgsim
 from lgsim import actuators, formats, identify, montecarlo, programs, scenarios, view
+from lgsim._compile.programs import Program, ProgramFormatError
 from lgsim.actuators import Actuators, Transmission
 from lgsim.identify import model_files
 from lgsim.identify.actuator_record import to_record
 from lgsim.integrators.step_error import StepError
 from lgsim.montecarlo.store import Chunk, Store, StoreMetadata
 from lgsim.multibody import contacts, geometry, joints
-from lgsim.programs import Program, ProgramFormatError
 from lgsim.scenarios import torque_file
 from lgsim.scenarios.study import load_motion
 from lgsim.scenarios.study_store import describe_study, open_study

@@ -21,9 +21,9 @@ import lgsim
 from gpu_parts import hlo, tasks
 from lgsim import montecarlo as mc
 from lgsim import optimize
+from lgsim._compile.programs import read
+from lgsim._compile.programs.targets import Cuda, Described, Interface
 from lgsim.actions import Translation
-from lgsim.programs import read
-from lgsim.programs.targets import Cuda, Described, Interface
 
 CHECKED = 512
 BLOCK = 128

@@ -15,11 +15,11 @@ import jax.numpy as jnp
 from jaxtyping import Float
 from numpy import ndarray
 
+from lgsim._compile.programs.store import private_folder
 from lgsim.cli.errors import BadInput, Stop, bad_input, needs
 from lgsim.cli.terminal import note
 from lgsim.formats import Report
 from lgsim.multibody import Model
-from lgsim.programs.store import private_folder
 from lgsim.scenarios import machine
 from lgsim.scenarios.machine import ONLY_URDF, TRAJECTORIES, first_tag
 from lgsim.scenarios.trajectory_file import read_trajectory

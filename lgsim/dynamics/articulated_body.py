@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.spatial import Articulated, Force, Inertia, Mat, Motion, Sym, Vec, to_child, to_parent
+from lgsim._compile.spatial.inertia import cross_dual
+from lgsim._compile.xla import fusion_barrier
 from lgsim.dynamics import row_tree
 from lgsim.dynamics.rows import Screw, Turn
 from lgsim.multibody.model import Model
-from lgsim.spatial import Articulated, Force, Inertia, Mat, Motion, Sym, Vec, to_child, to_parent
-from lgsim.spatial.inertia import cross_dual
-from lgsim.xla import fusion_barrier
 
 
 class Eliminated(NamedTuple):

@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.spatial import Force, Inertia, Motion, Sym, Transform, Vec
+from lgsim._compile.xla import fusion_barrier
 from lgsim.dynamics import row_tree
 from lgsim.dynamics.kinematics import identity, world_poses
 from lgsim.multibody.model import Model
-from lgsim.spatial import Force, Inertia, Motion, Sym, Transform, Vec
-from lgsim.xla import fusion_barrier
 
 
 class Composite(NamedTuple):

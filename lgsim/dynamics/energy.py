@@ -6,14 +6,14 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.spatial import Inertia, Motion
+from lgsim._compile.xla import batch_last, control_flow, fusion_barrier
 from lgsim.dynamics import row_tree, validation
 from lgsim.dynamics.kinematics import row_twists
 from lgsim.dynamics.momentum import mass_moment
 from lgsim.dynamics.passive_forces import beyond, coordinates, stop_energy
 from lgsim.dynamics.row_tree import full
 from lgsim.multibody.model import Model
-from lgsim.spatial import Inertia, Motion
-from lgsim.xla import batch_last, control_flow, fusion_barrier
 
 
 def kinetic_energy(

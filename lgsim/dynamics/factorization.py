@@ -14,6 +14,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.spatial import Articulated, Force, Inertia, Motion, Transform, Vec
 from lgsim.dynamics import matrix_form, validation
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.articulated_body import Eliminated, eliminate
@@ -22,7 +23,6 @@ from lgsim.dynamics.rows import Screw
 from lgsim.lie import se3
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD
-from lgsim.spatial import Articulated, Force, Inertia, Motion, Transform, Vec
 
 
 class GlobalMatrices(NamedTuple):

@@ -7,13 +7,13 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.spatial import Force, Motion, to_child, to_parent
+from lgsim._compile.xla import batch_last, fusion_barrier
 from lgsim.dynamics import row_tree, validation
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.inverse_dynamics import newton_euler
 from lgsim.dynamics.row_tree import full
 from lgsim.multibody.model import Model
-from lgsim.spatial import Force, Motion, to_child, to_parent
-from lgsim.xla import batch_last, fusion_barrier
 
 
 def bias_forces(

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.linalg import dense
+from lgsim._compile.xla import batch_last, change_along, linear_last, save_in_checkpoint, still, straight_line
 from lgsim.dynamics import articulated_body, jacobian_products, linearization, validation
 from lgsim.dynamics.inverse_dynamics import newton_euler
 from lgsim.dynamics.loops.closed_dynamics import closed_derivatives, closed_dynamics
-from lgsim.linalg import dense
 from lgsim.multibody import configuration
 from lgsim.multibody.model import DRIVES, Model
-from lgsim.xla import batch_last, change_along, linear_last, save_in_checkpoint, still, straight_line
 
 SMALL = 16
 """Up to this many degrees of freedom the product with the inverse mass matrix stays inside the native function."""

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.spatial import Force, cross_dual, to_child, to_parent
+from lgsim._compile.xla import batch_last, fusion_barrier
 from lgsim.dynamics import linearization, row_tree, validation
 from lgsim.dynamics import rows as row
 from lgsim.multibody.model import Model
-from lgsim.spatial import Force, cross_dual, to_child, to_parent
-from lgsim.xla import batch_last, fusion_barrier
 
 
 class InverseDynamicsDerivatives(NamedTuple):

@@ -23,12 +23,12 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.spatial import Articulated, Force, Mat, Motion, Sym, Vec, cross_dual
+from lgsim._compile.xla import fusion_barrier
 from lgsim.dynamics import linearization, row_tree
 from lgsim.dynamics import rows as row
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.spatial import Articulated, Force, Mat, Motion, Sym, Vec, cross_dual
-from lgsim.xla import fusion_barrier
 
 
 class Moving(NamedTuple):

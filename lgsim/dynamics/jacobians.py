@@ -12,14 +12,14 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.spatial import Mat, Transform, Vec
+from lgsim._compile.xla import batch_last, fusion_barrier
 from lgsim.dynamics import row_tree, validation
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.kinematics import body_poses, frame_index, identity, world_poses
 from lgsim.dynamics.row_tree import full
 from lgsim.multibody.model import Model, check_model
 from lgsim.multibody.topology import WORLD
-from lgsim.spatial import Mat, Transform, Vec
-from lgsim.xla import batch_last, fusion_barrier
 
 
 class Reference(Enum):

@@ -8,12 +8,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.spatial import Mat, Motion, Transform, Vec, pack, to_child
+from lgsim._compile.xla import batch_last, fusion_barrier
 from lgsim.dynamics import row_tree, validation
 from lgsim.dynamics import rows as row
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, Topology
-from lgsim.spatial import Mat, Motion, Transform, Vec, pack, to_child
-from lgsim.xla import batch_last, fusion_barrier
 
 Moving = tuple[Motion, Motion]
 """A twist and its time derivative."""

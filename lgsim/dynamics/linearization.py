@@ -22,16 +22,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim._compile.linalg import dense
+from lgsim._compile.spatial import Force, Inertia, Mat, Motion, Sym, Transform, Vec, cross_dual, to_parent
+from lgsim._compile.spatial.algebra import Scalar
+from lgsim._compile.spatial.inertia import cross_matrix
+from lgsim._compile.xla import fusion_barrier
 from lgsim.dynamics import row_tree
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.row_tree import Sweep
-from lgsim.linalg import dense
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.spatial import Force, Inertia, Mat, Motion, Sym, Transform, Vec, cross_dual, to_parent
-from lgsim.spatial.algebra import Scalar
-from lgsim.spatial.inertia import cross_matrix
-from lgsim.xla import fusion_barrier
 
 
 class CoriolisFactor(NamedTuple):

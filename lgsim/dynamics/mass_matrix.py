@@ -8,6 +8,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import batch_last, fusion_barrier
 from lgsim.dynamics import row_tree, validation
 from lgsim.dynamics.composite import Composite, along_base, composite
 from lgsim.dynamics.kinematics import rest
@@ -15,7 +16,6 @@ from lgsim.dynamics.row_tree import full
 from lgsim.dynamics.rows import mimic_ratios
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.xla import batch_last, fusion_barrier
 
 
 def mass_matrix(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch nv nv"]:

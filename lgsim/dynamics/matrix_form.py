@@ -13,13 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim._compile.spatial import Mat, Transform, Vec
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.row_tree import Sweep
 from lgsim.lie import se3, so3
 from lgsim.multibody.inertia import rotational_inertia
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, Topology
-from lgsim.spatial import Mat, Transform, Vec
 
 
 class Bodies(NamedTuple):

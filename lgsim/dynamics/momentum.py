@@ -7,6 +7,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.spatial import Force, Transform, Vec, pack, to_parent
+from lgsim._compile.xla import batch_last, fusion_barrier
 from lgsim.dynamics import row_tree, validation
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.composite import all_momenta, composite
@@ -14,8 +16,6 @@ from lgsim.dynamics.inverse_dynamics import body_force
 from lgsim.dynamics.kinematics import at_rest, row_accelerations, row_twists
 from lgsim.dynamics.row_tree import full
 from lgsim.multibody.model import Model
-from lgsim.spatial import Force, Transform, Vec, pack, to_parent
-from lgsim.xla import batch_last, fusion_barrier
 
 
 def center_of_mass(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch 3"]:

@@ -10,12 +10,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import native_with_derivatives
 from lgsim.dynamics import validation
 from lgsim.multibody import block_diagonal, configuration
 from lgsim.multibody.joint import GroupJoint, Joint
 from lgsim.multibody.model import DRIVES, Model
 from lgsim.multibody.topology import Topology
-from lgsim.xla import native_with_derivatives
 
 
 def passive_forces(

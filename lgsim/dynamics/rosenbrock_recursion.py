@@ -23,11 +23,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.spatial import Force, Motion, Vec
+from lgsim._compile.xla import fusion_barrier, native_with_derivatives
 from lgsim.dynamics import articulated_body, jacobian_products, linearization, row_tree
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.spatial import Force, Motion, Vec
-from lgsim.xla import fusion_barrier, native_with_derivatives
 
 
 class TreeSystem(NamedTuple):

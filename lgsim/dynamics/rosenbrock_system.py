@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.linalg import dense, elimination
+from lgsim._compile.xla import fusion_barrier, native_with_derivatives
 from lgsim.dynamics import linearization
 from lgsim.lie.ad_functions import HALF_RESOLVENT
-from lgsim.linalg import dense, elimination
 from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.xla import fusion_barrier, native_with_derivatives
 
 
 class StepSystem(NamedTuple):

@@ -15,12 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim._compile.spatial import Force, Inertia, Mat, Motion, Transform, Vec, to_child
+from lgsim._compile.xla import control_flow
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.rows import Screw, Turn
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.spatial import Force, Inertia, Mat, Motion, Transform, Vec, to_child
-from lgsim.xla import control_flow
 
 BASE = 6
 """Degrees of freedom of a base that moves freely; it is solved apart from the rows."""

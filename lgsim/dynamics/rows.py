@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim._compile.spatial import Articulated, Force, Inertia, Mat, Motion, Sym, Transform, Vec, sincos
+from lgsim._compile.xla import fusion_barrier
 from lgsim.multibody.configuration import kinds
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.spatial import Articulated, Force, Inertia, Mat, Motion, Sym, Transform, Vec, sincos
-from lgsim.xla import fusion_barrier
 
 
 class Turn(NamedTuple):

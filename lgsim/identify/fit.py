@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float
 
+from lgsim._compile.xla import compiled, compiled_fast, strongly_typed
 from lgsim.identify import model_files
 from lgsim.identify.actuator_record import MissingStage, from_record, to_record
 from lgsim.identify.estimators.estimator import (
@@ -40,7 +41,6 @@ from lgsim.support.chunks import run_in_chunks
 from lgsim.support.files import write_whole
 from lgsim.support.fingerprint import fingerprint
 from lgsim.support.verdict import Verdict
-from lgsim.xla import compiled, compiled_fast, strongly_typed
 
 JOINT_FORCES, ROUNDING = TorqueFit(), 1e-12
 SMALL = 500_000

@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float
 
+from lgsim._compile.linalg.richardson import convergence
 from lgsim.identify.estimators.estimator import Estimate, Resimulation
 from lgsim.integrators.methods import METHODS
-from lgsim.linalg.richardson import convergence
 
 ROUNDING = 32.0
 """Rounding units of the largest number of the states that count as rounding."""

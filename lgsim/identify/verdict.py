@@ -10,12 +10,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import compiled_fast
 from lgsim.identify.estimators.estimator import RESULTS, Estimate
 from lgsim.identify.estimators.uncertainty import has_information, rank_tolerance, scaled_spectrum
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.support.messages import counted
 from lgsim.support.verdict import NAMED, Outcome, Verdict, first_names
-from lgsim.xla import compiled_fast
 
 WORSE = 1.3
 """The largest ratio of held-out to fitted errors that counts as no worse."""

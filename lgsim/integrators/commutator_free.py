@@ -14,11 +14,11 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
+from lgsim._compile.xla import control_flow
 from lgsim.integrators.group_words import Exponentials
 from lgsim.integrators.method import Field, Method
 from lgsim.integrators.tableau import CommutatorFreeTableau
 from lgsim.lie.action import Action, Point
-from lgsim.xla import control_flow
 
 Vector = Float[Array, " algebra"]
 Slope = Callable[[Point, Float[Array, ""]], Vector]

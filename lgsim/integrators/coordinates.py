@@ -22,11 +22,11 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import control_flow
 from lgsim.lie.action import Action, Coadjoint, LeftTranslation, Point, Product, RightTranslation, TangentSphere
 from lgsim.lie.group import SE3, ArrayGroup, Element, Euclidean, LieGroup, join, split
 from lgsim.lie.power import Power
 from lgsim.lie.product import Product as GroupProduct
-from lgsim.xla import control_flow
 
 Vector = Float[Array, " algebra"]
 Matrix = Float[Array, "algebra algebra"]

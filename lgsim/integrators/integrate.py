@@ -20,12 +20,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Int, PyTree, Shaped
 
-from lgsim.integrators.method import Field, Method, Number, scalar, state
-from lgsim.lie.action import Action, Point
-from lgsim.lie.group import norm
-from lgsim.support import check
-from lgsim.support.check import is_traced
-from lgsim.xla import (
+from lgsim._compile.xla import (
     compiled,
     control_flow,
     export_codes,
@@ -34,6 +29,11 @@ from lgsim.xla import (
     straight_line,
     straight_line_loop,
 )
+from lgsim.integrators.method import Field, Method, Number, scalar, state
+from lgsim.lie.action import Action, Point
+from lgsim.lie.group import norm
+from lgsim.support import check
+from lgsim.support.check import is_traced
 
 
 @export_codes("lgsim.RESULTS")

@@ -24,11 +24,11 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import control_flow
 from lgsim.integrators.coordinates import EXPONENTIAL
 from lgsim.integrators.method import Field, Method
 from lgsim.integrators.rosenbrock_tableau import RosenbrockTableau
 from lgsim.lie.action import Action, Point
-from lgsim.xla import control_flow
 
 Vector = Float[Array, " algebra"]
 

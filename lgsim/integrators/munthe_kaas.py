@@ -17,11 +17,11 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int
 
+from lgsim._compile.xla import control_flow, traced_platform
 from lgsim.integrators.coordinates import EXPONENTIAL, Coordinates
 from lgsim.integrators.method import Field, Method
 from lgsim.integrators.tableau import ButcherTableau
 from lgsim.lie.action import Action, Point
-from lgsim.xla import control_flow, traced_platform
 
 Vector = Float[Array, " algebra"]
 StageCarry = tuple[Vector, Point, Float[Array, "stages algebra"]]

@@ -16,9 +16,9 @@ from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
+from lgsim._compile.xla import control_flow
 from lgsim.lie.action import Point
 from lgsim.support.check import is_traced
-from lgsim.xla import control_flow
 
 
 class Newton(eqx.Module):

@@ -26,6 +26,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import control_flow
 from lgsim.integrators.compositions import ThetaScheme, theta_scheme
 from lgsim.integrators.method import Field, ImplicitMethod
 from lgsim.integrators.newton import Newton
@@ -33,7 +34,6 @@ from lgsim.lie.action import Action, Coadjoint, LeftTranslation, Point, Product
 from lgsim.lie.group import split
 from lgsim.lie.power import Power
 from lgsim.lie.product import Cotangent
-from lgsim.xla import control_flow
 
 Vector = Float[Array, " algebra"]
 Scalar = Float[Array, ""]

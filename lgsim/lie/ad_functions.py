@@ -11,11 +11,11 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.spatial import Mat, Motion, Vec, components, pack
+from lgsim._compile.spatial.algebra import Scalar
+from lgsim._compile.xla import fusion_barrier
 from lgsim.lie.series import dexpinv_coefficient, stumpff
-from lgsim.spatial import Mat, Motion, Vec, components, pack
-from lgsim.spatial.algebra import Scalar
 from lgsim.support import check
-from lgsim.xla import fusion_barrier
 
 
 @dataclass(frozen=True)

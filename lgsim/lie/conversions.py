@@ -13,10 +13,10 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.spatial import unpack_matrix
 from lgsim.lie import quaternion, so3
 from lgsim.lie.quaternion import Quaternion
 from lgsim.lie.so3_components import quaternion as _largest_component
-from lgsim.spatial import unpack_matrix
 from lgsim.support import check
 from lgsim.support.check import is_traced
 

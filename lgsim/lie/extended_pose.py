@@ -28,10 +28,10 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.spatial import Motion, Vec
 from lgsim.lie.ad_functions import DEXP, DEXPINV, AdFunction, on_motion
 from lgsim.lie.group import SO3, ArrayGroup, Element, UnitQuaternion
 from lgsim.lie.product import Semidirect
-from lgsim.spatial import Motion, Vec
 from lgsim.support import check
 
 

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim._compile.spatial import Mat, Vec, pack, unpack_matrix
 from lgsim.lie.matrix_forms import transpose
-from lgsim.spatial import Mat, Vec, pack, unpack_matrix
 
 
 def rotation_defects(R: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.spatial import Vec, components, pack, unpack
 from lgsim.lie import so3, so3_components
 from lgsim.lie.so3 import (
     ad,
@@ -32,7 +33,6 @@ from lgsim.lie.so3 import (
     dexpinv,
     dexpinv_action,
 )
-from lgsim.spatial import Vec, components, pack, unpack
 from lgsim.support import check
 
 __all__ = [

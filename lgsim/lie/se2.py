@@ -13,12 +13,12 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.spatial import Motion, Vec, components, pack, rows, sincos
+from lgsim._compile.spatial.algebra import Scalar
 from lgsim.lie import projection, se3_components, so2
 from lgsim.lie.ad_functions import DEXP, DEXPINV, AdFunction
 from lgsim.lie.matrix_forms import columns, transpose
 from lgsim.lie.series import dexpinv_coefficient, stumpffs
-from lgsim.spatial import Motion, Vec, components, pack, rows, sincos
-from lgsim.spatial.algebra import Scalar
 from lgsim.support import check
 
 dim = 3

@@ -15,10 +15,20 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.spatial import (
+    Mat,
+    Motion,
+    Transform,
+    Vec,
+    components,
+    pack,
+    unpack,
+    unpack_matrix,
+    unpack_transform,
+)
 from lgsim.lie import projection, se3_components, so3, so3_components
 from lgsim.lie.ad_functions import DEXP, DEXPINV, AdFunction, matrix_on_motion, on_motion, polynomial_in_hat
 from lgsim.lie.matrix_forms import columns, transpose
-from lgsim.spatial import Mat, Motion, Transform, Vec, components, pack, unpack, unpack_matrix, unpack_transform
 from lgsim.support import check
 
 dim = 6

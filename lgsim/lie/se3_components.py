@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import jax
 
+from lgsim._compile.spatial import Motion, Transform, Vec
+from lgsim._compile.xla import fusion_barrier
 from lgsim.lie import so3_components
 from lgsim.lie.ad_functions import DEXPINV, DEXPINV_OF_LOG, on_motion, on_rotation, polynomial_in_hat
 from lgsim.lie.series import stumpffs
-from lgsim.spatial import Motion, Transform, Vec
-from lgsim.xla import fusion_barrier
 
 
 def exp(u: Motion) -> Transform:

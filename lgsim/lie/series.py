@@ -24,9 +24,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim._compile.spatial.algebra import sincos
+from lgsim._compile.xla.named_calls import named
 from lgsim.lie.polynomial import Polynomial, compensate, economize
-from lgsim.spatial.algebra import sincos
-from lgsim.xla.named_calls import named
 
 _PI = Fraction(
     "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798"

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.spatial import pack, sincos
 from lgsim.lie import projection
 from lgsim.lie.matrix_forms import transpose
-from lgsim.spatial import pack, sincos
 from lgsim.support import check
 
 dim = 1

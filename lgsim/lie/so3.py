@@ -14,10 +14,10 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.spatial import Mat, Vec, components, pack, unpack, unpack_matrix
 from lgsim.lie import projection, so3_components
 from lgsim.lie.ad_functions import DEXP, DEXPINV, AdFunction, matrix_on_rotation, on_rotation, polynomial_in_hat
 from lgsim.lie.matrix_forms import columns, transpose
-from lgsim.spatial import Mat, Vec, components, pack, unpack, unpack_matrix
 from lgsim.support import check
 
 dim = 3

@@ -5,11 +5,11 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from lgsim._compile.spatial import Mat, Vec, components, pack
+from lgsim._compile.spatial.algebra import Scalar
+from lgsim._compile.xla import fusion_barrier
 from lgsim.lie.ad_functions import DEXPINV_OF_LOG, on_rotation, polynomial_in_hat
 from lgsim.lie.series import angle_over_sine, stumpffs
-from lgsim.spatial import Mat, Vec, components, pack
-from lgsim.spatial.algebra import Scalar
-from lgsim.xla import fusion_barrier
 
 Quat = tuple[Scalar, Vec]
 """A quaternion by components: (scalar part, vector part)."""

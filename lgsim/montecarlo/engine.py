@@ -23,6 +23,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.stages import Compiled
 from jaxtyping import Integer, PyTree, Shaped
 
+from lgsim._compile.xla import SWITCHES, cuda_kernels, llvm_lowering, with_arrays, xla_options
+from lgsim._compile.xla.batching import ClosedJaxpr, program_texts
 from lgsim.montecarlo.results import Results, RunningStatistics
 from lgsim.montecarlo.rollout import Rollout
 from lgsim.montecarlo.step_check import plan, study_step_error
@@ -33,8 +35,6 @@ from lgsim.multibody import serialization
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.files import file_lock
 from lgsim.support.packages import own_version
-from lgsim.xla import SWITCHES, cuda_kernels, llvm_lowering, with_arrays, xla_options
-from lgsim.xla.batching import ClosedJaxpr, program_texts
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _ABSENT = re.compile(r"(?<=\[\*, \*, \*, \*, \*, \*, \*)(?:, None)+(?=\])")
@@ -66,7 +66,7 @@ def fingerprint(study: Study, programs: list[ClosedJaxpr]) -> str:
     digest = hashlib.sha256(f"tile {study.tile} bound {study.bound!r}".encode())
     for program in programs:
         text = _ABSENT.sub("", _ADDRESS.sub("", "\n".join(program_texts(program))))
-        digest.update(_PROGRAM.sub("<lgsim.spatial.batching._Program object", text).encode())
+        digest.update(_PROGRAM.sub("<_Program object", text).encode())
         for const in program.consts:
             digest.update(_bytes(const))
     parts = study.sampler, study.rollout, study.outputs, study.failures

@@ -13,8 +13,8 @@ from jax import Array
 from jax.scipy.special import ndtri
 from jaxtyping import Float, Integer, UInt32
 
+from lgsim._compile.xla import control_flow
 from lgsim.support.packages import package
-from lgsim.xla import control_flow
 
 if TYPE_CHECKING:
     from scipy.stats import qmc

@@ -8,6 +8,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import control_flow
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index, frame_twists
 from lgsim.integrators.method import Number
 from lgsim.lie.group import norm
@@ -15,7 +16,6 @@ from lgsim.montecarlo.distributions import Distribution, Numbers
 from lgsim.multibody.model import Model
 from lgsim.simulation.controls import FrameWrench
 from lgsim.support import check
-from lgsim.xla import control_flow
 
 
 class OrnsteinUhlenbeck(Distribution):

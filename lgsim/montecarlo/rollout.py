@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, PyTree
 
+from lgsim._compile.xla import compiled, control_flow
 from lgsim.actuators.actuators import Actuators, ActuatorSum
 from lgsim.dynamics.loops.closure_checks import MeasuredLoops, check_measured, measured_loops
 from lgsim.integrators.integrate import integrate
@@ -38,7 +39,6 @@ from lgsim.simulation.variational.machine_method import MachineMethod
 from lgsim.support import check as verify
 from lgsim.support.check import unknown_name
 from lgsim.support.packages import own_version
-from lgsim.xla import compiled, control_flow
 
 _ROLLOUT_NUMBERS = ("q0", "v0", "torques", "commands", "actuator_state", "control", "wrenches", "t0", "dt")
 _MODEL_NUMBERS = ("placements", "screws", "axes", "pitches", "inertias", *DRIVES, "mimic", "frames", "gravity", "loops",

@@ -19,11 +19,11 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import compiled
 from lgsim.lie.group import LieGroup
 from lgsim.multibody import configuration
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.xla import compiled
 
 
 class Space(eqx.Module):

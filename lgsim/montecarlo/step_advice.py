@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Shaped
 
+from lgsim._compile.linalg.richardson import Convergence
 from lgsim.integrators.methods import METHODS
-from lgsim.linalg.richardson import Convergence
 from lgsim.montecarlo.outputs import Subsampled, final_q, final_v
 from lgsim.montecarlo.results import Moments, normal_quantile
 from lgsim.montecarlo.rollout import Rollout

@@ -17,12 +17,12 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Integer, PyTree, Shaped, UInt32
 
+from lgsim._compile.xla import compiled, traced_platform
 from lgsim.integrators.method import Method
 from lgsim.montecarlo.distributions import Distribution
 from lgsim.montecarlo.low_discrepancy import Points, PointSequence
 from lgsim.montecarlo.rollout import Rollout
 from lgsim.simulation import Trajectory
-from lgsim.xla import compiled, traced_platform
 
 Latents = dict[str, Float[Array, " dim"]]
 """The standard normal numbers of each distribution, by its name."""

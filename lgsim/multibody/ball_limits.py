@@ -14,8 +14,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.spatial import Vec
 from lgsim.lie.so3_components import Quat
-from lgsim.spatial import Vec
 
 
 class Stop(NamedTuple):

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim._compile.xla import native_with_derivatives
 from lgsim.multibody.joint import Components, Joint
 from lgsim.multibody.topology import Topology
 from lgsim.support import check
-from lgsim.xla import native_with_derivatives
 
 Function = Callable[..., list[Array]]
 """``f(joint, *parts)`` of the components of each array, (..., m) for the m joints of a kind."""

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim._compile.spatial import Transform, pack
 from lgsim.lie import se3
 from lgsim.multibody import inertia as ten
 from lgsim.multibody.contacts import Contact, contact_edits
@@ -20,7 +21,6 @@ from lgsim.multibody.geometry import solid_edits
 from lgsim.multibody.joint import GroupJoint
 from lgsim.multibody.loops import Coupling, Loop, loop_checks
 from lgsim.multibody.topology import ROOT, WORLD, ModelError, Topology
-from lgsim.spatial import Transform, pack
 from lgsim.support import check
 from lgsim.support.check import is_traced
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.spatial import Motion, Transform, Vec
+from lgsim._compile.spatial import Motion, Transform, Vec
 
 Components = Sequence[Array]
 """Coordinates of one or many joints of a kind, one array for each coordinate."""

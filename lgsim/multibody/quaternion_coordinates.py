@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.spatial import Vec
 from lgsim.lie import so3_components
 from lgsim.lie.so3_components import Quat
 from lgsim.multibody.joint import Components
-from lgsim.spatial import Vec
 
 
 def quaternion(q: Components) -> Quat:

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lgsim._compile.xla import export_node
 from lgsim.multibody.contacts import Contact
 from lgsim.multibody.contacts.sizes import grids
 from lgsim.multibody.geometry.solid import Solid
@@ -22,7 +23,6 @@ from lgsim.multibody.model import DRIVES, Model
 from lgsim.multibody.record_checks import check_shapes, check_topology
 from lgsim.multibody.topology import ModelError, Topology
 from lgsim.support.messages import one_line
-from lgsim.xla import export_node
 
 _KINDS = {kind.__name__: kind for kind in JOINTS}
 _LOOP_KINDS = {kind.__name__: kind for kind in KINDS}

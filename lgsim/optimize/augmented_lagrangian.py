@@ -11,12 +11,12 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
+from lgsim._compile.xla import number_field
 from lgsim.lie.action import Point
 from lgsim.optimize.constraints import Constraint, Penalties
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import RESULTS, History, IterativeSolver, Solution, Solver, tolerance_of
-from lgsim.xla import number_field
 
 Rows = tuple[tuple[Float[Array, "horizon _"], ...], tuple[Float[Array, " _"], ...]]
 """(rows of the constraints on the path, each (H, rows), rows of those at the end, each (rows,))."""

@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import number_field
 from lgsim.dynamics.distances.distance import checked_pairs, distance, distance_jacobian
 from lgsim.integrators.method import Number
 from lgsim.lie.action import Action, Point
@@ -21,7 +22,6 @@ from lgsim.optimize.constraints import Constraint
 from lgsim.optimize.cost import Control, StateResidual, check_weight
 from lgsim.simulation.state_space import StateSpace
 from lgsim.support.check import is_traced
-from lgsim.xla import number_field
 
 Pairs = tuple[tuple[str, ...], tuple[str, ...]]
 """Names of solids, and names of the others, as ``Model.solid_pairs`` gives them."""

@@ -11,12 +11,12 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
+from lgsim._compile.xla import export_module
 from lgsim.integrators.method import Number
 from lgsim.lie.action import Point
 from lgsim.multibody.model import Model
 from lgsim.optimize.cost import Control, Cost, Residual, Sum
 from lgsim.support.check import is_traced
-from lgsim.xla import export_module
 
 
 class Constraint(eqx.Module):

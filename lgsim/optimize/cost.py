@@ -12,12 +12,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.linalg import dense
+from lgsim._compile.linalg.dense import product, times
+from lgsim._compile.xla import batch_last, number_field
 from lgsim.integrators.method import Number
 from lgsim.lie.action import Action, Point
-from lgsim.linalg import dense
-from lgsim.linalg.dense import product, times
 from lgsim.support.check import is_traced
-from lgsim.xla import batch_last, number_field
 
 Control = Float[Array, " nu"] | None
 """The control of a node; None at the end of the horizon, which has none."""

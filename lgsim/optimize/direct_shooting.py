@@ -11,6 +11,7 @@ import optax
 from jax import Array
 from jaxtyping import Bool, Float, Int, PyTree
 
+from lgsim._compile.xla import control_flow
 from lgsim.lie.action import Point
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import (
@@ -23,7 +24,6 @@ from lgsim.optimize.solver import (
     tolerance_of,
 )
 from lgsim.support.packages import package
-from lgsim.xla import control_flow
 
 Target = Callable[[Array, Any], tuple[Array, None]]
 """``target(us, args)`` gives (what a minimizer of optimistix lowers, None)."""

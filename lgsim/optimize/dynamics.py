@@ -10,13 +10,14 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.linalg.dense import SymmetricBlocks, matvec, product, transpose
+from lgsim._compile.xla import batch_last, control_flow, fusion_barrier
 from lgsim.actuators.actuators import Actuators, ActuatorSum
 from lgsim.dynamics.forward_dynamics import forward_dynamics_by_jacobians
 from lgsim.dynamics.loops.closure_checks import check_start
 from lgsim.integrators.method import Method, Number
 from lgsim.integrators.methods import MK4
 from lgsim.lie.action import Action, Point, Product, Translation
-from lgsim.linalg.dense import SymmetricBlocks, matvec, product, transpose
 from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model, check_model
 from lgsim.multibody.topology import Topology
@@ -33,7 +34,6 @@ from lgsim.simulation.motion_field import MOTION_FIELD, MotionField
 from lgsim.simulation.state_space import StateSpace
 from lgsim.simulation.variational.machine_method import MachineField, MachineMethod
 from lgsim.support import check
-from lgsim.xla import batch_last, control_flow, fusion_barrier
 
 Hessian = tuple[SymmetricBlocks, Array, Array]
 """(Qxx (n, n), Qux (m, n), Quu (m, m)), the batch last."""

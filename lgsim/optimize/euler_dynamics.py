@@ -10,19 +10,19 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.linalg.dense import product
+from lgsim._compile.xla import batch_last, fusion_barrier
 from lgsim.dynamics import passive_forces
 from lgsim.dynamics.forward_dynamics import linearized
 from lgsim.dynamics.passive_forces import passive_derivatives
 from lgsim.integrators.method import Number
 from lgsim.lie.ad_functions import AD_EXP, DEXP, DEXPINV
-from lgsim.linalg.dense import product
 from lgsim.multibody import block_diagonal
 from lgsim.multibody.loops.refusal import refuse_loops
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 from lgsim.optimize.dynamics import EulerTransition, Machine, matrices
 from lgsim.simulation.equations_of_motion import acceleration
-from lgsim.xla import batch_last, fusion_barrier
 
 
 class SymplecticEulerDynamics(Machine):

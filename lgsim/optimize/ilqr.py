@@ -12,8 +12,9 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
+from lgsim._compile.linalg.dense import matvec
+from lgsim._compile.xla import number_field, scan_last, where_last, while_last
 from lgsim.lie.action import Point
-from lgsim.linalg.dense import matvec
 from lgsim.optimize.linear_quadratic import (
     BackwardStep,
     CostToGo,
@@ -41,7 +42,6 @@ from lgsim.optimize.solver import (
     tolerance_of,
 )
 from lgsim.support import check
-from lgsim.xla import number_field, scan_last, where_last, while_last
 
 ARMIJO = 1e-4
 """Share of the expected decrease that a step must bring."""

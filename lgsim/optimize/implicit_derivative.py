@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, PyTree
 
+from lgsim._compile.xla import control_flow
 from lgsim.lie.action import Point
 from lgsim.optimize.augmented_lagrangian import constraint_values, with_penalties
 from lgsim.optimize.constraints import Constraint, Penalties
@@ -25,7 +26,6 @@ from lgsim.optimize.linear_quadratic import (
 )
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import Solution, Solver
-from lgsim.xla import control_flow
 
 _STIFFER = 1e3
 """Penalty of the derivative by that of the search: how far each sweep brings the conditions' derivative to zero."""

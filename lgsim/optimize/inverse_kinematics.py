@@ -13,10 +13,11 @@ from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Bool, Float, Int, PyTree
 
+from lgsim._compile.linalg.box_qp import native_box_minimum
+from lgsim._compile.linalg.levenberg_marquardt import FixedFactorDamping
+from lgsim._compile.xla import compiled, control_flow, export_codes, export_tuple
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
 from lgsim.lie.group import SE3
-from lgsim.linalg.box_qp import native_box_minimum
-from lgsim.linalg.levenberg_marquardt import FixedFactorDamping
 from lgsim.multibody.loops.refusal import refuse_loops
 from lgsim.multibody.model import Model
 from lgsim.optimize.clearance import Clearance
@@ -24,7 +25,6 @@ from lgsim.optimize.constraints import check_order
 from lgsim.support import check
 from lgsim.support.messages import counted
 from lgsim.support.verdict import Outcome, Verdict, first_names
-from lgsim.xla import compiled, control_flow, export_codes, export_tuple
 
 _OPEN = 1e-3
 """The share of a joint's motion from which it is said to be open."""

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
+from lgsim._compile.linalg import box_qp, dense
+from lgsim._compile.linalg.dense import SymmetricBlocks, add_symmetric_product, product, times, times_blocks, to_blocks
+from lgsim._compile.xla import batch_last, control_flow, fusion_barrier, scan_last
 from lgsim.lie.action import Point
-from lgsim.linalg import box_qp, dense
-from lgsim.linalg.dense import SymmetricBlocks, add_symmetric_product, product, times, times_blocks, to_blocks
 from lgsim.optimize.cost import Cost, zero_tangent
 from lgsim.optimize.dynamics import Dense, Transition, matrices
 from lgsim.optimize.problem import Problem
-from lgsim.xla import batch_last, control_flow, fusion_barrier, scan_last
 
 
 class Node(NamedTuple):

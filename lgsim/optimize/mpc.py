@@ -11,12 +11,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
+from lgsim._compile.xla import compiled, with_arrays
+from lgsim._compile.xla.closures import opened
 from lgsim.lie.action import Point
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import RESULTS, Solution, Solver, start
-from lgsim.xla import compiled, with_arrays
-from lgsim.xla.closures import opened
 
 ITERATIONS = 4
 """Iterations of the default solver at each step of the control."""

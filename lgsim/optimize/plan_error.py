@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import compiled, control_flow
 from lgsim.integrators.step_error import StepError, Timeline, by_shorter_steps, verdict
 from lgsim.integrators.step_grids import Gaps
 from lgsim.optimize.dynamics import Machine
@@ -17,7 +18,6 @@ from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import Solution
 from lgsim.optimize.trajectory import machine_motion
 from lgsim.simulation.step_checks.step_check import differences, motion_scale
-from lgsim.xla import compiled, control_flow
 
 
 def plan_error(problem: Problem, solution: Solution) -> StepError:

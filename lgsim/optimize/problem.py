@@ -13,6 +13,7 @@ from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Float, Int
 
+from lgsim._compile.xla import control_flow
 from lgsim.integrators.method import state
 from lgsim.lie.action import Point
 from lgsim.optimize.constraints import Constraint, Penalties, check_order
@@ -20,7 +21,6 @@ from lgsim.optimize.cost import Cost, Quadratic, as_cost
 from lgsim.optimize.dynamics import Dynamics
 from lgsim.support import check
 from lgsim.support.check import is_traced
-from lgsim.xla import control_flow
 
 
 class Problem(eqx.Module):

@@ -13,6 +13,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
+from lgsim._compile.xla import compiled, opened, strongly_typed
 from lgsim.lie.action import Point
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.implicit_derivative import solution
@@ -22,7 +23,6 @@ from lgsim.support.check import is_traced
 from lgsim.support.checkpoint import Checkpoint
 from lgsim.support.chunks import paced, run_in_chunks
 from lgsim.support.fingerprint import fingerprint
-from lgsim.xla import compiled, opened, strongly_typed
 
 
 class Iteration(NamedTuple):

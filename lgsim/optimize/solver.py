@@ -13,14 +13,14 @@ from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Float, Int
 
+from lgsim._compile.xla import compiled, export_codes, export_module, while_last
+from lgsim._compile.xla.closures import opened
 from lgsim.lie.action import Point
 from lgsim.optimize.constraints import Penalties
 from lgsim.optimize.problem import Problem
 from lgsim.support import check
 from lgsim.support.check import is_traced
 from lgsim.support.verdict import Outcome, Verdict
-from lgsim.xla import compiled, export_codes, export_module, while_last
-from lgsim.xla.closures import opened
 
 
 @export_codes("lgsim.optimize.RESULTS")

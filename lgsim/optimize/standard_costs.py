@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import number_field
 from lgsim.dynamics.jacobians import frame_jacobian
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
 from lgsim.dynamics.momentum import center_of_mass
@@ -22,7 +23,6 @@ from lgsim.multibody.model import Model
 from lgsim.optimize.cost import Control, Quadratic, Residual, StateResidual, check_weight, gauss_newton_model
 from lgsim.simulation.state_space import StateSpace
 from lgsim.support import check
-from lgsim.xla import number_field
 
 
 class StateDistance(StateResidual):

@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import ArrayLike, Float, Int, PyTree
 
+from lgsim._compile.xla import compiled
 from lgsim.dynamics.kinematics import frame_index
 from lgsim.integrators.method import Number
 from lgsim.lie import quaternion, so3
@@ -30,7 +31,6 @@ from lgsim.support.messages import one_line, unknown_name
 from lgsim.support.reading.size_limits import FileSizeError, read_bytes
 from lgsim.support.scenario_error import ScenarioError
 from lgsim.support.toml_table import Table
-from lgsim.xla import compiled
 
 WEIGHT = 1e4
 """The weight of a task that gives none."""

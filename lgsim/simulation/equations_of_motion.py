@@ -19,6 +19,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim._compile.xla import compiled
 from lgsim.actuators.actuators import Actuators, ActuatorSum
 from lgsim.dynamics.contacts.contact_forces import contact_wrenches
 from lgsim.dynamics.forward_dynamics import forward_dynamics
@@ -31,7 +32,6 @@ from lgsim.simulation.actuated_control import ActuatedControl, control_output
 from lgsim.simulation.state_space import StateSpace
 from lgsim.support import check as verify
 from lgsim.support.check import is_traced
-from lgsim.xla import compiled
 
 Configuration = Float[Array, " nq"]
 Velocity = Float[Array, " nv"]

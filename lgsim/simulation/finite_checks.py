@@ -18,10 +18,10 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Shaped
 
+from lgsim._compile.xla.gradient_probe import probe_gradient
 from lgsim.multibody.model import DRIVES, Model
 from lgsim.multibody.topology import Topology
 from lgsim.support.check import is_traced
-from lgsim.xla.gradient_probe import probe_gradient
 
 
 class CheckedQuantity(NamedTuple):

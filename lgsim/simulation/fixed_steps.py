@@ -11,12 +11,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Shaped
 
+from lgsim._compile.xla import compiled
 from lgsim.integrators.integrate import FirstSteps
 from lgsim.integrators.method import Method
 from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import TorqueSegment, Wrenches
 from lgsim.simulation.rollout import Drive, StateHistory, integrate_motion
-from lgsim.xla import compiled
 
 
 @dataclass(frozen=True)

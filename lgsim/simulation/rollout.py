@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int
 
+from lgsim._compile.xla import export_tuple
 from lgsim.actuators.actuators import Actuators, ActuatorSum
 from lgsim.dynamics.forward_dynamics import forward_dynamics
 from lgsim.dynamics.passive_forces import passive_forces
@@ -45,7 +46,6 @@ from lgsim.simulation.motion_field import MOTION_FIELD
 from lgsim.simulation.variational.machine_method import MachineMethod
 from lgsim.support import check as verify
 from lgsim.support.check import is_traced
-from lgsim.xla import export_tuple
 
 Drive = Control | None
 """What drives a machine beside given rows: a control, or actuators that it commands."""

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import native_with_derivatives
 from lgsim.dynamics.loops.restoration import restored
 from lgsim.lie.action import Action
 from lgsim.lie.ad_functions import DEXPINV, on_motion
@@ -19,7 +20,6 @@ from lgsim.multibody.joint import GroupJoint, Joint
 from lgsim.multibody.topology import Topology
 from lgsim.simulation.variational.machine_method import MachineField
 from lgsim.support import check
-from lgsim.xla import native_with_derivatives
 
 
 class StateSpace(Action):

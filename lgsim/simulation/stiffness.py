@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Complex, Float, Inexact, Int, Shaped
 
+from lgsim._compile.xla import compiled
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4, Rodas4
 from lgsim.integrators.rosenbrock_tableau import RosenbrockTableau
@@ -21,7 +22,6 @@ from lgsim.simulation.equations_of_motion import State, TorqueSegment, Wrenches
 from lgsim.simulation.motion_field import motion_jacobian
 from lgsim.simulation.rollout import Drive
 from lgsim.support.printable import printable
-from lgsim.xla import compiled
 
 SINGULAR = 1e-6
 """The size of an eigenvalue of a step's linear system below which a step says nothing."""

@@ -14,6 +14,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim._compile.xla import tiled_vmap
 from lgsim.dynamics.contacts.contact_forces import contact_energy
 from lgsim.dynamics.energy import kinetic_energy, potential_energy, spring_energy
 from lgsim.dynamics.momentum import center_of_mass, centroidal_momentum
@@ -29,7 +30,6 @@ from lgsim.simulation.state_space import StateSpace
 from lgsim.support.padded_batches import in_padded_batches
 from lgsim.support.printable import printable
 from lgsim.support.reading.file_faults import file_faults
-from lgsim.xla import tiled_vmap
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from typing import Any
 
 import jax
 
+from lgsim._compile.xla import export_node
 from lgsim.integrators.step_error import StepError
 from lgsim.simulation.trajectory import Trajectory
-from lgsim.xla import export_node
 
 _STATIC = {
     Trajectory: ("method", "dt", "result", "version", "remark"),

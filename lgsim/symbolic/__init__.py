@@ -13,7 +13,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from lgsim.programs import targets
+from lgsim.symbolic import targets
 from lgsim.symbolic.arithmetics import Casadi, Digits, Expressions
 from lgsim.symbolic.arithmetics.expressions import sympy_package
 from lgsim.symbolic.compile import compile

@@ -114,11 +114,11 @@ class Arithmetic(ABC):
         return -x
 
     def functions(self) -> Mapping[str, Callable[..., Any]]:
-        """What else the arithmetic has, by the names of ``lgsim.programs.operations.OPS``."""
+        """What else the arithmetic has, by the names of ``lgsim._compile.programs.operations.OPS``."""
         return {}
 
     def operations(self) -> dict[str, Callable[..., Any]]:
-        """All operations on entries by the names of ``lgsim.programs.operations.OPS``."""
+        """All operations on entries by the names of ``lgsim._compile.programs.operations.OPS``."""
         own = {name: getattr(self, name) for name in ("add", "sub", "mul", "div", "neg", "sin", "cos", "sqrt")}
         return {**self.functions(), **own}
 

@@ -9,8 +9,8 @@ from typing import Any, no_type_check
 
 import numpy as np
 
+from lgsim._compile.programs.read import SINE_AND_COSINE
 from lgsim.lie.series import closed_form, dexpinv_terms, stumpff_terms
-from lgsim.programs.read import SINE_AND_COSINE
 
 
 @no_type_check

@@ -11,10 +11,10 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.typing import DTypeLike
 
+from lgsim._compile.programs.program import NotAProgram, Program, TooLong
+from lgsim._compile.programs.read import SINE_AND_COSINE, read
+from lgsim._compile.programs.targets import C, Described, Interface
 from lgsim.multibody.model import Model
-from lgsim.programs.program import NotAProgram, Program, TooLong
-from lgsim.programs.read import SINE_AND_COSINE, read
-from lgsim.programs.targets import C, Described, Interface
 from lgsim.support.packages import own_version
 from lgsim.symbolic.descriptions import PARAMETERS, function_results, parameters
 

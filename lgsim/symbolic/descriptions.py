@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lgsim._compile.programs.targets import Described
 from lgsim.dynamics.coriolis import coriolis_matrix
 from lgsim.dynamics.forces import bias_forces, gravity_forces
 from lgsim.dynamics.forward_dynamics import forward_dynamics, forward_dynamics_derivatives
@@ -15,7 +16,6 @@ from lgsim.dynamics.inverse_dynamics import inverse_dynamics, inverse_dynamics_d
 from lgsim.dynamics.kinematics import forward_kinematics
 from lgsim.dynamics.mass_matrix import mass_matrix
 from lgsim.multibody.model import Model
-from lgsim.programs.targets import Described
 from lgsim.support.printable import comment_name
 
 FORCES = "joint forces, N m or N, in the order of v"

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, no_type_check
 
 import numpy as np
 
-from lgsim.programs.program import Builder, fold
+from lgsim._compile.programs.program import Builder, fold
 from lgsim.symbolic.arithmetic import AT_ZERO, EXACT, Arithmetic, root
 
 _QUESTIONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "signbit"))
@@ -147,7 +147,7 @@ class Entries(Builder):
 
 
 def _statement(op: str, kind: str, operands: tuple[int, ...]) -> Any:
-    from lgsim.programs.program import Statement
+    from lgsim._compile.programs.program import Statement
 
     return Statement(op, kind, operands)
 

@@ -10,15 +10,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lgsim.programs.program import NotAProgram
-from lgsim.programs.read import Reader
+from lgsim._compile.programs.program import NotAProgram
+from lgsim._compile.programs.read import Reader
 from lgsim.symbolic.arithmetic import Arithmetic
 from lgsim.symbolic.calls import CALLS
 from lgsim.symbolic.entries import Entries, SymbolicError
 from lgsim.symbolic.linear_algebra import LINEAR_ALGEBRA
 
 _ROOT = Path(__file__).parents[1]
-_PLUMBING = tuple(str(_ROOT / name) for name in ("xla", "symbolic", "programs"))
+_PLUMBING = tuple(str(_ROOT / name) for name in ("_compile/xla", "_compile/programs", "symbolic"))
 
 
 def evaluate(f: Callable[..., Any], arithmetic: Arithmetic) -> Callable[..., Any]:

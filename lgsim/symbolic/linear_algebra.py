@@ -7,7 +7,7 @@ from typing import Any, no_type_check
 
 import numpy as np
 
-from lgsim.xla.jax_internals import parameter, parameters
+from lgsim._compile.xla.jax_internals import parameter, parameters
 
 
 @no_type_check

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lgsim.programs.targets import Code
+from lgsim._compile.programs.targets import Code
 
 STRICT = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic")
 FAST = ("-std=c99", "-O3", "-march=native", "-ffast-math")

@@ -20,12 +20,12 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import fusion_barrier
 from lgsim.integrators.method import Number
 from lgsim.systems import validation
 from lgsim.systems.initial_value_problem import InitialValueProblem
 from lgsim.systems.quadrotors import Control, Inputs, QuadrotorParameters, State, state_rates, two_quadrotors
 from lgsim.systems.validation import Dtype, Numbers
-from lgsim.xla import fusion_barrier
 
 Rows = Float[Array, "n 3"]
 Matrices = Float[Array, "n 3 3"]

@@ -21,15 +21,15 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.spatial import Mat, Vec, pack, unpack
+from lgsim._compile.xla import fusion_barrier
 from lgsim.integrators.method import Number
 from lgsim.lie.action import Product, RightTranslation, TangentSphere, Translation
 from lgsim.lie.group import SO3
 from lgsim.lie.power import Power
-from lgsim.spatial import Mat, Vec, pack, unpack
 from lgsim.systems import validation
 from lgsim.systems.initial_value_problem import InitialValueProblem
 from lgsim.systems.validation import Dtype, Numbers
-from lgsim.xla import fusion_barrier
 
 # ((y, v), R, Omega, rows (q, omega)): load, attitudes, angular velocities, links of n quadrotors.
 State = tuple[Float[Array, "6"], Float[Array, "n 3 3"], Float[Array, "n 3"], Float[Array, "n 6"]]

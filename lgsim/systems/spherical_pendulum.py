@@ -15,10 +15,10 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.linalg import tridiagonal
 from lgsim.integrators.method import Number
 from lgsim.lie.action import TangentSphere
 from lgsim.lie.power import Power
-from lgsim.linalg import tridiagonal
 from lgsim.systems import validation
 from lgsim.systems.initial_value_problem import InitialValueProblem
 from lgsim.systems.validation import Dtype, Numbers

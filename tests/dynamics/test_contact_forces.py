@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import lgsim
+from lgsim._compile.spatial import Vec
 from lgsim.dynamics.contacts.contact_forces import contact_energy, contact_forces, contact_points
 from lgsim.dynamics.distances.distance import distance
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
@@ -17,7 +18,6 @@ from lgsim.multibody.contacts.capsules import Capsule
 from lgsim.multibody.contacts.contact import Shape
 from lgsim.multibody.contacts.planes import Plane
 from lgsim.multibody.contacts.round_surfaces import RoundSurface
-from lgsim.spatial import Vec
 from tests.dynamics.contact_machines import LAW, ball, each_pair, pair, touching_state
 
 ELASTIC = {"stiffness": 2e3}

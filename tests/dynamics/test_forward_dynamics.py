@@ -9,10 +9,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from lgsim._compile.xla import tiled_vmap
 from lgsim.dynamics.forward_dynamics import acceleration, forward_dynamics
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.multibody import ModelBuilder, joints
-from lgsim.xla import tiled_vmap
 from tests.dynamics.machines import cases, lanes
 from tests.dynamics.test_inverse_dynamics import largest, wrenches
 from tests.multibody import trees

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from lgsim._compile.spatial import Sym, Vec, sincos_of_twice
 from lgsim.dynamics import ROTATION_MAPS
 from lgsim.lie import quaternion
-from lgsim.spatial import Sym, Vec, sincos_of_twice
 
 INERTIA = jnp.array([[1.3, 0.2, -0.1], [0.2, 0.9, 0.15], [-0.1, 0.15, 0.6]])
 SYMMETRIC = Sym(*INERTIA[np.triu_indices(3)])

@@ -7,6 +7,7 @@ import pytest
 
 import lgsim
 from lgsim import actuators
+from lgsim._compile.xla import strongly_typed
 from lgsim.actuators import Actuators, Transmission
 from lgsim.actuators.activation import Activation
 from lgsim.actuators.actuators import ActuatorSum
@@ -16,7 +17,6 @@ from lgsim.identify.unknowns.actuator_blocks import ActuatorParameter
 from lgsim.identify.unknowns.body_blocks import Masses
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
-from lgsim.xla import strongly_typed
 from tests.identify import arms
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.programs import call
+from lgsim._compile.programs import call
 
 
 def machine(name):

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from lgsim._compile.spatial import Transform
 from lgsim.lie import se3
 from lgsim.multibody import joints
 from lgsim.multibody.joint import GroupJoint, Joint, Row, ScrewJoint
-from lgsim.spatial import Transform
 from tests.multibody.trees import KINDS
 
 MOVING = {name: joint for name, joint in KINDS.items() if joint.nv}

@@ -12,12 +12,12 @@ import mpmath
 import numpy as np
 import pytest
 
+from lgsim._compile.spatial import Motion, Vec, unpack_transform
 from lgsim.lie import se3
 from lgsim.multibody import ModelBuilder, ModelError, joints, loops
 from lgsim.multibody.loops import KINDS, Coupling, JointTie, Loop, LoopKind, Rod
 from lgsim.multibody.loops.closing_joints import CLOSING
 from lgsim.multibody.loops.loop import FrameLoop, JointLoop, Relative
-from lgsim.spatial import Motion, Vec, unpack_transform
 from tests.multibody.loop_machines import every_kind, link, machine, shifted
 
 LENGTH = 0.7

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.linalg.dense import from_blocks, to_blocks
+from lgsim._compile.linalg.dense import from_blocks, to_blocks
+from lgsim._compile.xla import batch_last
 from lgsim.optimize import ControlEffort, Problem, SymplecticEulerDynamics, solve, to_trajectory
 from lgsim.optimize.dynamics import Dynamics
-from lgsim.xla import batch_last
 
 
 def machine_with(further):

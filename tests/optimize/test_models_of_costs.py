@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import lgsim
+from lgsim._compile.linalg import dense
+from lgsim._compile.xla import batch_last
 from lgsim.lie.action import Action
-from lgsim.linalg import dense
 from lgsim.optimize.cost import zero_tangent
 from lgsim.optimize.standard_costs import ControlEffort, FramePose, StateDistance
 from lgsim.simulation.equations_of_motion import state_space
-from lgsim.xla import batch_last
 
 
 @pytest.fixture(scope="module")

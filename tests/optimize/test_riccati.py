@@ -9,7 +9,7 @@ import pytest
 from scipy.linalg import solve_discrete_are
 from scipy.optimize import minimize
 
-from lgsim.linalg.box_qp import box_minimum
+from lgsim._compile.linalg.box_qp import box_minimum
 from lgsim.optimize.linear_quadratic import LinearQuadratic, expected_change, riccati, rollout_policy
 from lgsim.optimize.parallel_riccati import parallel_riccati, parallel_rollout_policy
 from tests.optimize.quadratics import dense

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import lgsim
+from lgsim._compile.xla.jax_internals import loop_counts
 from lgsim.multibody import joints
 from lgsim.simulation import controls, rollout
-from lgsim.xla.jax_internals import loop_counts
 from tests.dynamics.machines import close
 from tests.formats.robots import FILES, FOLDER
 from tests.multibody import trees

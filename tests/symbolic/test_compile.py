@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.programs.targets import c
+from lgsim._compile.programs.targets import c
 from lgsim.simulation import rollout
 from lgsim.symbolic import compile, shared_library, targets
 from lgsim.symbolic.compile import model_numbers

@@ -9,7 +9,7 @@ import pytest
 
 import lgsim
 from lgsim import joints
-from lgsim.programs.targets import Casadi, Cuda
+from lgsim._compile.programs.targets import Casadi, Cuda
 from lgsim.symbolic import compile, shared_library, targets
 from tests.hostile_names import HOSTILE, JOINED
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.linalg import tridiagonal
+from lgsim._compile.linalg import tridiagonal
 from lgsim.systems import (
     double_spherical_pendulum,
     pendulum_accelerations,

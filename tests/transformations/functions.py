@@ -9,7 +9,7 @@ import numpy as np
 
 import lgsim
 from lgsim import dynamics, optimize
-from lgsim.linalg import cone_qp
+from lgsim._compile.linalg import cone_qp
 from lgsim.multibody import geometry, joints
 from tests.dynamics import closed_machines, contact_machines
 from tests.multibody import trees

@@ -19,8 +19,8 @@ from jax.experimental.serialize_executable import serialize
 
 import lgsim
 from lgsim import optimize
-from lgsim.programs import handlers, store
-from lgsim.programs.compiler import compiler
+from lgsim._compile.programs import handlers, store
+from lgsim._compile.programs.compiler import compiler
 from tests.multibody import trees
 
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ from jax.experimental import checkify
 from jax.interpreters import ad
 
 import lgsim
-from lgsim.xla.jax_internals import PRIMITIVES
+from lgsim._compile.xla.jax_internals import PRIMITIVES
 from tests.multibody import trees
 from tests.transformations.functions import FUNCTIONS
 from tests.transformations.transformations import DEVICES, DIFFERENCES, SMALL, TRANSFORMATIONS

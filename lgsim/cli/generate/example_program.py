@@ -10,15 +10,15 @@ import numpy as np
 from lgsim.support.printable import printable
 
 if TYPE_CHECKING:
+    from lgsim._compile.programs.targets import Code
     from lgsim.multibody import Model
-    from lgsim.programs.targets import Code
 
 STEP = 1e-3
 
 
 def example_program(codes: Sequence[Code], model: Model) -> str:
     """A program in C99 that calls each function once at the machine's neutral configuration and prints the results."""
-    from lgsim.programs.targets.c import TYPES, constant
+    from lgsim._compile.programs.targets.c import TYPES, constant
 
     neutral = {"q": np.asarray(model.neutral()), "dt": np.asarray(STEP)}
     lines = ["#include <stdio.h>", "", *(f'#include "{code.name}.h"' for code in codes), ""]

@@ -20,6 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim._compile.spatial import Force, Mat, Motion, Transform, Vec, cross_dual, to_child
+from lgsim._compile.xla import fusion_barrier
 from lgsim.dynamics import linearization
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.contacts.contact_law import point_forces
@@ -27,8 +29,6 @@ from lgsim.dynamics.contacts.touching_points import Bodies, ContactPair, meeting
 from lgsim.dynamics.row_tree import full
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, Topology
-from lgsim.spatial import Force, Mat, Motion, Transform, Vec, cross_dual, to_child
-from lgsim.xla import fusion_barrier
 
 
 def _derivatives(model: Model, q: Array, v: Array) -> tuple[Array, Array]:

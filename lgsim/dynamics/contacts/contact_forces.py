@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.spatial import Force, Vec, to_parent
 from lgsim.dynamics import rows as row
 from lgsim.dynamics import validation
 from lgsim.dynamics.contacts.contact_law import PointForces, depth_power, point_forces
@@ -24,7 +25,6 @@ from lgsim.dynamics.contacts.touching_points import (
 from lgsim.dynamics.row_tree import full
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, ModelError, Topology
-from lgsim.spatial import Force, Vec, to_parent
 
 
 class ContactForces(NamedTuple):

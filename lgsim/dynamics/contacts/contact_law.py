@@ -7,8 +7,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.spatial import Vec
 from lgsim.dynamics.contacts.touching_points import ContactState
-from lgsim.spatial import Vec
 
 
 class PointForces(NamedTuple):

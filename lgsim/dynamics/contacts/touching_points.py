@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim._compile.spatial import Mat, Motion, Transform, Vec, to_child
+from lgsim._compile.xla import fusion_barrier, native_with_derivatives
 from lgsim.dynamics import row_tree
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.kinematics import at_rest, body_motions, body_poses, identity, row_twists, world_poses
@@ -18,8 +20,6 @@ from lgsim.multibody.contacts.contact import Contact
 from lgsim.multibody.contacts.sizes import height_slices, parts
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, Topology
-from lgsim.spatial import Mat, Motion, Transform, Vec, to_child
-from lgsim.xla import fusion_barrier, native_with_derivatives
 
 
 class Bodies(NamedTuple):

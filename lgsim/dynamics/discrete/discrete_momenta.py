@@ -29,6 +29,8 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim._compile.spatial import Force, Motion, Vec
+from lgsim._compile.xla import fusion_barrier, native_derivative, native_with_derivatives
 from lgsim.dynamics import linearization, row_tree, validation
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.discrete.displacement import Displacement, Node, at_rest, following, node, own_displacements
@@ -38,10 +40,8 @@ from lgsim.dynamics.inverse_mass import solve_mass_matrix
 from lgsim.dynamics.passive_forces import batch_forces
 from lgsim.multibody import configuration
 from lgsim.multibody.model import Model, check_model
-from lgsim.spatial import Force, Motion, Vec
 from lgsim.support import check
 from lgsim.support.check import is_traced
-from lgsim.xla import fusion_barrier, native_derivative, native_with_derivatives
 
 
 def discrete_momenta(

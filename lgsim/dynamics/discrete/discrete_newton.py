@@ -17,6 +17,7 @@ import numpy as np
 from jax import Array
 from jax.custom_derivatives import SymbolicZero
 
+from lgsim._compile.xla import batch_last, control_flow, fusion_barrier, linear_last
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.discrete.discrete_momenta import (
     Moved,
@@ -31,7 +32,6 @@ from lgsim.dynamics.discrete.displacement import Node, node, turns
 from lgsim.dynamics.discrete.rotation_maps import RotationMap
 from lgsim.dynamics.discrete.step_matrix import solve, step_matrix
 from lgsim.multibody.model import Model
-from lgsim.xla import batch_last, control_flow, fusion_barrier, linear_last
 
 
 class Attempt(NamedTuple):

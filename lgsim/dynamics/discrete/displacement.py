@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim._compile.spatial import Mat, Motion, Sym, Transform, Vec, sincos_of_twice
+from lgsim._compile.xla import fusion_barrier
 from lgsim.dynamics import linearization
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.discrete.rotation_maps import less_identity
@@ -25,8 +27,6 @@ from lgsim.multibody.configuration import kinds
 from lgsim.multibody.joint import GroupJoint
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.spatial import Mat, Motion, Sym, Transform, Vec, sincos_of_twice
-from lgsim.xla import fusion_barrier
 
 
 class Node(NamedTuple):

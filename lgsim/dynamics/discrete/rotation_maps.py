@@ -22,12 +22,12 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from lgsim._compile.spatial import Mat, Sym, Vec
+from lgsim._compile.spatial.algebra import Scalar
+from lgsim._compile.xla import fusion_barrier
 from lgsim.lie import so3_components
 from lgsim.lie.ad_functions import DEXPINV_OF_LOG, matrix_on_rotation, polynomial_in_hat
 from lgsim.lie.series import dexpinv_coefficient
-from lgsim.spatial import Mat, Sym, Vec
-from lgsim.spatial.algebra import Scalar
-from lgsim.xla import fusion_barrier
 
 
 def hat(a: Vec) -> Mat:

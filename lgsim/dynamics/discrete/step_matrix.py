@@ -28,16 +28,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim._compile.linalg import dense, elimination
+from lgsim._compile.spatial import Mat, Motion, Vec
+from lgsim._compile.xla import fusion_barrier
 from lgsim.dynamics import linearization
 from lgsim.dynamics.discrete.discrete_momenta import Moved, midpoint_forces
 from lgsim.dynamics.discrete.displacement import end_columns
 from lgsim.dynamics.discrete.rotation_maps import RotationMap, hat
-from lgsim.linalg import dense, elimination
 from lgsim.multibody.joint import GroupJoint
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.spatial import Mat, Motion, Vec
-from lgsim.xla import fusion_barrier
 
 Column = tuple[Array, ...]
 """A vector of six or more components, (*rows, *batch) each."""

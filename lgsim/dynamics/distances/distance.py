@@ -12,6 +12,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.spatial import Motion, Transform, Vec
+from lgsim._compile.xla import batch_last
 from lgsim.dynamics import row_tree, validation
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.distances.nearest import ClosestPair, moved
@@ -23,8 +25,6 @@ from lgsim.multibody.geometry.solid import grid_starts
 from lgsim.multibody.geometry.solid_checks import place_of
 from lgsim.multibody.model import Model, check_model
 from lgsim.multibody.topology import ROOT, WORLD, ModelError, Topology
-from lgsim.spatial import Motion, Transform, Vec
-from lgsim.xla import batch_last
 
 Names = str | Sequence[str]
 """The name of a solid, or of several."""

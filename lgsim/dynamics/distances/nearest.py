@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from lgsim.spatial import Transform, Vec
+from lgsim._compile.spatial import Transform, Vec
 
 
 class Nearest(NamedTuple):

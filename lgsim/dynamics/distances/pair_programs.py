@@ -10,14 +10,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.spatial import Transform
+from lgsim._compile.xla import batch_last, change_along
 from lgsim.dynamics.distances.fields import in_field
 from lgsim.dynamics.distances.nearest import ClosestPair, Nearest, core_distance, meeting, moved
 from lgsim.dynamics.distances.segments import below_plane, box_and_segment, two_segments
 from lgsim.dynamics.distances.simplex import two_polytopes
 from lgsim.multibody.geometry import Geometry
 from lgsim.multibody.geometry.forms import Block, Convex, Field, Form, HalfSpaceForm, Segment
-from lgsim.spatial import Transform
-from lgsim.xla import batch_last, change_along
 
 Numbers = tuple[tuple[Array, ...], Array | None]
 """The sizes of a solid, and its samples (count,)."""

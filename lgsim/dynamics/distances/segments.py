@@ -7,10 +7,10 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.spatial import Transform, Vec
 from lgsim.dynamics.distances.nearest import Nearest, moved
 from lgsim.dynamics.distances.separating_axes import deepest
 from lgsim.multibody.geometry.forms import Block, HalfSpaceForm, Segment
-from lgsim.spatial import Transform, Vec
 
 
 def two_segments(a: Segment, b: Segment, T: Transform) -> Nearest:

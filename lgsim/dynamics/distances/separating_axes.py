@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim._compile.spatial import Mat, Transform, Vec
+from lgsim._compile.xla import control_flow
 from lgsim.dynamics.distances.nearest import Nearest, chosen, length, moved
 from lgsim.multibody.geometry.forms import Convex
-from lgsim.spatial import Mat, Transform, Vec
-from lgsim.xla import control_flow
 
 _UNROLLED = 32
 """Directions up to which the loop over them is written out."""

@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.spatial import Transform, Vec
+from lgsim._compile.xla import control_flow
 from lgsim.dynamics.distances.nearest import Nearest, chosen, moved
 from lgsim.dynamics.distances.separating_axes import deepest
 from lgsim.multibody.geometry.forms import Convex, one_hot
-from lgsim.spatial import Transform, Vec
-from lgsim.xla import control_flow
 
 CORNERS = 4
 MOST = 64

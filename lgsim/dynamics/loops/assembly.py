@@ -13,6 +13,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
+from lgsim._compile.xla import change_along, still
 from lgsim.dynamics import validation
 from lgsim.dynamics.loops import loop_gaps as gaps
 from lgsim.dynamics.loops import loop_units
@@ -32,7 +33,6 @@ from lgsim.multibody.model import Model, check_model
 from lgsim.support import check
 from lgsim.support.check import is_traced
 from lgsim.support.verdict import Outcome, Verdict
-from lgsim.xla import change_along, still
 
 _STARTS = 16
 """Starts of ``loop_branches`` for each assembly that is asked for."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.linalg import dense
+from lgsim._compile.xla import batch_last, change_along, fusion_barrier, linear_last, still
 from lgsim.dynamics import linearization
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.loops import closed_jacobians, closure, loop_ends
-from lgsim.linalg import dense
 from lgsim.multibody import configuration
 from lgsim.multibody.model import Model
-from lgsim.xla import batch_last, change_along, fusion_barrier, linear_last, still
 
 
 def _core(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> tuple[Array, Array]:

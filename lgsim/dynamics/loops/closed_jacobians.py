@@ -16,14 +16,14 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.linalg import dense
+from lgsim._compile.spatial import Force
+from lgsim._compile.xla import fusion_barrier
 from lgsim.dynamics import linearization, row_tree
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.linearization import Carried
 from lgsim.dynamics.loops import closure, loop_ends, residual_derivatives
-from lgsim.linalg import dense
 from lgsim.multibody.model import Model
-from lgsim.spatial import Force
-from lgsim.xla import fusion_barrier
 
 
 class Closed(NamedTuple):

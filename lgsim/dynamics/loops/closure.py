@@ -26,13 +26,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim._compile.linalg import dense
+from lgsim._compile.spatial import Motion
+from lgsim._compile.xla import control_flow, fusion_barrier
 from lgsim.dynamics import jacobian_products, linearization, row_tree
 from lgsim.dynamics.loops import loop_ends, unit_wrenches
-from lgsim.linalg import dense
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.spatial import Motion
-from lgsim.xla import control_flow, fusion_barrier
 
 STEPS = 3
 """Proximal steps: eigenvalues s of G beyond ``mu`` are met to ``(mu/s)^STEPS``."""

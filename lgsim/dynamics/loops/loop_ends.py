@@ -14,14 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim._compile.spatial import Force, Mat, Motion, Transform, Vec, to_child, to_parent
+from lgsim._compile.xla import fusion_barrier
 from lgsim.dynamics import linearization
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.linearization import WorldFrameState
 from lgsim.multibody.loops.loop import FrameLoop, JointLoop, LoopKind, Relative
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, Topology
-from lgsim.spatial import Force, Mat, Motion, Transform, Vec, to_child, to_parent
-from lgsim.xla import fusion_barrier
 
 
 class KindEnds:

@@ -11,13 +11,13 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
+from lgsim._compile.xla import batch_last
 from lgsim.dynamics import linearization, row_tree, validation
 from lgsim.dynamics.inverse_dynamics import newton_euler
 from lgsim.dynamics.loops import closed_jacobians, loop_ends, restoration
 from lgsim.dynamics.loops.closed_dynamics import closed_dynamics
 from lgsim.multibody.model import Model, check_model
 from lgsim.support.messages import unknown_name
-from lgsim.xla import batch_last
 
 
 class ActuatedForces(NamedTuple):

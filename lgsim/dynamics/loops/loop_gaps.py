@@ -7,6 +7,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import batch_last
 from lgsim.dynamics import row_tree
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.loops import loop_ends
@@ -14,7 +15,6 @@ from lgsim.dynamics.loops.loop_units import machine_length
 from lgsim.dynamics.loops.misfits import placed, velocity
 from lgsim.multibody.loops.loop import FrameLoop, JointLoop
 from lgsim.multibody.model import Model
-from lgsim.xla import batch_last
 
 SMALL = 0.01
 """The share of a gap that is not worth a word."""

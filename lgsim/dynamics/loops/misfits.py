@@ -20,17 +20,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim._compile.linalg import dense
+from lgsim._compile.spatial import Force, Motion, Transform, Vec, to_child, to_parent
+from lgsim._compile.xla import fusion_barrier
 from lgsim.dynamics import linearization
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.loops import loop_ends
 from lgsim.dynamics.loops.loop_ends import KindEnds
 from lgsim.dynamics.loops.residual_derivatives import displaced
-from lgsim.linalg import dense
 from lgsim.multibody.loops.loop import FrameLoop, JointLoop
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.spatial import Force, Motion, Transform, Vec, to_child, to_parent
-from lgsim.xla import fusion_barrier
 
 
 class PlacedEnds(NamedTuple):

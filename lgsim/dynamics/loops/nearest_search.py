@@ -17,6 +17,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
+from lgsim._compile.xla import control_flow, native_with_derivatives
 from lgsim.dynamics.loops import loop_units
 from lgsim.dynamics.loops.nearest_step import Metric, Step, momentum, nearest_step
 from lgsim.lie.ad_functions import DEXPINV_OF_LOG
@@ -25,7 +26,6 @@ from lgsim.multibody.joint import GroupJoint
 from lgsim.multibody.loops.loop import JointLoop
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.xla import control_flow, native_with_derivatives
 
 _NUDGES = (0.1, 0.3, *(1.0, 2.0, 3.0) * 4)
 """How far beside the start the search begins anew, rad; slides by that times the length of the machine."""

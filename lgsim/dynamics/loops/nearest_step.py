@@ -18,11 +18,11 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float
 
+from lgsim._compile.xla import batch_last, fusion_barrier, native_with_derivatives
 from lgsim.dynamics import linearization, row_tree
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.loops import closure, loop_units, misfits
 from lgsim.multibody.model import Model
-from lgsim.xla import batch_last, fusion_barrier, native_with_derivatives
 
 
 class Metric(NamedTuple):

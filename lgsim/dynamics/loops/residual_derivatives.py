@@ -23,13 +23,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim._compile.spatial import Force, Mat, Motion, Transform, Vec, cross_dual, to_child, to_parent
+from lgsim._compile.xla import fusion_barrier
 from lgsim.dynamics.linearization import Changes, WorldFrameState
 from lgsim.dynamics.loops import loop_ends
 from lgsim.dynamics.loops.loop_ends import End, Ends, KindEnds
 from lgsim.multibody.loops.loop import FrameLoop, Relative
 from lgsim.multibody.model import Model
-from lgsim.spatial import Force, Mat, Motion, Transform, Vec, cross_dual, to_child, to_parent
-from lgsim.xla import fusion_barrier
 
 
 class Derivatives(NamedTuple):

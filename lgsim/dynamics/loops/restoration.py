@@ -18,14 +18,14 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.linalg import dense
+from lgsim._compile.xla import batch_last, change_along, fusion_barrier, linear_last, still
 from lgsim.dynamics import linearization, row_tree
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.loops import closed_jacobians, closure, loop_ends
-from lgsim.linalg import dense
 from lgsim.multibody import configuration
 from lgsim.multibody.loops.loop import FrameLoop, JointLoop
 from lgsim.multibody.model import Model
-from lgsim.xla import batch_last, change_along, fusion_barrier, linear_last, still
 
 
 def residual(model: Model, q: Array) -> Array:

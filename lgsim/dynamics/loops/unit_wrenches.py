@@ -16,12 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim._compile.spatial import Force, Motion, Vec
+from lgsim._compile.xla import control_flow, fusion_barrier
 from lgsim.dynamics.loops import loop_ends
 from lgsim.dynamics.loops.loop_ends import Ends, KindEnds
 from lgsim.multibody.loops.loop import FrameLoop
 from lgsim.multibody.topology import Topology
-from lgsim.spatial import Force, Motion, Vec
-from lgsim.xla import control_flow, fusion_barrier
 
 
 class Ways(NamedTuple):

@@ -26,6 +26,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import control_flow
 from lgsim.dynamics.jacobians import screws_about_base
 from lgsim.dynamics.kinematics import forward_kinematics, frame_accelerations, frame_twists
 from lgsim.dynamics.workspace.feet import Foot
@@ -33,7 +34,6 @@ from lgsim.dynamics.workspace.support_legs import BASE, SupportLegs
 from lgsim.lie import se3
 from lgsim.multibody.inertia import rotational_inertia
 from lgsim.multibody.model import Model
-from lgsim.xla import control_flow
 
 Twist = Float[Array, " 6"]
 Matrix = Float[Array, "6 6"]

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int
 
+from lgsim._compile.xla import control_flow
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.integrators.method import Method
-from lgsim.xla import control_flow
 
 
 class RESULTS(eqx.Enumeration):

@@ -8,6 +8,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.linalg.levenberg_marquardt import Solution
+from lgsim._compile.xla import control_flow
 from lgsim.identify.estimators.estimator import RESULTS, Estimate
 from lgsim.identify.estimators.loss import Loss, SquaredLoss
 from lgsim.identify.estimators.samples import TorqueSamples
@@ -23,8 +25,6 @@ from lgsim.identify.estimators.uncertainty import scaled_spectrum
 from lgsim.identify.unknowns.base_parameters import BaseParameters
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike
-from lgsim.linalg.levenberg_marquardt import Solution
-from lgsim.xla import control_flow
 
 
 class LinearFit(TorqueEstimator):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.xla import number_field
+from lgsim._compile.xla import number_field
 
 
 class Loss(eqx.Module):

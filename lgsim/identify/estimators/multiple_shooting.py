@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int
 
+from lgsim._compile.xla import control_flow
 from lgsim.dynamics.forward_dynamics import forward_dynamics_by_jacobians
 from lgsim.dynamics.passive_forces import passive_forces
 from lgsim.identify.estimators.loss import Loss
@@ -33,7 +34,6 @@ from lgsim.simulation.equations_of_motion import (
     state_space,
 )
 from lgsim.simulation.state_space import StateSpace
-from lgsim.xla import control_flow
 
 Inputs = tuple[Float[Array, "*steps _"], Float[Array, "*steps bodies 6"] | None]
 """Signals of the drives or commands of actuators, and external wrenches, constant over a step."""

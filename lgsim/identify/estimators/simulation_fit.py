@@ -12,6 +12,8 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
+from lgsim._compile.linalg.levenberg_marquardt import LevenbergMarquardt, Solution, State
+from lgsim._compile.xla import control_flow
 from lgsim.identify.estimators.estimator import (
     RESULTS,
     Estimate,
@@ -35,9 +37,7 @@ from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
-from lgsim.linalg.levenberg_marquardt import LevenbergMarquardt, Solution, State
 from lgsim.support import check
-from lgsim.xla import control_flow
 
 Carry = tuple[Float[Array, " p"], Float[Array, "windows state"], Float[Array, " columns"], Float[Array, " columns"]]
 """Between rounds: x, first states, factors of the sensors' deviations, and those of the round before."""

@@ -12,11 +12,11 @@ from jax.scipy.linalg import solve_triangular
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim._compile.linalg.box_qp import box_minimum
+from lgsim._compile.linalg.levenberg_marquardt import LevenbergMarquardt, Proposal
+from lgsim._compile.xla import control_flow
 from lgsim.identify.estimators.estimator import RESULTS
 from lgsim.identify.estimators.multiple_shooting import ShootingNormalEquations
-from lgsim.linalg.box_qp import box_minimum
-from lgsim.linalg.levenberg_marquardt import LevenbergMarquardt, Proposal
-from lgsim.xla import control_flow
 
 
 class Elimination(NamedTuple):

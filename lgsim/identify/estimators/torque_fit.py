@@ -12,6 +12,15 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Int
 
+from lgsim._compile.linalg.levenberg_marquardt import (
+    BoxStep,
+    LevenbergMarquardt,
+    NormalEquations,
+    Proposal,
+    Solution,
+    State,
+)
+from lgsim._compile.xla import control_flow
 from lgsim.identify.estimators.estimator import (
     RESULTS,
     Estimate,
@@ -33,8 +42,6 @@ from lgsim.identify.estimators.uncertainty import covariance
 from lgsim.identify.recording.coordinates import dof_names
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike, refuse_contacts
-from lgsim.linalg.levenberg_marquardt import BoxStep, LevenbergMarquardt, NormalEquations, Proposal, Solution, State
-from lgsim.xla import control_flow
 
 FALL, FALLS = 5.0, 3
 """By how much the barriers of bodies without a prior fall from round to round, and how many times at least."""

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.linalg.levenberg_marquardt import NormalEquations
+from lgsim._compile.xla import control_flow
 from lgsim.identify.estimators.loss import Loss, SquaredLoss
 from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.unknowns.parameters import Parameters
-from lgsim.linalg.levenberg_marquardt import NormalEquations
-from lgsim.xla import control_flow
 
 TILE = 512
 """Number of samples whose Jacobians are in memory at once."""

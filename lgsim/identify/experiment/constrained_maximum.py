@@ -11,8 +11,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import compiled
 from lgsim.support.packages import package
-from lgsim.xla import compiled
 
 
 class SearchHistory(NamedTuple):

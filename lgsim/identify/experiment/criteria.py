@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import number_field
 from lgsim.identify.unknowns.plant import NumbersLike
-from lgsim.xla import number_field
 
 
 class Criterion(eqx.Module):

@@ -14,6 +14,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Key
 
+from lgsim._compile.xla import compiled
 from lgsim.dynamics.distances.distance import distance
 from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.estimators.torque_objective import torque_residual_jacobian
@@ -29,7 +30,6 @@ from lgsim.multibody.model import Model
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.messages import counted
 from lgsim.support.verdict import Outcome, Verdict, first_names
-from lgsim.xla import compiled
 
 FINE = 8
 """Factor by which the times at which the limits are looked at in the end are denser than the design's."""

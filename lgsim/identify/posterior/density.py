@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Key
 
+from lgsim._compile.xla import compiled
 from lgsim.identify.estimators.simulation_fit import SimulationFit
 from lgsim.identify.posterior.interval_chart import IntervalChart
 from lgsim.identify.posterior.noise_models import NoiseModel, ResidualSums
@@ -27,7 +28,6 @@ from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.multibody.model import Model
 from lgsim.support.check import is_traced
-from lgsim.xla import compiled
 
 
 class Unknowns(NamedTuple):

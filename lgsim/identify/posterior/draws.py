@@ -12,11 +12,11 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Key
 
+from lgsim._compile.xla import compiled
 from lgsim.identify.posterior.density import LogDensity
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.multibody.model import Model
-from lgsim.xla import compiled
 
 _QUANTILES = (0.05, 0.5, 0.95)
 

@@ -10,10 +10,10 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int, Key
 
+from lgsim._compile.xla import compiled, control_flow
 from lgsim.identify.estimators.uncertainty import undetermined
 from lgsim.identify.posterior.density import LogDensity
 from lgsim.support.check import is_traced
-from lgsim.xla import compiled, control_flow
 
 _TOLERANCES = {"float64": 1e-8, "float32": 1e-2}
 """Gain in log density that ends a search, by dtype."""

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import control_flow
 from lgsim.identify.estimators.loss import Loss, SquaredLoss
 from lgsim.identify.estimators.multiple_shooting import Shooting, WindowMotion, gap_vectors, window_residuals
 from lgsim.identify.estimators.records import SensorRecords, Windows
@@ -21,7 +22,6 @@ from lgsim.identify.posterior.noise_models import ResidualSums, RobustSums
 from lgsim.identify.posterior.serial_correlation import SerialCorrelation
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.simulation.equations_of_motion import state_space
-from lgsim.xla import control_flow
 
 
 class PreparedRecords(eqx.Module):

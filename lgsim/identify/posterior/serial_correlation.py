@@ -10,9 +10,9 @@ from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Float, Int, Key
 
+from lgsim._compile.xla import control_flow
 from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.support.check import is_traced
-from lgsim.xla import control_flow
 
 
 def _numbers(given: NumbersLike | None) -> Float[Array, " *columns"] | None:

@@ -13,10 +13,10 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int, PyTree
 
+from lgsim._compile.xla import number_field
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import norm
 from lgsim.support.check import is_traced
-from lgsim.xla import number_field
 
 Scalar = int | float | Float[Array, ""] | Float[np.ndarray, ""]
 Truth = bool | Bool[Array, ""] | Bool[np.ndarray, ""]

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
+from lgsim._compile.xla import control_flow
 from lgsim.lie.action import Point
-from lgsim.xla import control_flow
 
 Condition = Callable[[Float[Array, ""], Point, Any], Float[Array, ""]]
 """``condition(t, y, args)``: a scalar of the state's dtype, whose zero crossings are looked for."""

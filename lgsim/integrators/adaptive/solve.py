@@ -12,6 +12,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
+from lgsim._compile.xla import compiled, control_flow
 from lgsim.integrators.adaptive.checks import check_adjoint, check_events, check_method, saved_times, step_controller
 from lgsim.integrators.adaptive.controller import AlgebraController
 from lgsim.integrators.adaptive.events import DirectedCondition, Event, locate_event
@@ -20,7 +21,6 @@ from lgsim.integrators.adaptive.solver import AlgebraTerm, GroupSolver, LastStep
 from lgsim.integrators.method import Field, Method, Number, check_field, scalar, state
 from lgsim.lie.action import Action, Point
 from lgsim.support import check
-from lgsim.xla import compiled, control_flow
 
 
 def solve(

@@ -13,13 +13,13 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float
 
+from lgsim._compile.xla import control_flow
 from lgsim.integrators.hermite import chain_hermite, quartic_bump
 from lgsim.integrators.linearly_implicit import LinearizableField, Linearization, linearize
 from lgsim.integrators.method import Field, Method
 from lgsim.integrators.rosenbrock_tableau import RosenbrockTableau
 from lgsim.integrators.tableau import ButcherTableau, CommutatorFreeTableau
 from lgsim.lie.action import Action, Point
-from lgsim.xla import control_flow
 
 Time = Float[Array, ""]
 Vector = Float[Array, " algebra"]

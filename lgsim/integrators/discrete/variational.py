@@ -16,6 +16,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
+from lgsim._compile.xla import control_flow
 from lgsim.integrators.coordinates import EXPONENTIAL, Coordinates
 from lgsim.integrators.discrete.charts import Chart, chart
 from lgsim.integrators.discrete.galerkin_scheme import GalerkinScheme
@@ -26,7 +27,6 @@ from lgsim.integrators.newton import Newton
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import Element
 from lgsim.lie.matrix_forms import columns, transpose_apply
-from lgsim.xla import control_flow
 
 Vector = Float[Array, " dim"]
 Vectors = Float[Array, "count dim"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from lgsim._compile.spatial import Vec
 from lgsim.multibody.contacts.contact import Shape, Sized, Sizes, Surface, column
-from lgsim.spatial import Vec
 
 
 @dataclass(frozen=True)

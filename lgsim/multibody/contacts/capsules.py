@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 
+from lgsim._compile.spatial import Transform, Vec
 from lgsim.multibody.contacts.contact import Shape, Sized, Sizes, Surface, column
-from lgsim.spatial import Transform, Vec
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from jax import Array
 
-from lgsim.spatial import Transform, Vec
+from lgsim._compile.spatial import Transform, Vec
 
 LAW = ("stiffness", "exponent", "dissipation", "friction", "viscous", "slip_speed")
 """The first columns of ``Model.contacts``; options of the law, sizes of the shape, then of the surface follow."""

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from lgsim._compile.spatial import Vec
+from lgsim._compile.xla import control_flow
 from lgsim.multibody.contacts.contact import Sized, Sizes, Surface
-from lgsim.spatial import Vec
-from lgsim.xla import control_flow
 
 _SEARCHES = 5
 """Steps of Newton's method to the nearest point; two more follow, through which derivatives go."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.spatial import Vec
 from lgsim.multibody.contacts.contact import Sized, Sizes, Surface
-from lgsim.spatial import Vec
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.spatial import Vec
 from lgsim.multibody.contacts.contact import Sized, Sizes, Surface
-from lgsim.spatial import Vec
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 
+from lgsim._compile.spatial import Vec
 from lgsim.multibody.contacts.contact import Shape, Sized, Sizes, Surface
-from lgsim.spatial import Vec
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from lgsim._compile.spatial import Vec
 from lgsim.multibody.contacts.contact import Shape, Sized, Sizes, Surface, column
 from lgsim.multibody.geometry.hulls import checked_points, spread_out
-from lgsim.spatial import Vec
 
 
 @dataclass(frozen=True)

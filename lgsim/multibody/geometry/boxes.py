@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from lgsim._compile.spatial import Vec
 from lgsim.multibody.geometry.forms import Block, Form
 from lgsim.multibody.geometry.geometry import Geometry
 from lgsim.multibody.geometry.triangles import Mesh
-from lgsim.spatial import Vec
 
 
 @dataclass(frozen=True)

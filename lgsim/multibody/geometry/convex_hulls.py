@@ -8,11 +8,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from lgsim._compile.spatial import Vec
 from lgsim.multibody.geometry.forms import Form, Hull
 from lgsim.multibody.geometry.geometry import Geometry
 from lgsim.multibody.geometry.hulls import Points, both_ways, checked_points, facets, thinned
 from lgsim.multibody.geometry.triangles import Mesh
-from lgsim.spatial import Vec
 
 VERTICES = 20
 """Vertices of a mesh that are kept where nobody says how many."""

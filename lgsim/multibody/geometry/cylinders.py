@@ -8,10 +8,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from lgsim._compile.spatial import Vec
 from lgsim.multibody.geometry.forms import Form, Hull
 from lgsim.multibody.geometry.geometry import Geometry
 from lgsim.multibody.geometry.triangles import Mesh, revolution
-from lgsim.spatial import Vec
 
 SIDES = 16
 """Of the prism that distances make of a cylinder."""

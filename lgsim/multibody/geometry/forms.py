@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.spatial import Vec
+from lgsim._compile.spatial import Vec
 
 CORNERS = np.array(list(product((-1.0, 1.0), repeat=3)))
 _TIED = 16

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.spatial import Mat, Transform, Vec, sincos
 from lgsim.lie import so3_components
 from lgsim.lie.so3_components import Quat
 from lgsim.multibody.joint import Components, GroupJoint, Row
-from lgsim.spatial import Mat, Transform, Vec, sincos
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.spatial import Motion, Transform, Vec
 from lgsim.lie import se3_components, so3_components
 from lgsim.multibody import quaternion_coordinates
 from lgsim.multibody.joint import Components, GroupJoint, Row
-from lgsim.spatial import Motion, Transform, Vec
 
 
 @dataclass(frozen=True)

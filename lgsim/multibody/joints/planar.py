@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.spatial import Mat, Motion, Transform, Vec, sincos
 from lgsim.lie import se3_components
 from lgsim.multibody.joint import Components, GroupJoint, Row
-from lgsim.spatial import Mat, Motion, Transform, Vec, sincos
 
 
 @dataclass(frozen=True)

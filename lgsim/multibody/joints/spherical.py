@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.spatial import Transform, Vec
 from lgsim.lie import so3_components
 from lgsim.multibody import ball_limits, quaternion_coordinates
 from lgsim.multibody.joint import Components, GroupJoint, Row
-from lgsim.spatial import Transform, Vec
 
 
 @dataclass(frozen=True)

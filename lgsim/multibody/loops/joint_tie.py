@@ -8,11 +8,11 @@ from functools import cached_property
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.spatial import Transform, Vec
 from lgsim.multibody.joint import Joint
 from lgsim.multibody.loops.closing_joints import forbidden_motions, turning_axis, upright_axes
 from lgsim.multibody.loops.loop import Numbers
 from lgsim.multibody.loops.steady_loop import SteadyLoop
-from lgsim.spatial import Transform, Vec
 
 
 @dataclass(frozen=True)

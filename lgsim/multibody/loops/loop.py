@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from jax import Array
 
-from lgsim.spatial import Force, Motion, Transform
+from lgsim._compile.spatial import Force, Motion, Transform
 
 Numbers = Sequence[Array]
 """The numbers of a loop, one array each."""

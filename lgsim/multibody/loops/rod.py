@@ -8,8 +8,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.spatial import Force, Transform, Vec
 from lgsim.multibody.loops.loop import FrameLoop, Numbers, Relative
-from lgsim.spatial import Force, Transform, Vec
 
 
 @dataclass(frozen=True)

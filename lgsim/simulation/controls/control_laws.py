@@ -12,6 +12,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim._compile.xla import number_field
 from lgsim.actuators.torque_speed_limit import limited_by_speed
 from lgsim.dynamics.forces import gravity_forces
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
@@ -24,7 +25,6 @@ from lgsim.multibody.inertia import rotational_inertia
 from lgsim.multibody.loops.refusal import refuse_loops
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, ModelError
-from lgsim.xla import number_field
 
 Configuration = Float[Array, " nq"]
 Velocity = Float[Array, " nv"]

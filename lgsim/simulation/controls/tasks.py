@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import number_field
 from lgsim.dynamics.jacobians import Reference, frame_jacobian, frame_jacobian_rate
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
 from lgsim.integrators.method import Number
@@ -18,7 +19,6 @@ from lgsim.lie import quaternion
 from lgsim.lie.conversions import quaternion_from_matrix
 from lgsim.multibody.model import Model
 from lgsim.simulation.controls.control_laws import Configuration, Gain, Target, Velocity
-from lgsim.xla import number_field
 
 Place = Float[Array, " 3"]
 PlaceTarget = Place | Callable[[Number], tuple[Place, Place, Place]]

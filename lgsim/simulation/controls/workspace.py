@@ -13,6 +13,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim._compile.xla import number_field
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.kinematics import forward_kinematics, frame_twists
 from lgsim.dynamics.momentum import center_of_mass, center_of_mass_velocity
@@ -27,7 +28,6 @@ from lgsim.multibody.topology import ModelError
 from lgsim.simulation.controls.control_laws import Configuration, ControlLaw, Force, Gain, Velocity
 from lgsim.simulation.controls.wrench_split import LeastNorm, WrenchSplit
 from lgsim.support.check import is_traced
-from lgsim.xla import number_field
 
 Pose = Float[Array, " 7"]
 PoseTarget = Pose | Callable[[Number], tuple[Pose, Float[Array, " 6"], Float[Array, " 6"]]]

@@ -11,8 +11,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.linalg.cone_qp import ConeQP, cone_minimum
 from lgsim.dynamics.workspace.feet import Foot
-from lgsim.linalg.cone_qp import ConeQP, cone_minimum
 from lgsim.support.check import is_traced
 
 Number = int | float | Float[np.ndarray, "..."] | Float[Array, "..."]

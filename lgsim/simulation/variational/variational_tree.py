@@ -22,6 +22,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import control_flow, save_in_checkpoint
 from lgsim.dynamics.discrete.discrete_momenta import generalized_momentum, velocity_of_momentum
 from lgsim.dynamics.discrete.discrete_newton import attempt, trial, with_derivatives
 from lgsim.dynamics.discrete.displacement import without_whole_turns
@@ -36,7 +37,6 @@ from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import acceleration, drive_forces
 from lgsim.simulation.state_space import StateSpace
 from lgsim.simulation.variational.machine_method import MachineField, MachineMethod
-from lgsim.xla import control_flow, save_in_checkpoint
 
 _TRIALS = 60
 """The most further iterations, with shorter changes where full ones do not lead nearer."""

@@ -1,0 +1,163 @@
+"""The minimum of a small convex quadratic in a box, ``min 1/2 u . H u + g . u`` for ``lower <= u <= upper``.
+
+A projected Newton method; by Cholesky for one problem, and as native functions for batches of small ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Float
+
+from lgsim._compile.linalg import dense
+from lgsim._compile.xla import batch_last, control_flow
+
+SolveFree = Callable[[Array, Array, Array], Array]
+"""``solve(H, rhs, free)``: ``H_ff^-1 rhs_f`` in the free rows f of rhs (m, *batch), zero in the others."""
+
+ITERATIONS = 32
+"""Largest number of Newton steps; each one is a full step on the free entries, and few are needed."""
+_HALVINGS = 12
+"""Largest number of times that a step is halved."""
+ARMIJO = 0.1
+"""Share of the decrease by the slope that a step must bring."""
+
+
+def box_minimum(
+    H: Float[Array, "m m *#batch"],
+    g: Float[Array, "m *#batch"],
+    lower: Float[Array, "m *#batch"],
+    upper: Float[Array, "m *#batch"],
+    solve: SolveFree | None = None,
+) -> tuple[Float[Array, "m *#batch"], Bool[Array, "m *#batch"]]:
+    """(u that minimizes ``1/2 u . H u + g . u`` in the box, which of its entries no bound fixes).
+
+    Args:
+        H: Positive definite Hessian.
+        g: Gradient at zero.
+        lower: Lower bounds; minus infinity where there are none.
+        upper: Upper bounds; infinity where there are none.
+        solve: Solution of the Newton step of the free entries; by default by Cholesky, for one problem without batch.
+
+    Source: Bertsekas 1982, Projected Newton methods for optimization problems with simple constraints, SIAM J. Control
+    and Optimization 20.
+    """
+    solve = _solve_free_cholesky if solve is None else solve
+
+    # loops instead of products of matrices, which in a batch call a library for each problem
+    def slope_at(u: Array) -> Array:
+        return control_flow.fori_loop(0, len(g), lambda j, sum: sum + H[:, j] * u[j][None], g)
+
+    def value(u: Array) -> Array:
+        terms = u * (slope_at(u) + g)
+        return control_flow.fori_loop(0, len(g), lambda j, sum: sum + terms[j] / 2, jnp.zeros_like(g[0]))
+
+    def free_at(u: Array, slope: Array) -> Array:
+        return ~(((u <= lower) & (slope > 0)) | ((u >= upper) & (slope < 0)))
+
+    def iterate(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        u, going, i = state
+        slope = slope_at(u)
+        free, now = free_at(u, slope), value(u)
+        direction = -solve(H, slope, free)
+
+        # whether to go on is part of the state: in a batch, computed once to end the loop and once to freeze those that
+        # are done, it could differ in its last digit, and the loop would not end
+        def too_long(length: Array) -> Array:
+            trial = jnp.clip(u + length[None] * direction, lower, upper)
+            return value(trial) > now + ARMIJO * dense.sum_rows(slope * (trial - u))
+
+        def shorten(s: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            length, halved, long = s
+            length, halved = jnp.where(long, length / 2, length), jnp.where(long, halved + 1, halved)
+            return length, halved, long & too_long(length) & (halved < _HALVINGS)
+
+        one = jnp.ones_like(now)
+        first = (one, jnp.zeros(now.shape, int), too_long(one))
+        length, halved, _ = control_flow.while_loop(lambda s: jnp.any(s[2]), shorten, first)
+        trial = jnp.clip(u + length[None] * direction, lower, upper)
+        found = halved < _HALVINGS
+        moved = jnp.where((going & found)[None], trial, u)
+        # a full step that meets no new bound is the minimum
+        changed = _any(free_at(moved, slope_at(moved)) != free)
+        return moved, going & found & (changed | (halved > 0)), i + 1
+
+    start = jnp.clip(jnp.zeros_like(g), lower, upper)
+    everywhere = jnp.ones(g.shape[1:], bool)
+    u, _, _ = control_flow.while_loop(
+        lambda s: jnp.any(s[1]) & (s[2] < ITERATIONS), iterate, (start, everywhere, jnp.array(0))
+    )
+    return u, free_at(u, slope_at(u))
+
+
+def box_step(
+    H: Float[Array, "m m *#batch"],
+    G: Float[Array, "m n *#batch"],
+    g: Float[Array, "m *#batch"],
+    lower: Float[Array, "m *#batch"],
+    upper: Float[Array, "m *#batch"],
+) -> tuple[Float[Array, "m n *#batch"], Float[Array, "m *#batch"], Bool[Array, "*#batch"]]:
+    """(K, k, whether H is positive definite), as part of a native function.
+
+    k minimizes ``1/2 u . H u + g . u`` in the box; ``K = -H_ff^-1 G_f`` in the rows f that no bound fixes, zero in the
+    others.
+
+    Args:
+        H: Hessian of the controls u.
+        G: Derivative of g by the state.
+        g: Gradient at u = 0.
+        lower: Bounds below zero, or zero.
+        upper: Bounds above zero, or zero.
+
+    Source: Tassa, Mansard and Todorov 2014, Control-limited differential dynamic programming, sec. III.
+    """
+    k, free = box_minimum(H, g, lower, upper, _solve_free)
+    share = free.astype(H.dtype)
+    return -dense.solve_free(H, G, share), k, dense.inverse_if_definite(H)[1]
+
+
+@batch_last
+def native_box_minimum(
+    H: Float[Array, "m m *#batch"],
+    g: Float[Array, "m *#batch"],
+    lower: Float[Array, "m *#batch"],
+    upper: Float[Array, "m *#batch"],
+) -> tuple[Float[Array, "m *#batch"], Bool[Array, "m *#batch"]]:
+    """``box_minimum`` of one problem as a native function; a batch enters by ``jax.vmap``."""
+    return box_minimum(H, g, lower, upper, _solve_free)
+
+
+@batch_last
+def native_box_step(
+    H: Float[Array, "m m *#batch"],
+    G: Float[Array, "m n *#batch"],
+    g: Float[Array, "m *#batch"],
+    lower: Float[Array, "m *#batch"],
+    upper: Float[Array, "m *#batch"],
+) -> tuple[Float[Array, "m n *#batch"], Float[Array, "m *#batch"], Bool[Array, "*#batch"]]:
+    """``box_step`` of one problem as a native function; a batch enters by ``jax.vmap``."""
+    return box_step(H, G, g, lower, upper)
+
+
+def _solve_free(
+    H: Float[Array, "m m *#batch"], rhs: Float[Array, "m *#batch"], free: Bool[Array, "m *#batch"]
+) -> Float[Array, "m *#batch"]:
+    """The solution in the free rows by symmetric sweeps."""
+    return dense.solve_free(H, rhs[:, None], free.astype(H.dtype))[:, 0]
+
+
+def _solve_free_cholesky(
+    H: Float[Array, "m m"], rhs: Float[Array, " m"], free: Bool[Array, " m"]
+) -> Float[Array, " m"]:
+    """The solution in the free rows of one problem."""
+    pair = free[:, None] & free[None, :]
+    L = jnp.linalg.cholesky(jnp.where(pair, H, jnp.eye(len(H), dtype=H.dtype)))
+    return jax.scipy.linalg.cho_solve((L, True), jnp.where(free, rhs, 0))
+
+
+def _any(x: Bool[Array, "m *#batch"]) -> Bool[Array, "*#batch"]:
+    """Whether an entry along the first axis is true."""
+    return control_flow.fori_loop(0, len(x), lambda j, found: found | x[j], jnp.zeros_like(x[0]))

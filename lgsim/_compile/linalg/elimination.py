@@ -1,0 +1,52 @@
+"""Elimination of small general matrices (n, n, *batch) without pivots, in loops and elementwise sums.
+
+From the last row to the first: the mass matrix of a tree, and what springs and dampers in its joints add, then keeps
+its zeros. Without pivots it is stable where the symmetric part is positive definite, as it is for such matrices at
+steps that resolve what grows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from lgsim._compile.xla import control_flow, fusion_barrier
+
+Factors = Float[Array, "n n *batch"]
+"""``A = U L`` with U upper, 1 on its diagonal, above L's lower triangle."""
+
+
+def factor(A: Float[Array, "n n *batch"]) -> Factors:
+    """The factors ``A = U L``, U upper with 1 on its diagonal and L lower; a pivot of zero makes them not finite."""
+    n = len(A)
+    index = np.arange(n).reshape((n,) + (1,) * (A.ndim - 2))
+
+    def eliminate(i: Any, A: Array) -> Array:
+        k = n - 1 - i
+        row = fusion_barrier(jnp.where(index < k, A[k], 0))
+        column = fusion_barrier(jnp.where(index < k, A[:, k] * (1 / A[k, k])[None], 0))
+        A = fusion_barrier(A - column[:, None] * row[None])
+        return A.at[:, k].set(jnp.where(index < k, column, A[:, k]))
+
+    return control_flow.fori_loop(0, n, eliminate, A)
+
+
+def solve(factors: Float[Array, "n n *#batch"], x: Float[Array, "n *#batch"]) -> Float[Array, "n *#batch"]:
+    """``A^-1 x`` from the factors of A."""
+    n = len(factors)
+    index = np.arange(n).reshape((n,) + (1,) * (factors.ndim - 2))
+
+    def backward(i: Any, x: Array) -> Array:
+        k = n - 1 - i
+        return fusion_barrier(x - jnp.where(index < k, factors[:, k], 0) * x[k][None])
+
+    def forward(k: Any, x: Array) -> Array:
+        entry = fusion_barrier(x[k] * (1 / factors[k, k]))
+        return fusion_barrier(jnp.where(index > k, x - factors[:, k] * entry[None], x).at[k].set(entry))
+
+    x = jnp.broadcast_to(x, jnp.broadcast_shapes(x.shape, factors.shape[1:]))
+    return control_flow.fori_loop(0, n, forward, control_flow.fori_loop(0, n, backward, x))

@@ -1,0 +1,454 @@
+"""Nonlinear least squares in a box by the method of Levenberg and Marquardt, from normal equations.
+
+One loop for all sizes and structures: how its linear systems are solved (``LinearStep``) and how their damping grows
+and falls (``DampingRule``) are data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike, DTypeLike
+from jaxtyping import Bool, Float, Int, PyTree
+
+from lgsim._compile.linalg.box_qp import box_minimum
+from lgsim._compile.xla import control_flow
+
+
+@runtime_checkable
+class HasCost(Protocol):
+    """Normal equations of any structure, at a point of known cost."""
+
+    @property
+    def cost(self) -> Float[Array, ""]:
+        """Half the sum of squares at the point."""
+        ...
+
+
+Normal = TypeVar("Normal", bound=HasCost, contravariant=True)
+
+
+class NormalEquations(NamedTuple):
+    """The normal equations of ``1/2 |r(x)|^2`` at a point, dense.
+
+    Attributes:
+        cost: Half the sum of squares, one number.
+        gradient: ``J^T r`` (p,).
+        hessian: ``J^T J`` (p, p).
+    """
+
+    cost: Float[Array, ""]
+    gradient: Float[Array, " p"]
+    hessian: Float[Array, "p p"]
+
+
+class RESULTS(eqx.Enumeration):
+    """How the iterations ended; the text says what to do."""
+
+    successful = ""
+    max_iterations = "All iterations were used while the cost still fell. Give more iterations or a better start."
+    stalled = (
+        "No step lowers the cost though its gradient is not small. The start may be far off, the derivatives wrong, or "
+        "the tolerance below what rounding allows."
+    )
+    nonfinite = "The cost is not finite at the start. Give another one."
+
+
+class DampingRule(Protocol):
+    """How the damping mu of ``(H + mu D) dx = -g`` follows from the steps that were tried.
+
+    A state of the rule is a pair (mu, growth) of numbers: the damping, and the factor by which it grows next.
+    """
+
+    def begin(self, dtype: DTypeLike) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """(mu, growth) before the first step."""
+        ...
+
+    def judge(
+        self,
+        mu: Float[Array, ""],
+        growth: Float[Array, ""],
+        before: Float[Array, ""],
+        after: Float[Array, ""],
+        predicted: Float[Array, ""],
+    ) -> tuple[Bool[Array, ""], Float[Array, ""], Float[Array, ""]]:
+        """(whether a step is accepted, the next mu, the next growth).
+
+        Args:
+            growth: The factor by which it grows next.
+            before: The cost before the step.
+            after: The cost after it.
+            predicted: By how much the quadratic model falls along the step.
+        """
+        ...
+
+    def exhausted(self, mu: Float[Array, ""]) -> Bool[Array, ""]:
+        """Whether more damping than mu makes no sense."""
+        ...
+
+
+class GainDamping(NamedTuple):
+    """Damping by the gain ratio, the cost's fall by the model's; a step that lowers the cost is accepted.
+
+    ``mu <- mu max(1/3, 1 - (2 gain - 1)^3)`` after an accepted step; else ``mu <- growth mu, growth <- 2 growth``.
+
+    Attributes:
+        start: The first mu.
+        largest: The mu at which there is no hope of a step.
+
+    Source: Nielsen 1999, Damping parameter in Marquardt's method, IMM-REP-1999-05.
+    """
+
+    start: float = 1e-4
+    largest: float = 1e12
+
+    def begin(self, dtype: DTypeLike) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """(mu, growth) before the first step."""
+        return jnp.asarray(self.start, dtype), jnp.full((), 2, dtype)
+
+    def judge(
+        self,
+        mu: Float[Array, ""],
+        growth: Float[Array, ""],
+        before: Float[Array, ""],
+        after: Float[Array, ""],
+        predicted: Float[Array, ""],
+    ) -> tuple[Bool[Array, ""], Float[Array, ""], Float[Array, ""]]:
+        """See ``DampingRule.judge``."""
+        gain = (before - after) / jnp.where(predicted > 0, predicted, 1)
+        better = (gain > 0) & jnp.isfinite(after) & (predicted > 0)
+        mu = mu * jnp.where(better, jnp.maximum(1 / 3, 1 - (2 * gain - 1) ** 3), growth)
+        return better, mu, jnp.where(better, 2, 2 * growth)
+
+    def exhausted(self, mu: Float[Array, ""]) -> Bool[Array, ""]:
+        """Whether mu is above the largest one."""
+        return mu > self.largest
+
+
+class FixedFactorDamping(NamedTuple):
+    """Damping by fixed factors: ``mu <- max(mu / 4, least)`` after a step that lowers the cost, else ``mu <- 8 mu``.
+
+    Attributes:
+        least: The least mu, which is also the first one; above ``1 / least^2`` there is no hope of a step.
+    """
+
+    least: Float[Array, ""]
+
+    def begin(self, dtype: DTypeLike) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """(mu, growth) before the first step."""
+        return jnp.asarray(self.least, dtype), jnp.full((), 8, dtype)
+
+    def judge(
+        self,
+        mu: Float[Array, ""],
+        growth: Float[Array, ""],
+        before: Float[Array, ""],
+        after: Float[Array, ""],
+        predicted: Float[Array, ""],
+    ) -> tuple[Bool[Array, ""], Float[Array, ""], Float[Array, ""]]:
+        """See ``DampingRule.judge``; the model's fall plays no part."""
+        better = after < before
+        return better, jnp.where(better, jnp.maximum(mu / 4, self.least), mu * growth), growth
+
+    def exhausted(self, mu: Float[Array, ""]) -> Bool[Array, ""]:
+        """Whether mu is above ``1 / least^2``."""
+        return mu > 1 / self.least**2
+
+
+class Proposal(NamedTuple):
+    """A step that a linear system proposes.
+
+    Attributes:
+        x: The bounded coordinates after the step (p,), within their bounds.
+        tangent: Tangent vectors of the step of the other unknowns, None where there are none.
+        predicted: By how much the quadratic model of the cost falls along the step.
+        promised: The same for the step that the model asks for, where the one proposed is shorter; else None.
+    """
+
+    x: Float[Array, " p"]
+    tangent: PyTree
+    predicted: Float[Array, ""]
+    promised: Float[Array, ""] | None = None
+
+
+class LinearStep(Protocol[Normal]):
+    """How steps come from normal equations: their structure, and the bounds of the coordinates."""
+
+    def gradient(self, normal: Normal) -> Float[Array, " p"]:
+        """The gradient of the cost by the bounded coordinates."""
+        ...
+
+    def diagonals(self, normal: Normal) -> PyTree[Float[Array, " ..."]]:
+        """The diagonal of the Hessian, of all unknowns."""
+        ...
+
+    def propose(
+        self,
+        normal: Normal,
+        D: PyTree[Float[Array, " ..."]],
+        mu: Float[Array, ""] | float,
+        x: Float[Array, " p"],
+        lower: Float[Array, " p"],
+        upper: Float[Array, " p"],
+    ) -> Proposal:
+        """The minimum of the quadratic model within the bounds, with ``mu D`` added to the diagonal of its Hessian.
+
+        Args:
+            normal: The normal equations at the point.
+            D: Diagonal like ``diagonals(normal)``, positive.
+            mu: Damping.
+            x: The bounded coordinates at the point.
+            lower: Lower bounds of x.
+            upper: Upper bounds of x.
+        """
+        ...
+
+
+class BoxStep(NamedTuple):
+    """The step of dense normal equations, by a projected Newton method in the box."""
+
+    def gradient(self, normal: NormalEquations) -> Float[Array, " p"]:
+        """The gradient of the cost."""
+        return normal.gradient
+
+    def diagonals(self, normal: NormalEquations) -> Float[Array, " p"]:
+        """The diagonal of the Gauss-Newton Hessian."""
+        return jnp.diagonal(normal.hessian)
+
+    def propose(
+        self,
+        normal: NormalEquations,
+        D: Float[Array, " p"],
+        mu: Float[Array, ""] | float,
+        x: Float[Array, " p"],
+        lower: Float[Array, " p"],
+        upper: Float[Array, " p"],
+    ) -> Proposal:
+        """See ``LinearStep.propose``."""
+        H, g = normal.hessian, normal.gradient
+        dx, _ = box_minimum(H + mu * jnp.diag(D), g, lower - x, upper - x)
+        trial = jnp.clip(x + dx, lower, upper)
+        dx = trial - x
+        return Proposal(trial, None, -(g @ dx + dx @ H @ dx / 2))
+
+
+class Solution(NamedTuple):
+    """What ``LevenbergMarquardt`` found.
+
+    Attributes:
+        x: Bounded coordinates (p,) at the end.
+        rest: The other unknowns at the end, None where there are none.
+        normal: The normal equations at the end, as the search's ``normal`` gives them.
+        held: Whether a bound stops the cost's fall along each coordinate (p,).
+        costs: The cost at the start of each iteration (max_iterations,), NaN after the last one; where trials are
+            linearized at once, the cost after each iteration, of which the first one evaluates the start.
+        path: x at the same places (max_iterations, p), that at the end repeated after the last one.
+        iterations: Number of iterations done.
+        result: ``RESULTS.successful``, or what went wrong.
+    """
+
+    x: Float[Array, " p"]
+    rest: PyTree
+    normal: Any
+    held: Bool[Array, " p"]
+    costs: Float[Array, " max_iterations"]
+    path: Float[Array, "max_iterations p"]
+    iterations: Int[Array, ""]
+    result: Any
+
+
+class State(NamedTuple):
+    """All that the next iteration needs.
+
+    Attributes:
+        i: Number of iterations done; -1 where the start is still to be evaluated, which is no iteration.
+        x: Bounded coordinates (p,) of the best point so far.
+        rest: The other unknowns there, None where there are none.
+        trial: (x, rest) to evaluate next where trials are linearized at once, else None.
+        predicted: By how much the model falls at the trial, or None.
+        normal: The normal equations at the best point, as the search's ``normal`` gives them.
+        first: The cost at the start.
+        scales: The largest diagonals of the Hessian so far.
+        growth: The factor by which it grows next.
+        done: Whether nothing is left to do.
+        costs: See ``Solution``.
+        path: See ``Solution``.
+        result: See ``Solution``.
+    """
+
+    i: Int[Array, ""]
+    x: Float[Array, " p"]
+    rest: PyTree
+    trial: tuple[Float[Array, " p"], PyTree] | None
+    predicted: Float[Array, ""] | None
+    normal: Any
+    first: Float[Array, ""]
+    scales: PyTree[Float[Array, " ..."]]
+    mu: Float[Array, ""]
+    growth: Float[Array, ""]
+    done: Bool[Array, ""]
+    costs: Float[Array, " max_iterations"]
+    path: Float[Array, "max_iterations p"]
+    result: Any
+
+    @property
+    def cost(self) -> Float[Array, ""]:
+        """The cost at the best point so far."""
+        return self.normal.cost
+
+
+class LevenbergMarquardt(NamedTuple):
+    """A local minimum of half a sum of squares within bounds; pure functions for ``jit`` and ``vmap``.
+
+    Each step solves ``(H + mu D) dx = -g`` within the bounds, D being the largest diagonal of H so far and mu following
+    the damping rule. The iterations end where the step almost without damping would lower the cost by less than
+    ``tolerance`` of it: along a flat valley damped steps gain little long before the end.
+
+    The unknowns are x (p,), which has bounds, and any other ones, ``rest``, a pytree that ``move`` moves along tangent
+    vectors. Where the cost alone is much cheaper than the normal equations, these are made of accepted points only, and
+    the step that promises too little is still tried. Where it is not (``cost`` is None), each trial is linearized at
+    once, since most are accepted, and the iterations end before a step that promises too little.
+
+    Attributes:
+        normal: ``normal(x, rest)``, the normal equations at a point.
+        cost: ``cost(x, rest)`` alone, or None.
+        lower: Lower bounds of x (p,).
+        upper: Upper bounds of x (p,).
+        max_iterations: Largest number of iterations; without ``cost`` the evaluation of the start is the first one.
+        tolerance: Relative decrease of the cost that ends the iterations, beside rounding errors of the first cost; by
+            default 2e-7 in float64 and 2e-3 in float32, which is far below what noise allows.
+        move: ``move(tangent, rest)``, the other unknowns after a step.
+        linear_step: How steps come from normal equations.
+        damping: The damping rule.
+        results: The enumeration of ``Solution.result``, with the names of ``RESULTS``: its texts are the user's.
+
+    Source: More 1978, The Levenberg-Marquardt algorithm: implementation and theory, for D.
+    """
+
+    normal: Callable[[Array, Any], HasCost]
+    cost: Callable[[Array, Any], Array] | None
+    lower: Float[Array, " p"]
+    upper: Float[Array, " p"]
+    max_iterations: int = 50
+    tolerance: ArrayLike | None = None
+    move: Callable[[Any, Any], Any] | None = None
+    linear_step: LinearStep[Any] = BoxStep()
+    damping: DampingRule = GainDamping()
+    results: Any = RESULTS
+
+    def find(self, x0: Float[Array, " p"], rest: PyTree = None) -> Solution:
+        """The solution after all iterations from a point within the bounds."""
+        return self.end(control_flow.while_loop(self.more, self.step, self.begin(x0, rest)))
+
+    def begin(self, x0: Float[Array, " p"], rest: PyTree = None) -> State:
+        """The state before the first iteration from a point within the bounds."""
+        costs = jnp.full(self.max_iterations, jnp.nan, x0.dtype)
+        path = jnp.broadcast_to(x0, (self.max_iterations, x0.size))
+        # the first step evaluates the start, so that the normal equations are compiled once
+        blank = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(self.normal, x0, rest))
+        zero, no = jnp.zeros((), x0.dtype), jnp.array(False)
+        trial, predicted = ((x0, rest), zero) if self.cost is None else (None, None)
+        scales = jax.tree.map(jnp.zeros_like, self.linear_step.diagonals(blank))
+        return State(
+            jnp.array(0 if self.cost is None else -1), x0, rest, trial, predicted, blank, zero, scales,
+            *self.damping.begin(x0.dtype), no, costs, path, self.results.where(no, *2 * [self.results.successful]),
+        )  # fmt: skip
+
+    def more(self, s: State) -> Bool[Array, ""]:
+        """Whether another iteration is due."""
+        return ~s.done & (s.i < self.max_iterations)
+
+    def step(self, s: State) -> State:
+        """The state after one more iteration."""
+        return self._linearize_at_once(s) if self.cost is None else self._linearize_if_accepted(s, self.cost)
+
+    def end(self, s: State) -> Solution:
+        """The solution, or what has been found so far."""
+        result = self.results.where(s.done, s.result, self.results.max_iterations)
+        g = self.linear_step.gradient(s.normal)
+        held = ((s.x <= self.lower) & (g > 0)) | ((s.x >= self.upper) & (g < 0))
+        path = jnp.where(jnp.arange(self.max_iterations)[:, None] < s.i, s.path, s.x)
+        return Solution(s.x, s.rest, s.normal, held, s.costs, path, jnp.maximum(s.i, 0), result)
+
+    def _linearize_if_accepted(self, s: State, cost: Callable[[Array, Any], Array]) -> State:
+        """One iteration: a step from the best point, its cost, and the normal equations there if it is accepted.
+
+        The first call evaluates the start instead.
+        """
+        starting = s.i < 0
+        scales = self._widened(s.scales, s.normal)
+        trial, there, predicted = self._proposed(s.x, s.rest, s.normal, scales, s.mu)
+        better, mu, growth = self.damping.judge(s.mu, s.growth, s.cost, cost(trial, there), predicted)
+        settled = self._promises_little(s.x, s.normal, scales, s.first) & ~starting
+        lost = ~better & self.damping.exhausted(s.mu) & ~starting
+        x, rest = jax.tree.map(lambda new, old: jnp.where(better & ~starting, new, old), (trial, there), (s.x, s.rest))
+        normal = control_flow.cond(better | starting, self.normal, lambda *_: s.normal, x, rest)
+        broken = starting & ~jnp.isfinite(normal.cost)
+        result = self.results.where(lost & ~settled, self.results.stalled, s.result)
+        at = jnp.where(starting, self.max_iterations, s.i)
+        return State(
+            s.i + 1, x, rest, None, None, normal, jnp.where(starting, normal.cost, s.first), scales,
+            jnp.where(starting, s.mu, mu), jnp.where(starting, s.growth, growth), settled | lost | broken,
+            s.costs.at[at].set(s.cost, mode="drop"), s.path.at[at].set(s.x, mode="drop"),
+            self.results.where(broken, self.results.nonfinite, result),
+        )  # fmt: skip
+
+    def _linearize_at_once(self, s: State) -> State:
+        """One iteration: the normal equations at the trial, which becomes the best point or not, and the next trial."""
+        assert s.trial is not None and s.predicted is not None
+        trial, there = s.trial
+        after = self.normal(trial, there)
+        initial = s.i == 0
+        better, mu, growth = self.damping.judge(s.mu, s.growth, s.cost, after.cost, s.predicted)
+        better, mu, growth = better | initial, jnp.where(initial, s.mu, mu), jnp.where(initial, s.growth, growth)
+        x, rest, normal = jax.tree.map(
+            lambda new, old: jnp.where(better, new, old), (trial, there, after), (s.x, s.rest, s.normal)
+        )
+        first = jnp.where(initial, after.cost, s.first)
+        scales = self._widened(s.scales, normal)
+        lost = ~better & self.damping.exhausted(mu)
+        settled = self._promises_little(x, normal, scales, first)
+        trial, there, predicted = self._proposed(x, rest, normal, scales, mu)
+        result = self.results.where(lost, self.results.stalled, s.result)
+        result = self.results.where(jnp.isfinite(first), result, self.results.nonfinite)
+        return State(
+            s.i + 1, x, rest, (trial, there), predicted, normal, first, scales, mu, growth,
+            settled | lost | ~jnp.isfinite(first), s.costs.at[s.i].set(normal.cost), s.path.at[s.i].set(x), result,
+        )  # fmt: skip
+
+    def _widened(self, scales: PyTree, normal: HasCost) -> PyTree:
+        """The largest diagonals so far."""
+        return jax.tree.map(jnp.maximum, scales, self.linear_step.diagonals(normal))
+
+    def _proposed(
+        self, x: Float[Array, " p"], rest: PyTree, normal: HasCost, scales: PyTree, mu: Float[Array, ""] | float
+    ) -> tuple[Float[Array, " p"], PyTree, Float[Array, ""]]:
+        """(x, rest after a damped step, by how much the model falls)."""
+        found = self._proposal(x, normal, scales, mu)
+        return found.x, rest if self.move is None else self.move(found.tangent, rest), found.predicted
+
+    def _proposal(
+        self, x: Float[Array, " p"], normal: HasCost, scales: PyTree, mu: Float[Array, ""] | float
+    ) -> Proposal:
+        """The damped step."""
+        # an unknown that nothing depends on has no scale of its own
+        D = jax.tree.map(lambda d: jnp.where(d > 0, d, 1), scales)
+        return self.linear_step.propose(normal, D, mu, x, self.lower, self.upper)
+
+    def _promises_little(
+        self, x: Float[Array, " p"], normal: HasCost, scales: PyTree, first: Float[Array, ""]
+    ) -> Bool[Array, ""]:
+        """Whether the step almost without damping lowers the model by less than the tolerance and rounding."""
+        digits = np.finfo(x.dtype).precision
+        limit = 10.0 ** (-0.45 * digits) if self.tolerance is None else self.tolerance
+        # ridge: share of the diagonal that keeps a Hessian with directions that nothing shows definite
+        ridge, rounding = 10.0 ** (-0.6 * digits), 10.0 ** (-0.9 * digits)
+        step = self._proposal(x, normal, scales, ridge)
+        promised = step.predicted if step.promised is None else step.promised
+        return promised <= limit * normal.cost + rounding * first

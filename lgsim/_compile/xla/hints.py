@@ -1,0 +1,209 @@
+"""Hints to XLA's CPU back end and to reverse mode: they change speed and memory, never results.
+
+On the CPU back end an operation with several consumers is computed again inside each of them, and
+``lax.optimization_barrier`` does not stop that; a call that is not inlined does. The hint is an undocumented attribute:
+a JAX that ignores it only loses the speed. Programs for other platforms have none: the platform is known when a program
+is lowered, and ``traced_platform`` says it where a choice cannot wait.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial, wraps
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.ad_checkpoint import checkpoint_name
+
+from lgsim._compile.xla.expansion import register_definition
+from lgsim._compile.xla.jax_internals import (
+    Setting,
+    define_primitive,
+    is_symbolic_zero,
+    register_lowering,
+    set_xla_metadata,
+)
+
+Tree = TypeVar("Tree")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Before jaxlib 0.7.2 XLA ends the process where a marked call has a large batch and the machine several cores.
+_SAFE = tuple(int(part) for part in version("jaxlib").split(".")[:3]) >= (0, 7, 2)
+
+# LGSIM_LOWERING_HINTS=0 switches the hints off: to see what they give, or where a back end does not bear them.
+_HINTS = _SAFE and set_xla_metadata is not None and os.environ.get("LGSIM_LOWERING_HINTS", "1") != "0"
+
+_CHOSEN = Setting(None)
+
+
+def traced_platform() -> str:
+    """The platform that ``compiling_for`` names, else the one that JAX uses."""
+    return _CHOSEN.value or jax.default_backend()
+
+
+@contextmanager
+def compiling_for(platform: str) -> Iterator[None]:
+    """``with lgsim.compiling_for("cuda"):`` trace for a platform that is not the one that JAX uses, in this thread.
+
+    For ``jax.export`` and for compilers without a device. Recursions over bodies, loops and hints find the platform
+    when they are lowered; a few choices stand in the traced program: whether a stage of a Munthe-Kaas method branches,
+    what the derivative of a loop computes before it, the tiles of ``tiled_vmap`` and of studies. Either choice gives
+    the same results to rounding; the other platform's is slower.
+
+    Args:
+        platform: Such as ``"cpu"``, ``"cuda"``, ``"rocm"`` or ``"tpu"``.
+    """
+    with _CHOSEN.changed(platform):
+        yield
+
+
+def xla_options(platform: str | None = None) -> dict[str, str | bool]:
+    """XLA's options for large batches: ``jax.jit(f, compiler_options=lgsim.xla_options())``.
+
+    On a CPU with AVX-512 XLA by itself takes vectors of half the width; programs that spend their time on products of
+    small matrices gain a quarter by whole ones. Other CPUs are not concerned. An outermost ``jit`` alone takes options.
+
+    Args:
+        platform: Such as ``"cpu"``, by default the one that JAX uses; on others than the CPU there are no options.
+    """
+    return {"xla_cpu_prefer_vector_width": "512"} if (platform or traced_platform()) == "cpu" else {}
+
+
+@jax.jit
+def _identity(*leaves: Array) -> tuple[Array, ...]:
+    return leaves
+
+
+def fusion_barrier(tree: Tree) -> Tree:
+    """The tree unchanged, as a barrier to fusion on CPU: what enters it is computed once, whatever uses it.
+
+    Args:
+        tree: A pytree of arrays and Python numbers; the numbers pass by.
+    """
+    if not _HINTS:
+        return tree
+    leaves, structure = jax.tree.flatten(tree)
+    behind = iter(_barrier.bind(*(jnp.asarray(leaf) for leaf in leaves if not isinstance(leaf, int | float))))
+    return jax.tree.unflatten(structure, [leaf if isinstance(leaf, int | float) else next(behind) for leaf in leaves])
+
+
+def _behind_call(*leaves: Array) -> list[Array]:
+    if not leaves:
+        return []
+    with set_xla_metadata(inlineable="false"):
+        return list(_identity(*leaves))
+
+
+def _moved(leaves: Sequence[Any], changes: Sequence[Any]) -> tuple[list[Array], list[Any]]:
+    # of values and of changes apart: reverse mode computes the first ones beforehand
+    moving = [i for i, change in enumerate(changes) if not is_symbolic_zero(change)]
+    found = list(changes)
+    for i, change in zip(moving, _barrier.bind(*(changes[i] for i in moving)), strict=True):
+        found[i] = change
+    return _barrier.bind(*leaves), found
+
+
+def _pulled_back(cotangents: Sequence[Any], *leaves: Any) -> list[Any]:
+    given = [i for i, each in enumerate(cotangents) if not is_symbolic_zero(each)]
+    found = list(cotangents)
+    for i, each in zip(given, _barrier.bind(*(cotangents[i] for i in given)), strict=True):
+        found[i] = each
+    return found
+
+
+def _only_used(used: list[bool], equation: Any) -> tuple[list[bool], Any]:
+    if not any(used):
+        return [False] * len(used), None
+    invars = [v for v, each in zip(equation.invars, used, strict=True) if each]
+    outvars = [v for v, each in zip(equation.outvars, used, strict=True) if each]
+    return used, equation.replace(invars=invars, outvars=outvars)
+
+
+def _leaves(*leaves: Any) -> list[Any]:
+    return list(leaves)
+
+
+_barrier = define_primitive(
+    "fusion_barrier",
+    impl=_leaves,
+    abstract_eval=_leaves,
+    lowering=_leaves,
+    batching_rule=lambda leaves, axes: (_barrier.bind(*leaves), axes),
+    batch_axes=None,
+    computes=False,
+    jvp_rule=_moved,
+    transpose_rule=_pulled_back,
+    dce_rule=_only_used,
+)
+"""Lowered by platform; its derivatives are barriers, so that what they need is computed once as well."""
+register_lowering(_barrier, _behind_call, "cpu")
+register_definition(_barrier, _leaves)
+
+
+def native_call(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f`` as one native function of a program for CPU, its loops included, without a call for each operation.
+
+    Its derivative, of any order and mode, is that of ``f``. Inside, a sum over an axis and a product of matrices have
+    to be written as loops or explicit sums: in a batch the back end refuses what it would give to its matrix library.
+    """
+
+    @partial(jax.jit, static_argnums=(0, 1, 2))
+    def compiled(structure: Any, empty: tuple, single: tuple, *leaves: Array) -> Any:
+        operands = iter([x if s is None else x[:1].reshape(s) for x, s in zip(leaves, single, strict=True)])
+        # the attributes of the call would hold for all calls inside; a loop's body that is a call of its own has its
+        # slices of arrays copied
+        with set_xla_metadata(inlineable="true"):
+            out = f(*jax.tree.unflatten(structure, [next(operands) if e is None else jnp.zeros(*e) for e in empty]))
+        # XLA ends the process where such a call has an operand that it does not use: a result that all enter
+        return out, sum(leaf.ravel()[0].astype(jnp.float32) for leaf in leaves)
+
+    @jax.jit  # the attributes belong on a call inside a program, not on a program
+    @wraps(f)
+    def call(*args: Any) -> Any:
+        if not _HINTS:
+            return f(*args)
+        leaves, structure = jax.tree.flatten(args)
+        # nor may an operand be without entries
+        empty = tuple(None if leaf.size else (leaf.shape, leaf.dtype) for leaf in leaves)
+        # XLA ends the process where such a call has a constant for an operand, and where it does not use one: it takes
+        # constants with a single entry to be known inside
+        given = [x for x in leaves if x.size]
+        single = tuple(x.shape if x.size == 1 else None for x in given)
+        operands = [
+            jax.lax.optimization_barrier(x if s is None else jnp.broadcast_to(x.reshape(1), (2,)))
+            for x, s in zip(given, single, strict=True)
+        ]
+        with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
+            results = compiled(structure, empty, single, *operands)
+        # else the second result would go, and with it the use of an operand
+        return jax.lax.optimization_barrier(results)[0]
+
+    # a derivative would be calls with the same attributes, of functions that need not use all their operands
+    @jax.custom_jvp
+    def differentiable(*args: Any) -> Any:
+        return call(*args)
+
+    @differentiable.defjvp
+    def _(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
+        return jax.jvp(f, primals, tangents)
+
+    return differentiable
+
+
+_MARK = "lgsim: kept at each step"
+
+save_marked_values = jax.checkpoint_policies.save_only_these_names(_MARK)
+"""The policy for ``jax.checkpoint`` under which reverse mode keeps what ``save_in_checkpoint`` has marked, no more."""
+
+
+def save_in_checkpoint(x: Array) -> Array:
+    """x, marked as few and dear to compute again: reverse mode through a loop keeps it under ``save_marked_values``.
+
+    A derivative rule has to use what this returns in place of x.
+    """
+    return checkpoint_name(x, _MARK)
