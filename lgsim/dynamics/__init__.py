@@ -19,6 +19,7 @@ from lgsim.dynamics.distances.distance import distance_jacobian as distance_jaco
 from lgsim.dynamics.energy import kinetic_energy as kinetic_energy
 from lgsim.dynamics.energy import potential_energy as potential_energy
 from lgsim.dynamics.energy import spring_energy as spring_energy
+from lgsim.dynamics.factorization import change_frames as change_frames
 from lgsim.dynamics.factorization import global_matrices as global_matrices
 from lgsim.dynamics.factorization import square_factors as square_factors
 from lgsim.dynamics.forces import bias_forces as bias_forces
@@ -26,6 +27,8 @@ from lgsim.dynamics.forces import gravity_forces as gravity_forces
 from lgsim.dynamics.forward_dynamics import ForwardDynamicsDerivatives as ForwardDynamicsDerivatives
 from lgsim.dynamics.forward_dynamics import forward_dynamics as forward_dynamics
 from lgsim.dynamics.forward_dynamics import forward_dynamics_derivatives as forward_dynamics_derivatives
+from lgsim.dynamics.global_operators import tip_operator as tip_operator
+from lgsim.dynamics.global_operators import velocity_operators as velocity_operators
 from lgsim.dynamics.inverse_dynamics import InverseDynamicsDerivatives as InverseDynamicsDerivatives
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics as inverse_dynamics
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics_derivatives as inverse_dynamics_derivatives
@@ -57,6 +60,7 @@ from lgsim.dynamics.momentum import centroidal_momentum_matrix_rate as centroida
 from lgsim.dynamics.momentum import centroidal_momentum_rate as centroidal_momentum_rate
 from lgsim.dynamics.operational_space import operational_space as operational_space
 from lgsim.dynamics.passive_forces import passive_forces as passive_forces
+from lgsim.dynamics.poincare import poincare_equations as poincare_equations
 from lgsim.dynamics.regressor import energy_regressor as energy_regressor
 from lgsim.dynamics.regressor import momentum_regressor as momentum_regressor
 from lgsim.dynamics.regressor import torque_regressor as torque_regressor

@@ -21,7 +21,7 @@ from lgsim._compile.programs.compiler import compiler
 from lgsim._compile.xla import batch_last
 from tests.multibody import trees
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 needs_llvm = pytest.mark.skipif(jax.default_backend() != "cpu" or compiler() is None, reason="needs a CPU and llvmlite")
 
 

@@ -15,7 +15,7 @@ from benchmarks.gpu_parts import deviceless
 from lgsim._compile.programs import cuda_call, read
 from lgsim._compile.programs.nvrtc import nvrtc
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CC = shutil.which(os.environ.get("CC") or "cc")
 
 pytestmark = pytest.mark.skipif(

@@ -26,7 +26,7 @@ from tests._compile.programs.cuda_on_host import Kernels, needs_compiler
 from tests._compile.programs.test_cuda import machine
 from tests.multibody import trees
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 BOUND = {"float64": 1e-12, "float32": 1e-4}
 COMPILED_KERNEL = cuda_call.compiled_kernel
 

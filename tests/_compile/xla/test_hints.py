@@ -16,7 +16,7 @@ from lgsim._compile.xla import compilation, hints, llvm_lowering
 from lgsim.dynamics.forward_dynamics import forward_dynamics
 from tests.multibody import trees
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 MACHINE = (["helical", "revolute"], [-1, 0])
 
