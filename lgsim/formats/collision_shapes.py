@@ -1,13 +1,11 @@
-"""What readers of files of machines share: their options, and collision shapes of links as contacts and solids."""
+"""Collision shapes of links in URDF and SDF as contacts and solids."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
-from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Float
 
 from lgsim.formats.contacts.file_contacts import Names, add_file_contacts
@@ -17,24 +15,6 @@ from lgsim.formats.solids.model_solids import SolidNames, add_file_solids, neigh
 from lgsim.formats.urdf_elements import Robot
 from lgsim.formats.xml import Element
 from lgsim.multibody.model import Model
-
-
-class ShapeOptions(TypedDict, total=False):
-    """Options of all readers, as ``read_urdf`` describes them."""
-
-    text: str | None
-    dtype: DTypeLike | None
-    contacts: Names
-    contact_law: Mapping[str, Any] | None
-    solids: SolidNames
-    solid_meshes: Mapping[str, int] | None
-
-
-class LinkOptions(ShapeOptions, total=False):
-    """Options of the readers of URDF and SDF, as ``read_urdf`` describes them."""
-
-    gravity: ArrayLike | Sequence[float | int]
-    loops: str | os.PathLike[str] | None
 
 
 def add_shapes(

@@ -6,13 +6,12 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Float
 
-from lgsim.formats.collision_shapes import ShapeOptions
 from lgsim.formats.contacts.file_contacts import Names
 from lgsim.formats.contacts.mjcf_geoms import add_geoms
 from lgsim.formats.mjcf_actuators import faults_of_actuators
@@ -34,7 +33,15 @@ from lgsim.support.messages import counted
 
 
 def load_mjcf(
-    path: str | os.PathLike[str] | None = None, *, ignore_equalities: bool = False, **options: Unpack[ShapeOptions]
+    path: str | os.PathLike[str] | None = None,
+    *,
+    text: str | None = None,
+    dtype: DTypeLike | None = None,
+    ignore_equalities: bool = False,
+    contacts: Names = (),
+    contact_law: Mapping[str, Any] | None = None,
+    solids: SolidNames = (),
+    solid_meshes: Mapping[str, int] | None = None,
 ) -> Model:
     """The model of a machine from an MJCF file.
 
@@ -56,9 +63,17 @@ def load_mjcf(
     and ``solimp`` are not read.
 
     Args:
+        text: The MJCF itself instead of a path; files that it names are sought in the working directory.
+        dtype: float32 or float64; None for JAX's default float.
         ignore_equalities: Whether a machine whose bodies or joints are tied by ``<equality>`` is read without loops.
-        options: ``text``, ``dtype``, ``contacts``, ``contact_law``, ``solids`` and ``solid_meshes``, as ``read_mjcf``
-            takes them.
+        contacts: Names of geoms, or of bodies all of whose colliding geoms touch the ground, or numbers of the law by
+            such names; none by default. Cylinders touch by points on their rims, meshes by some of their vertices.
+        contact_law: The law's numbers for all of them, as ``Model.add_contact`` takes them: MuJoCo's own law is not
+            read.
+        solids: True, names of geoms that can touch, or of bodies all of whose such geoms become solids, the world's
+            too, by the geoms' names; or by such a name what of ``solid_meshes`` differs; none by default. Pairs that
+            contype and conaffinity or <exclude> keep apart never meet.
+        solid_meshes: What meshes become, as for ``load_urdf``.
 
     Returns:
         The model. A ``FileWarning`` counts limits and lengths that look like degrees or millimeters, another one what
@@ -74,7 +89,10 @@ def load_mjcf(
     Source: MuJoCo's documentation, chapters "XML reference" and "Computation", section "Joint space and coordinates";
     the order and place of a body's joints: ``mj_kinematics``.
     """
-    model, report = read_mjcf(path, ignore_equalities=ignore_equalities, **options)
+    model, report = read_mjcf(
+        path, text=text, dtype=dtype, ignore_equalities=ignore_equalities, contacts=contacts, contact_law=contact_law,
+        solids=solids, solid_meshes=solid_meshes,
+    )  # fmt: skip
     if report.dropped:
         warnings.warn(f"{report.file}: {report.dropped}", FileWarning, stacklevel=2)
     if report.units:
@@ -103,16 +121,13 @@ def read_mjcf(
     Line 0 in the report is an element that MuJoCo gives no line for, such as one of an included file.
 
     Args:
-        text: The MJCF itself instead of a path; files that it names are sought in the working directory.
+        text: The MJCF itself instead of a path.
         dtype: float32 or float64; None for JAX's default float.
-        contacts: Names of geoms, or of bodies all of whose colliding geoms touch the ground, or numbers of the law by
-            such names; none by default. Cylinders touch by points on their rims, meshes by some of their vertices.
-        contact_law: The law's numbers for all of them, as ``Model.add_contact`` takes them: MuJoCo's own law is not
-            read.
-        solids: True, names of geoms that can touch, or of bodies all of whose such geoms become solids, the world's
-            too, by the geoms' names; or by such a name what of ``solid_meshes`` differs; none by default. Pairs that
-            contype and conaffinity or <exclude> keep apart never meet.
-        solid_meshes: What meshes become, as for ``read_urdf``.
+        ignore_equalities: See ``load_mjcf``.
+        contacts: See ``load_mjcf``.
+        contact_law: See ``load_mjcf``.
+        solids: See ``load_mjcf``.
+        solid_meshes: See ``load_mjcf``.
 
     Raises:
         FileError, ImportError, TypeError: see ``load_mjcf``.

@@ -6,14 +6,14 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Float
 
 from lgsim.formats import sdf_elements
-from lgsim.formats.collision_shapes import LinkOptions, add_shapes
+from lgsim.formats.collision_shapes import add_shapes
 from lgsim.formats.contacts.file_contacts import Names
 from lgsim.formats.link_inertias import TREATMENTS, errors_at, link_parameters, massless, warn_of_links
 from lgsim.formats.loop_files import add_loops
@@ -36,7 +36,17 @@ ACTING = ("damping", "friction", "stiffness")
 
 
 def load_sdf(
-    path: str | os.PathLike[str] | None = None, *, physical: str = "warn", **options: Unpack[LinkOptions]
+    path: str | os.PathLike[str] | None = None,
+    *,
+    text: str | None = None,
+    gravity: ArrayLike | Sequence[float | int] = GRAVITY,
+    dtype: DTypeLike | None = None,
+    physical: str = "warn",
+    loops: str | os.PathLike[str] | None = None,
+    contacts: Names = (),
+    contact_law: Mapping[str, Any] | None = None,
+    solids: SolidNames = (),
+    solid_meshes: Mapping[str, int] | None = None,
 ) -> Model:
     """The model of a machine from an SDF file of the versions 1.6 to 1.11.
 
@@ -57,10 +67,17 @@ def load_sdf(
     represented, such as plugins, is in the report of ``read_sdf``.
 
     Args:
+        text: The XML itself instead of a path.
+        gravity: Acceleration of free fall in world axes, (3,), m/s^2.
+        dtype: float32 or float64; None for JAX's default float.
         physical: What happens to links whose inertia no body has: "warn", "report", "nearest" or "error", as for
             ``load_urdf``.
-        options: As ``read_urdf`` takes them; ``loops`` are further ones. Of solids a plane is the half-space below it;
-            ``self_collide`` is not read.
+        loops: A TOML file with further loops; see ``lgsim.formats.loop_files.add_loops``.
+        contacts: Names of links whose <collision> touches, as for ``load_urdf``.
+        contact_law: The law of their contact, as for ``load_urdf``.
+        solids: Names of links whose <collision> become solids, as for ``load_urdf``; a plane is the half-space below
+            it, ``self_collide`` is not read.
+        solid_meshes: What meshes become, as for ``load_urdf``.
 
     Returns:
         The model. A ``FileWarning`` tells what acts on the motion in the file and not in the model, another one counts
@@ -74,7 +91,10 @@ def load_sdf(
 
     Source: SDFormat specification, http://sdformat.org/spec.
     """
-    model, report = read_sdf(path, physical=physical, **options)
+    model, report = read_sdf(
+        path, text=text, gravity=gravity, dtype=dtype, physical=physical, loops=loops, contacts=contacts,
+        contact_law=contact_law, solids=solids, solid_meshes=solid_meshes,
+    )  # fmt: skip
     if report.dropped:
         warnings.warn(f"{report.file}: {report.dropped}", FileWarning, stacklevel=2)
     if physical == "warn":
@@ -98,7 +118,15 @@ def read_sdf(
     """(model, report): ``load_sdf`` with what was odd in the file; it gives no warnings.
 
     Args:
-        physical: "report", "nearest" or "error"; see ``load_urdf``, and ``read_urdf`` for the other options.
+        text: The XML itself instead of a path.
+        gravity: Acceleration of free fall in world axes, (3,), m/s^2.
+        dtype: float32 or float64; None for JAX's default float.
+        physical: "report", "nearest" or "error"; see ``load_urdf``.
+        loops: A TOML file with further loops.
+        contacts: See ``load_urdf``; what was not named is in the report.
+        contact_law: See ``load_urdf``.
+        solids: See ``load_urdf``; what was not named is in the report.
+        solid_meshes: See ``load_urdf``.
 
     Raises:
         FileError, ValueError, TypeError: see ``load_sdf``.

@@ -7,14 +7,14 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Float
 
 from lgsim.formats import urdf_elements, urdf_tree
-from lgsim.formats.collision_shapes import LinkOptions, add_shapes
+from lgsim.formats.collision_shapes import add_shapes
 from lgsim.formats.contacts.file_contacts import Names
 from lgsim.formats.link_inertias import TREATMENTS, errors_at, link_parameters, massless, warn_of_links
 from lgsim.formats.loop_files import add_loops
@@ -37,9 +37,16 @@ def load_urdf(
     path: str | os.PathLike[str] | None = None,
     floating_base: bool = False,
     *,
+    text: str | None = None,
+    gravity: ArrayLike | Sequence[float | int] = GRAVITY,
+    dtype: DTypeLike | None = None,
     physical: str = "warn",
     missing_mimic: str = "error",
-    **options: Unpack[LinkOptions],
+    loops: str | os.PathLike[str] | None = None,
+    contacts: Names = (),
+    contact_law: Mapping[str, Any] | None = None,
+    solids: SolidNames = (),
+    solid_meshes: Mapping[str, int] | None = None,
 ) -> Model:
     """The model of a robot from a URDF file.
 
@@ -52,6 +59,9 @@ def load_urdf(
 
     Args:
         floating_base: Whether the root link moves freely, by the joint ``root_joint``; else it is fixed to the world.
+        text: The XML itself instead of a path.
+        gravity: Acceleration of free fall in world axes, (3,), m/s^2.
+        dtype: float32 or float64; None for JAX's default float.
         physical: What happens to links whose inertia no body has. "warn" keeps the numbers and gives a
             ``FileWarning`` that counts them, moving links without mass behind which nothing has mass, and numbers that
             look like degrees or millimeters; "report" keeps them without a word (``read_urdf`` gives the report);
@@ -59,8 +69,16 @@ def load_urdf(
             refuses them.
         missing_mimic: What happens to joints that mimic a joint which is not there: "error" refuses them, "free" lets
             them move by themselves, with a ``FileWarning`` that names them.
-        options: ``text``, ``gravity``, ``dtype``, ``loops``, ``contacts``, ``contact_law``, ``solids`` and
-            ``solid_meshes``, as ``read_urdf`` takes them.
+        loops: A TOML file with loops, which URDF has no word for; see ``lgsim.formats.loop_files.add_loops``.
+        contacts: Names of links whose <collision> touches the ground, or numbers of the law by the name of the link;
+            none by default. Spheres, capsules, boxes, cylinders by points on their rims and meshes (.stl, .obj) by some
+            of their vertices; see ``lgsim.formats.contacts.file_contacts.add_file_contacts`` for the names of contacts.
+        contact_law: The law's numbers for all of them, as ``Model.add_contact`` takes them.
+        solids: True, names of links whose <collision> become solids for ``lgsim.distance``, or by such a name what of
+            ``solid_meshes`` differs; none by default. Solids are named as contacts are, and two of links that a joint
+            joins never meet; see ``lgsim.formats.solids.model_solids.add_file_solids``.
+        solid_meshes: What meshes (.stl, .obj) become: ``{"vertices": n}``, the convex hull of n vertices, 20 by
+            default, with a radius that takes in what is left out, or ``{"capsules": n}``.
 
     Raises:
         FileError: the file is missing, is not XML, or describes no tree of bodies, or ``loops`` no loops of it; the
@@ -68,7 +86,20 @@ def load_urdf(
         ValueError: ``physical`` is none of the four, or ``missing_mimic`` none of the two.
         TypeError: not just one of ``path`` and ``text`` is given.
     """
-    model, report = read_urdf(path, floating_base, physical=physical, missing_mimic=missing_mimic, **options)
+    model, report = read_urdf(
+        path,
+        floating_base,
+        text=text,
+        gravity=gravity,
+        dtype=dtype,
+        physical=physical,
+        missing_mimic=missing_mimic,
+        loops=loops,
+        contacts=contacts,
+        contact_law=contact_law,
+        solids=solids,
+        solid_meshes=solid_meshes,
+    )
     freed = [finding for finding in report.assumed if MOVES_BY_ITSELF in finding.text]
     if freed:
         warnings.warn(f"{report.file}: {'; '.join(map(str, freed))}", FileWarning, stacklevel=2)
@@ -92,23 +123,20 @@ def read_urdf(
     solids: SolidNames = (),
     solid_meshes: Mapping[str, int] | None = None,
 ) -> tuple[Model, Report]:
-    """(model, report): ``load_urdf`` with what was odd in the file and what of it was not read; it gives no warnings.
+    """(model, report): ``load_urdf`` with what was odd in the file; it gives no warnings.
 
     Args:
+        floating_base: Whether the root link moves freely.
         text: The XML itself instead of a path.
         gravity: Acceleration of free fall in world axes, (3,), m/s^2.
         dtype: float32 or float64; None for JAX's default float.
         physical: "report", "nearest" or "error"; see ``load_urdf``.
-        loops: A TOML file with loops, which URDF has no word for; see ``lgsim.formats.loop_files.add_loops``.
-        contacts: Names of links whose <collision> touches the ground, or numbers of the law by the name of the link;
-            none by default. Spheres, capsules, boxes, cylinders by points on their rims and meshes (.stl, .obj) by some
-            of their vertices; see ``lgsim.formats.contacts.file_contacts.add_file_contacts`` for the names of contacts.
-        contact_law: The law's numbers for all of them, as ``Model.add_contact`` takes them.
-        solids: True, names of links whose <collision> become solids for ``lgsim.distance``, or by such a name what of
-            ``solid_meshes`` differs; none by default. Solids are named as contacts are, and two of links that a joint
-            joins never meet; see ``lgsim.formats.solids.model_solids.add_file_solids``.
-        solid_meshes: What meshes (.stl, .obj) become: ``{"vertices": n}``, the convex hull of n vertices, 20 by
-            default, with a radius that takes in what is left out, or ``{"capsules": n}``.
+        missing_mimic: "error" or "free"; see ``load_urdf``.
+        loops: A TOML file with loops.
+        contacts: See ``load_urdf``; what was not named is in the report.
+        contact_law: See ``load_urdf``.
+        solids: See ``load_urdf``; what was not named is in the report.
+        solid_meshes: See ``load_urdf``.
 
     Raises:
         FileError, ValueError, TypeError: see ``load_urdf``.

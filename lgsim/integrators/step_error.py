@@ -191,6 +191,7 @@ class Estimate:
     """Errors in blocks of time.
 
     Attributes:
+        error: The estimate, (blocks, dim).
         order: The order that was seen, NaN where none was.
         sure: Whether the order is one that the method can have, or does not matter.
     """

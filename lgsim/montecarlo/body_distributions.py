@@ -175,6 +175,7 @@ class PoseDispersion(Distribution):
     For ``model.placements`` and ``model.frames``: how well one knows where joints and tools are.
 
     Attributes:
+        mean: The given poses, (n, 4, 4).
         std: Standard deviations of the tangents, (n, 6).
     """
 

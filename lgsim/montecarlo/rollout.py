@@ -73,6 +73,7 @@ class Rollout(eqx.Module):
     Attributes:
         q0: Configuration at the start, (nq,), by default neutral.
         v0: Velocity at the start, (nv,), by default zero.
+        dt: Step, s.
         torques: Joint forces, N m or N: see ``lgsim.rollout``.
         control: Feedback law, see ``lgsim.rollout``.
         wrenches: External wrenches, see ``lgsim.rollout``.

@@ -155,6 +155,7 @@ def torque_segments(
         torques: N m or N, (nv,) all the time, (steps, nv) constant over each step, (steps + 1, nv) nodes of straight
             lines, or None.
         t0: Initial time, s.
+        dt: Step, s.
         drive: A control, or an ``ActuatedControl`` whose commands (n,) the rows then are, in the place of (nv,).
 
     Raises:
@@ -241,6 +242,7 @@ def external_wrenches(
 
     Args:
         wrenches: ``wrenches(t, q, v, model)``, (bodies, 6), or None.
+        t: Time, s.
         v: Velocity (nv,), rad/s or m/s.
 
     Returns:
@@ -267,6 +269,7 @@ def acceleration(
     Args:
         tau: The drives' forces (nv,), N m or N.
         wrenches: ``wrenches(t, q, v, model)``, (bodies, 6) in the bodies' frames, N and N m, or None.
+        t: Time, s.
         v: Velocity (nv,), rad/s or m/s.
         solve: The forward dynamics, with the rule of differentiation that fits the use.
 
@@ -281,6 +284,8 @@ def equations_of_motion(t: Number, y: State, args: Any, solve: Solve = forward_d
     """The field of a motion, the algebra vector (v, v', rates of actuators) of ``StateSpace``.
 
     Args:
+        t: Time, s.
+        y: State (q, v, w).
         args: ((model, control, wrenches), segment) with the ``TorqueSegment`` of joint forces or None.
         solve: The forward dynamics, see ``acceleration``.
     """

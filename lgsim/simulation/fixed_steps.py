@@ -25,6 +25,7 @@ class FixedSteps:
 
     Attributes:
         rows: Joint forces or commands, all the time the same or of each step; None for none.
+        dt: Step, s.
         chunk: Number of steps between two looks at the motion.
         every: Number of steps from one node, a state that is looked at, to the next; a divisor of ``chunk``.
         length: The most steps that the compiled program takes; the same for motions of any length and any nodes, which

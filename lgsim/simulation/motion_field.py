@@ -83,6 +83,8 @@ def _force_slopes(t: Float[Array, ""], y: State, args: Any, by_joints: bool = Fa
     """The forces at (t, y): control and wrenches by forward mode, contacts and all else in closed form.
 
     Args:
+        t: Time, s.
+        y: State (q, v, w).
         args: As those of ``equations_of_motion``.
         by_joints: Whether there are no wrenches and no contacts, and each joint's force depends on its own joint alone.
     """

@@ -257,6 +257,8 @@ def checked_equations_of_motion(t: Float[Array, ""], y: State, args: Any) -> Flo
     """``equations_of_motion`` that checks all its quantities on the way forward and their gradients backwards.
 
     Args:
+        t: Time, s.
+        y: State (q, v, w).
         args: (((model, control, wrenches), steady segment or None), (number of the step, segment of the step or None)).
 
     Raises:

@@ -184,6 +184,7 @@ class _SimulationState(NamedTuple):
 
     Attributes:
         t: Time that was reached, s.
+        y: State (q, v, w) at that time.
         chunks: Number of pieces of the motion computed, the first state included.
         steps: Number of steps done, rejected ones included.
     """

@@ -134,6 +134,7 @@ class CompressedObjective(TorqueObjective):
     Attributes:
         gram: The matrices G (nv, k, k).
         slope: The vectors b (nv, k).
+        constant: The numbers c (nv,).
         weight: Sum of the weights of each signal (nv,).
     """
 

@@ -56,6 +56,7 @@ class ControlLaw(eqx.Module):
         """The joint forces of the law.
 
         Args:
+            t: Time, s.
             q: Configuration (nq,).
             v: Velocity (nv,), rad/s or m/s.
 

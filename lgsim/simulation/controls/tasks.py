@@ -50,6 +50,7 @@ class Task(eqx.Module):
         """What the task wants of a machine at a state.
 
         Args:
+            t: Time, s.
             q: Configuration (nq,).
             v: Velocity (nv,).
 

@@ -26,6 +26,7 @@ def advice(
     """What to do about a motion that is not resolved, in words.
 
     Args:
+        dt: Its step, s.
         segment: Joint forces that are the same all the time, or None.
     """
     worst = (error.error / error.size).max(axis=1)
