@@ -76,7 +76,7 @@ solve = jax.jit(close_loops, static_argnames="hold")
 # The nearest one.
 
 
-@pytest.mark.repeats("0.4-ball", "1.9-hinge", "1.9-ball", "-2.5-hinge", "-2.5-ball")
+@pytest.mark.repeats("0.4-ball", "1.9-hinge", "-2.5-ball")
 @pytest.mark.parametrize("loop", ["hinge", "ball"])
 @pytest.mark.parametrize("theta", [0.4, 1.9, -2.5])
 def test_a_held_crank_gives_the_closed_form(loop, theta):

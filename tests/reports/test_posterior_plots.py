@@ -55,6 +55,7 @@ def test_names_are_drawn_as_they_are(draws, tmp_path, monkeypatch):
     assert figure.axes[0].get_title(loc="left").startswith(f"damping of {joint}".replace("$", r"\$"))
 
 
+@pytest.mark.slow
 def test_one_number_with_draws_of_a_prior_by_name(draws, tmp_path):
     name = "offset of elbow, 1"
     figure = reports.posterior_figure(draws, [name], prior={name: np.random.default_rng(0).normal(size=500)})

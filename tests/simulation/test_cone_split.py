@@ -153,6 +153,7 @@ def test_what_cannot_be_met_is_told():
     assert np.abs(free.missing).max() < 1e-9 * weight and np.min(free.feet @ cone.T) < 0
 
 
+@pytest.mark.slow
 def test_derivatives_of_first_and_second_order_are_those_of_the_minimum():
     feet = FEET["sole and points"]
     maps, rng = on_body(feet), np.random.default_rng(3)

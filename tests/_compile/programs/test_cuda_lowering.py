@@ -88,6 +88,7 @@ def forward(model, q, v, tau):
 
 
 @needs_compiler
+@pytest.mark.repeats("(0,)", "(2, 3)")
 @pytest.mark.parametrize("batch", [(), (1,), (130,), (0,), (2, 3)], ids=str)
 def test_forward_dynamics_of_batches(batch, host):
     """Two launches: what the machine alone decides, and the states."""
