@@ -66,7 +66,7 @@ def fingerprint(study: Study, programs: list[ClosedJaxpr]) -> str:
     digest = hashlib.sha256(f"tile {study.tile} bound {study.bound!r}".encode())
     for program in programs:
         text = _ABSENT.sub("", _ADDRESS.sub("", "\n".join(program_texts(program))))
-        digest.update(_PROGRAM.sub("<BatchProgram object", text).encode())
+        digest.update(_PROGRAM.sub("<_Program object", text).encode())
         for const in program.consts:
             digest.update(_bytes(const))
     parts = study.sampler, study.rollout, study.outputs, study.failures
