@@ -5,8 +5,8 @@
 
 Each line of the list is a mutant and the test that saw it first. A mutant whose test passes is run against the tests
 that name its function or module, those of its folder, then all of make test; one that lives is named, and the exit
-status is 1. Mutants of code that has changed since are counted and left out. With ``--coverage FILE`` (coverage.py's data with a context for each test) the
-tests of a new mutant are those that reach its line.
+status is 1. Mutants of code that has changed since are counted and left out. With ``--coverage FILE`` (coverage.py's
+data with a context for each test) the tests of a new mutant are those that reach its line.
 """
 
 from __future__ import annotations
