@@ -18,7 +18,7 @@ from lgsim.multibody.model import Model
 from lgsim.support.verdict import Outcome
 
 CRANK, COUPLER, ROCKER, GROUND = 0.3, 0.7, 0.5, 0.6
-DATA = json.loads((Path(__file__).parents[1] / "data" / "loops.json").read_text())
+DATA = json.loads((Path(__file__).parents[2] / "data" / "loops.json").read_text())
 
 
 def at(x=0.0, y=0.0, z=0.0):

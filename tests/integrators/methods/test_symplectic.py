@@ -19,8 +19,8 @@ from lgsim.integrators.symplectic import SymplecticTheta
 from tests.integrators import cotangent
 from tests.integrators.cotangent import CANONICAL, T_SE3, T_SO3, reduced_top, top, top_energy, top_numbers, top_start
 from tests.integrators.engines import default
+from tests.integrators.methods.test_orders import WINDOW, measured_order
 from tests.integrators.problems import advance, flat
-from tests.integrators.test_orders import WINDOW, measured_order
 
 COUNTS = {
     1: [256, 362, 512, 724, 1024],

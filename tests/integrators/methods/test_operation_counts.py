@@ -13,7 +13,7 @@ import pytest
 import lgsim
 from lgsim.actions import Action
 
-TABLE = json.loads((Path(__file__).parents[1] / "data" / "park_chung.json").read_text(encoding="utf-8"))["operations"]
+TABLE = json.loads((Path(__file__).parents[2] / "data" / "park_chung.json").read_text(encoding="utf-8"))["operations"]
 
 
 class Counted(Action):

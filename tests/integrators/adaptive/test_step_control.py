@@ -10,8 +10,8 @@ from lgsim import actions
 from lgsim.integrators import adaptive
 from lgsim.integrators.adaptive import ElementaryController, solve
 from tests.integrators import problems
+from tests.integrators.adaptive.test_adaptive import settings
 from tests.integrators.problems import flat
-from tests.integrators.test_adaptive import settings
 
 LINE = actions.Translation(1)
 

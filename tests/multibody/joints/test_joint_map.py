@@ -14,7 +14,7 @@ from lgsim.multibody.joint_map import compound_joint, configuration, kinematic_m
 from lgsim.multibody.topology import ModelError
 from tests.multibody import trees
 
-PAPER = json.loads((Path(__file__).parents[1] / "data" / "kwatny_blankenship.json").read_text())
+PAPER = json.loads((Path(__file__).parents[2] / "data" / "kwatny_blankenship.json").read_text())
 TABLE = PAPER["table_II"]
 X, Y, Z = np.eye(3)
 

@@ -15,7 +15,7 @@ from lgsim.multibody import joints
 from lgsim.multibody.builder import ModelBuilder
 from lgsim.multibody.model import Model
 
-PAPER = json.loads((Path(__file__).parents[1] / "data" / "kwatny_blankenship.json").read_text())
+PAPER = json.loads((Path(__file__).parents[2] / "data" / "kwatny_blankenship.json").read_text())
 DISK = {name: np.array(PAPER["disk"][name], float) for name in ("t", "Gamma", "X_R", "H")}
 JOINT = joints.SphericalAngles()
 INERTIA = np.diag([0.02, 0.03, 0.045])

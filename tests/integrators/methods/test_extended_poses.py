@@ -10,8 +10,8 @@ from scipy.linalg import expm
 
 import lgsim
 from lgsim import actions
+from tests.integrators.methods.test_orders import COUNTS, WINDOW, measured_order
 from tests.integrators.problems import START_POSE, Problem, extrapolate, flat, hat
-from tests.integrators.test_orders import COUNTS, WINDOW, measured_order
 
 START = (START_POSE[:3, :3], np.array([0.7, -0.2, 0.5, *START_POSE[:3, 3]]))
 GRAVITY = np.array([0.0, 0.0, -9.81])

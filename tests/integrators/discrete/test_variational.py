@@ -19,9 +19,9 @@ from tests.integrators import lagrangians
 from tests.integrators.derivatives import Derivatives
 from tests.integrators.engines import default
 from tests.integrators.lagrangians import DATA, FREE_BODY, INERTIA, floats, heavy_top, on, pendulum, pendulum_end
+from tests.integrators.methods.test_orders import measured_order
+from tests.integrators.methods.test_symplectic import symplectic_gap
 from tests.integrators.problems import advance, flat
-from tests.integrators.test_orders import measured_order
-from tests.integrators.test_symplectic import symplectic_gap
 
 ALL = lgsim.VARIATIONAL_METHODS
 COUNTS = {2: [128, 181, 256, 362], 4: [32, 45, 64, 91, 128], 6: [20, 24, 28, 34, 40, 48]}

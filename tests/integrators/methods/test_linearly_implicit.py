@@ -17,9 +17,9 @@ from lgsim.integrators.stability import amplification
 from tests.integrators import problems
 from tests.integrators.derivatives import Derivatives
 from tests.integrators.engines import default
+from tests.integrators.methods.test_orders import COUNTS, STEPS, WINDOW, measured_order, slope
 from tests.integrators.problems import PROBLEMS, OnlyMove, advance
 from tests.integrators.test_gradients import ARGS, at, objective
-from tests.integrators.test_orders import COUNTS, STEPS, WINDOW, measured_order, slope
 
 STABLE_AT_INFINITY = {"ROS2": 0.0, "ROS3P": 1 - np.sqrt(3), "Rodas4": 0.0, "Rodas43": 0.0}
 

@@ -10,7 +10,7 @@ import lgsim
 from lgsim import actions
 from lgsim.integrators.adaptive import ElementaryController, solve
 from tests.integrators import problems
-from tests.integrators.test_adaptive_events import PENDULUM, release, swing
+from tests.integrators.adaptive.test_adaptive_events import PENDULUM, release, swing
 
 
 @pytest.mark.slow

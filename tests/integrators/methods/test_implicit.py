@@ -16,9 +16,9 @@ from lgsim.systems import free_rigid_body_cotangent
 from tests.integrators import cotangent, problems
 from tests.integrators.derivatives import Derivatives
 from tests.integrators.engines import EXHAUSTIVE, default
+from tests.integrators.methods.test_orders import WINDOW, measured_order
 from tests.integrators.problems import PROBLEMS, OnlyMove, flat
 from tests.integrators.test_gradients import ACTION, ARGS, TIME, Y0, field, scalar
-from tests.integrators.test_orders import WINDOW, measured_order
 
 COUNTS = {2: [128, 181, 256, 362, 512], 4: [32, 45, 64, 91, 128, 181], 6: [16, 20, 25, 31, 39, 49, 61]}
 
