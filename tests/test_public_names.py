@@ -131,7 +131,7 @@ def test_first_use_loads_what_it_needs():
 
 
 def test_parts_are_attributes():
-    fresh("import lgsim; lgsim.systems.three_body, lgsim.lie.so3.exp, lgsim.interop.mujoco, lgsim.scenarios.tasks")
+    fresh("import lgsim; lgsim.systems.heavy_top, lgsim.lie.so3.exp, lgsim.interop.mujoco, lgsim.scenarios.tasks")
 
 
 def test_first_use_under_a_trace():

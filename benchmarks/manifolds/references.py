@@ -7,6 +7,7 @@ import json
 import jax.numpy as jnp
 import numpy as np
 from manifolds.parts import DATA, end
+from systems.quadrotor_control import GivenForces, given_forces
 
 import lgsim
 from lgsim.systems import (
@@ -20,7 +21,6 @@ from lgsim.systems import (
     spherical_pendulum,
     spherical_pendulum_hamiltonian,
 )
-from lgsim.systems.quadrotor_control import GivenForces, given_forces
 from lgsim.systems.quadrotors import two_quadrotors
 
 LIMIT = 1e-9

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from systems.three_body import chain
 
 import lgsim
-from lgsim.systems.three_body import chain
 
 DATA = Path(__file__).parents[1] / "data"
 PAPER = json.loads((DATA / "park_chung.json").read_text())

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from systems.three_body import three_body
 
 import lgsim
 from lgsim.lie import se3
 from lgsim.multibody import inertia
-from lgsim.systems import three_body
 from tests.integrators.engines import default
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "park_chung.json").read_text())
