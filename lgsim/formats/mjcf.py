@@ -47,7 +47,7 @@ def load_mjcf(
 
     The file is compiled by MuJoCo, so that defaults, classes, angles, orientations and inertias from geometry are its
     own. q is MuJoCo's qpos, number by number; v is its qvel but for free joints, whose velocity is in the body's axes
-    here; ``lgsim.interop.mujoco`` converts. Coordinates count from MuJoCo's zero, not from ``qpos0``.
+    here; ``lgsim.formats.interop.mujoco`` converts. Coordinates count from MuJoCo's zero, not from ``qpos0``.
 
     Bodies without joints are merged into those that carry them, and their frames are kept; sites are frames. Several
     hinges and slides of one body whose axes meet are one compound joint, named after them with "+" between; else a body

@@ -11,7 +11,7 @@
 - ``order``: the names of the plant's joints that move, by ``joint.velocity_start()``.
 
 ``q_to(model, q)``, ``v_to(model, q, v)``, ``a_to(model, q, v, a)``, ``tau_to(model, q, tau)``,
-``jacobian_to(model, q, J)``, and the same with ``from``, are methods of ``lgsim.interop.convention.Convention``, which
+``jacobian_to(model, q, J)``, and the same with ``from``, are methods of ``interop.convention.Convention``, which
 says what they take.
 
 Source: https://drake.mit.edu/doxygen_cxx/, classes QuaternionFloatingJoint, BallRpyJoint, PlanarJoint, ScrewJoint,
@@ -25,9 +25,9 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from lgsim.interop import bodies
-from lgsim.interop.convention import Convention
-from lgsim.interop.forms import AnglesInParent, BallByAngles, FreeAngularFirst, PlaneInParent
+from lgsim.formats.interop import bodies
+from lgsim.formats.interop.convention import Convention
+from lgsim.formats.interop.forms import AnglesInParent, BallByAngles, FreeAngularFirst, PlaneInParent
 from lgsim.multibody.inertia import rotational_inertia
 from lgsim.multibody.joints import Free, Planar, Spherical, SphericalAngles
 from lgsim.support import check

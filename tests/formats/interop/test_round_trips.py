@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lgsim.dynamics.kinematics import forward_kinematics
-from lgsim.interop import drake, mujoco, pinocchio
+from lgsim.formats.interop import drake, mujoco, pinocchio
 from lgsim.lie import conversions, se3
 from lgsim.multibody import joints
 from lgsim.multibody.builder import ModelBuilder

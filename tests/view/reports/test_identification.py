@@ -7,7 +7,6 @@ import pytest
 pytest.importorskip("matplotlib")
 
 import lgsim
-from lgsim import reports
 from lgsim.identify import (
     RESULTS,
     CentersOfMass,
@@ -26,9 +25,10 @@ from lgsim.identify import (
     fit,
 )
 from lgsim.identify.estimators.estimator import Estimate
-from lgsim.reports.identification_plots import broken, signals
-from lgsim.reports.number_rows import Number, column_units, number_rows
-from tests.reports.pages import cells, facts, headings, needs_no_network, number, pictures, remarks, rows
+from lgsim.view import reports
+from lgsim.view.reports.identification_plots import broken, signals
+from lgsim.view.reports.number_rows import Number, column_units, number_rows
+from tests.view.reports.pages import cells, facts, headings, needs_no_network, number, pictures, remarks, rows
 
 COUNT, MASS, LENGTH, INERTIA, DAMPING, NOISE = 120, 2.0, 0.5, 0.02, 0.3, 0.01
 

@@ -11,11 +11,13 @@ import numpy as np
 
 from lgsim.formats import FileError
 from lgsim.multibody import Model
-from lgsim.reports.page import Page
 from lgsim.scenarios.machine import first_tag
 from lgsim.simulation import Trajectory
 from lgsim.support.messages import one_line
-from lgsim.view import Shape, read_visuals, to_html
+from lgsim.view.reports.page import Page
+from lgsim.view.scene import to_html
+from lgsim.view.shapes import Shape
+from lgsim.view.urdf_visuals import read_visuals
 
 Shapes = dict[str, list[Shape]]
 """Shapes by the name of their frame."""

@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 import pytest
 
 from lgsim.identify.recording.report import Finding, Report
-from lgsim.reports.page import Page
 from lgsim.support.printable import printable
+from lgsim.view.reports.page import Page
 from tests.hostile_names import HOSTILE, UNSEEN, faults
 
 OWN = {"html", "head", "meta", "title", "style", "body", "main", "header", "h1", "h2", "h3", "p", "nav", "a", "section",

@@ -9,12 +9,12 @@ import pytest
 pytest.importorskip("matplotlib")
 
 import lgsim
-from lgsim import reports
-from lgsim.reports import replays
-from lgsim.reports.trajectory import add_limits, energy_drift
 from lgsim.simulation import Trajectory
-from tests.reports.pages import cells, facts, headings, needs_no_network, pictures, remarks, rows
+from lgsim.view import reports
+from lgsim.view.reports import replays
+from lgsim.view.reports.trajectory import add_limits, energy_drift
 from tests.scenarios.machines import ARM, BALL
+from tests.view.reports.pages import cells, facts, headings, needs_no_network, pictures, remarks, rows
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,11 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from lgsim import interop
 from lgsim.dynamics.forward_dynamics import forward_dynamics
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.jacobians import frame_jacobian
 from lgsim.dynamics.kinematics import forward_kinematics
-from lgsim.formats import load_urdf
+from lgsim.formats import interop, load_urdf
 from lgsim.multibody import joints
 from lgsim.multibody.builder import ModelBuilder
 from tests.multibody.trees import CASES, body, build, pose, state

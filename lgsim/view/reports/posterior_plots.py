@@ -11,10 +11,10 @@ from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim.identify import PosteriorDraws
-from lgsim.reports.identification_plots import DARK, GRAY, grid
 from lgsim.support.packages import package
 from lgsim.view.figures import literal
 from lgsim.view.plots import COLORS
+from lgsim.view.reports.identification_plots import DARK, GRAY, grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from lgsim.interop.forms import Form
+from lgsim.formats.interop.forms import Form
 from lgsim.multibody.joint import Joint
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD

@@ -8,7 +8,7 @@
 - the order is Pinocchio's own: joints on one link are sorted by name. ``order=list(pinocchio_model.names)`` gives it.
 
 ``q_to(model, q)``, ``v_to(model, q, v)``, ``a_to(model, q, v, a)``, ``tau_to(model, q, tau)``,
-``jacobian_to(model, q, J)``, and the same with ``from``, are methods of ``lgsim.interop.convention.Convention``, which
+``jacobian_to(model, q, J)``, and the same with ``from``, are methods of ``interop.convention.Convention``, which
 says what they take.
 
 Source: the pages of JointModelFreeFlyer, JointModelPlanar, JointModelRevoluteUnbounded, JointModelSpherical and
@@ -23,9 +23,9 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from lgsim.interop import bodies
-from lgsim.interop.convention import Convention
-from lgsim.interop.forms import ANGLES_ABSENT, Circle, ScalarLast
+from lgsim.formats.interop import bodies
+from lgsim.formats.interop.convention import Convention
+from lgsim.formats.interop.forms import ANGLES_ABSENT, Circle, ScalarLast
 from lgsim.multibody.joints import Continuous, Free, Planar, Spherical, SphericalAngles
 from lgsim.support import check
 

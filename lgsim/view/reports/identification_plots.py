@@ -10,9 +10,9 @@ from jaxtyping import Bool, Float
 
 from lgsim.identify import Fit, Recording, TorqueSamples
 from lgsim.identify.estimators.uncertainty import RANK_TOLERANCE
-from lgsim.reports.number_rows import Number
 from lgsim.view.figures import figure, literal
 from lgsim.view.plots import COLORS, HEAD, OUTSIDE, TIME
+from lgsim.view.reports.number_rows import Number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

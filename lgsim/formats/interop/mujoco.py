@@ -11,7 +11,7 @@
   (jacr, jacp), ``jacobian_to`` their columns.
 
 ``q_to(model, q)``, ``v_to(model, q, v)``, ``a_to(model, q, v, a)``, ``tau_to(model, q, tau)``,
-``jacobian_to(model, q, J)``, and the same with ``from``, are methods of ``lgsim.interop.convention.Convention``, which
+``jacobian_to(model, q, J)``, and the same with ``from``, are methods of ``interop.convention.Convention``, which
 says what they take.
 
 Source: https://mujoco.readthedocs.io/en/stable/overview.html, "Floating objects"; body_ipos, body_iquat, body_inertia:
@@ -26,9 +26,9 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from lgsim.interop import bodies
-from lgsim.interop.convention import Convention
-from lgsim.interop.forms import ANGLES_ABSENT, FreeInWorld, PlaneInParent
+from lgsim.formats.interop import bodies
+from lgsim.formats.interop.convention import Convention
+from lgsim.formats.interop.forms import ANGLES_ABSENT, FreeInWorld, PlaneInParent
 from lgsim.lie import conversions
 from lgsim.multibody.joints import Free, Planar, SphericalAngles
 from lgsim.support import check

@@ -25,9 +25,6 @@ from lgsim.montecarlo.outputs import (
 from lgsim.montecarlo.store import Store
 from lgsim.montecarlo.study import DIVERGED, FAILED, WEIGHT
 from lgsim.multibody import Model
-from lgsim.reports.estimates import LEVEL, estimate, spread_rows, step_error_text
-from lgsim.reports.page import Cell, Page
-from lgsim.reports.replays import MISSING, add_replay, can_play, finite_part, machine_shapes
 from lgsim.scenarios import ScenarioError
 from lgsim.scenarios.outputs import HISTORY
 from lgsim.scenarios.study_store import StoredStudy, open_study
@@ -36,6 +33,9 @@ from lgsim.support.messages import counted
 from lgsim.support.packages import own_version, package
 from lgsim.view import ensemble_plots
 from lgsim.view.panels import panels
+from lgsim.view.reports.estimates import LEVEL, estimate, spread_rows, step_error_text
+from lgsim.view.reports.page import Cell, Page
+from lgsim.view.reports.replays import MISSING, add_replay, can_play, finite_part, machine_shapes
 
 LEVELS = (0.05, 0.5, 0.95)
 """The levels of the quantiles in histograms."""

@@ -7,7 +7,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from lgsim.interop.forms import rotate
+from lgsim.formats.interop.forms import rotate
 from lgsim.lie import conversions
 from lgsim.multibody import inertia as ten
 from lgsim.support import check

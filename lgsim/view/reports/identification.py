@@ -12,12 +12,12 @@ from jaxtyping import Float
 from lgsim.identify import Fit, Recording, TorqueSamples, base_parameters
 from lgsim.identify.recording.coordinates import dof_names
 from lgsim.identify.verdict import WHITE, WORSE, held_out_ratio
-from lgsim.reports import identification_plots as plots
-from lgsim.reports.number_rows import column_units, number_rows, position_units
-from lgsim.reports.page import Page
 from lgsim.support.messages import counted
 from lgsim.support.packages import own_version, package
 from lgsim.view.plots import TIME
+from lgsim.view.reports import identification_plots as plots
+from lgsim.view.reports.number_rows import column_units, number_rows, position_units
+from lgsim.view.reports.page import Page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

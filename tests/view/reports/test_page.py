@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from lgsim.reports import Page
-from tests.reports.pages import headings, needs_no_network, pictures
+from lgsim.view.reports import Page
+from tests.view.reports.pages import headings, needs_no_network, pictures
 
 
 def test_pages_show_text_as_it_is(tmp_path):

@@ -4,12 +4,12 @@ import jax
 import numpy as np
 import pytest
 
-from lgsim import reports
 from lgsim.identify import PosteriorDraws, PosteriorProblem, laplace_approximation, log_density
 from lgsim.identify.posterior import HalfNormalNoise
 from lgsim.identify.unknowns.joint_blocks import JointParameter, TorqueOffset
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
+from lgsim.view import reports
 from tests.identify import arms
 
 pytest.importorskip("matplotlib")

@@ -1,6 +1,6 @@
 """One motion in the conventions of lgsim, Pinocchio, MuJoCo and Drake: the tables of conventions_compared.md.
 
-    python -m tests.interop.conventions_compared    draws them anew; needs the extra `oracle`
+    python -m tests.formats.interop.conventions_compared    draws them anew; needs the extra `oracle`
 
 A body that flies, a second one on it by a ball joint, a third one on that by a hinge. lgsim moves it; Pinocchio and
 MuJoCo get the same machine and the converted state, and find accelerations, forces, twists and energies on their own.
@@ -16,10 +16,10 @@ import numpy as np
 import pinocchio as pin
 
 import lgsim
-from lgsim import interop
+from lgsim.formats import interop
 
-PAGE = Path(__file__).parents[2] / "docs" / "conventions_compared.md"
-BEGIN, END = "<!-- tables: python -m tests.interop.conventions_compared -->", "<!-- end of the tables -->"
+PAGE = Path(__file__).parents[3] / "docs" / "conventions_compared.md"
+BEGIN, END = "<!-- tables: python -m tests.formats.interop.conventions_compared -->", "<!-- end of the tables -->"
 JOINTS = ("base", "ball", "elbow")
 TIMES = (0.0, 0.4)
 TOOLS = ("lgsim", "Pinocchio", "MuJoCo", "Drake")

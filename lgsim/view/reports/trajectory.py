@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from lgsim.reports.page import Cell, Page
-from lgsim.reports.replays import MISSING, add_replay, can_play, finite_part, machine_shapes
 from lgsim.simulation import Trajectory
 from lgsim.simulation.limits import ROUNDING, limit_parts
 from lgsim.simulation.trajectory import energy_drift
@@ -17,6 +15,8 @@ from lgsim.support.messages import counted, listed
 from lgsim.support.packages import own_version, package
 from lgsim.view import plots
 from lgsim.view.panels import panels
+from lgsim.view.reports.page import Cell, Page
+from lgsim.view.reports.replays import MISSING, add_replay, can_play, finite_part, machine_shapes
 
 BOUND = 1e100
 """States with larger numbers, in SI units, are not shown: their squares are no floats."""

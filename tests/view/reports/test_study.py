@@ -13,15 +13,15 @@ pytest.importorskip("pyarrow")
 
 import lgsim
 from lgsim import montecarlo as mc
-from lgsim import reports
 from lgsim.montecarlo.store import Store
-from lgsim.reports import replays
-from lgsim.reports.estimates import estimate, failure_interval, spread_rows
 from lgsim.scenarios import ScenarioError, load_study
 from lgsim.scenarios.study_store import describe_study, open_study
-from tests.reports.pages import cells, facts, headings, needs_no_network, number, pictures, remarks, rows
+from lgsim.view import reports
+from lgsim.view.reports import replays
+from lgsim.view.reports.estimates import estimate, failure_interval, spread_rows
 from tests.scenarios.machines import ARM
 from tests.scenarios.studies import STUDY, changed
+from tests.view.reports.pages import cells, facts, headings, needs_no_network, number, pictures, remarks, rows
 
 HALF = 1.959963984540054
 """Of the interval of confidence of 95 %, in standard errors."""

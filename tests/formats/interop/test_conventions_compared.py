@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from lgsim import interop
-from tests.interop import conventions_compared as compared
+from lgsim.formats import interop
+from tests.formats.interop import conventions_compared as compared
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
 
@@ -36,7 +36,7 @@ def same(page, made):
 def test_page_shows_what_is_computed(found, monkeypatch):
     monkeypatch.setattr(compared, "numbers", lambda: found)
     page = compared.PAGE.read_text(encoding="utf-8")
-    assert same(page, compared.page()), "python -m tests.interop.conventions_compared"
+    assert same(page, compared.page()), "python -m tests.formats.interop.conventions_compared"
     assert not same(page.replace("-2.000", "-2.010"), page) and not same(page.replace("elbow", "wrist"), page)
 
 

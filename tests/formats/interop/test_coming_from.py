@@ -12,15 +12,16 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim import dynamics, interop
+from lgsim import dynamics
 from lgsim.dynamics import Reference
-from tests.interop import conventions_compared as compared
+from lgsim.formats import interop
+from tests.formats.interop import conventions_compared as compared
 
 mujoco = pytest.importorskip("mujoco")
 pin = pytest.importorskip("pinocchio")
 pytestmark = pytest.mark.oracle
 
-TEXT = (Path(__file__).parents[2] / "docs" / "coming_from.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[3] / "docs" / "coming_from.md").read_text(encoding="utf-8")
 SECTIONS = {part.splitlines()[0]: part for part in re.split(r"(?m)^## ", TEXT)[1:]}
 LEAST = {"Pinocchio": 30, "MuJoCo and MJX": 20, "brax": 8, "Drake": 8, "Crocoddyl": 8, "diffrax": 8}
 PREFIXES = {"Pinocchio": "pinocchio.", "MuJoCo and MJX": "mujoco."}
