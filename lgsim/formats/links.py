@@ -1,24 +1,86 @@
-"""The inertias of links of URDF and SDF files: those that no body has, and links that move without mass."""
+"""What URDF and SDF files have of links: their inertias, those that no body has, and links that move without mass."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
 
 from lgsim.formats.report import FileWarning, Finding, Inertia, Report
-from lgsim.formats.urdf_elements import Link
 from lgsim.formats.xml import Element
 from lgsim.multibody.builder import ten_parameters
 from lgsim.multibody.inertia import defect
 from lgsim.multibody.model import Model
-from lgsim.multibody.topology import WORLD, ModelError
+from lgsim.multibody.topology import WORLD
 from lgsim.support.messages import counted
 
 SINGULAR = "moves, and neither it nor what it carries has mass: the mass matrix is singular"
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link.
+
+    Attributes:
+        mass: Mass, kg.
+        center: Center of mass in the link's frame, (3,), m.
+        inertia: Inertia about the center of mass in the link's axes, (3, 3), kg m^2.
+    """
+
+    name: str
+    element: Element
+    mass: float
+    center: Float[np.ndarray, " 3"]
+    inertia: Float[np.ndarray, "3 3"]
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """A coordinate that follows another joint's: ``q = multiplier q_joint + offset``.
+
+    Attributes:
+        joint: Name of the joint that is followed.
+        offset: The offset, rad or m.
+    """
+
+    joint: str
+    multiplier: float
+    offset: float
+    element: Element
+
+    @property
+    def numbers(self) -> tuple[str, float, float]:
+        """(joint, multiplier, offset), as ``ModelBuilder.add_body`` takes them."""
+        return self.joint, self.multiplier, self.offset
+
+
+@dataclass
+class Machine:
+    """The links of a file and the remarks on it.
+
+    Attributes:
+        element: The element of the whole machine.
+        links: The links by name, in the file's order.
+        assumed: Remarks on what the file left open.
+        ignored: Remarks on what was not read.
+    """
+
+    element: Element
+    links: dict[str, Link] = field(default_factory=dict)
+    assumed: list[Finding] = field(default_factory=list)
+    ignored: list[Finding] = field(default_factory=list)
+
+
+MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+
+
+def inertia_matrix(moments: Sequence[float], rotation: Float[np.ndarray, "3 3"]) -> Float[np.ndarray, "3 3"]:
+    """The inertia in the link's axes of ``MOMENTS`` in axes with a rotation in them, kg m^2."""
+    xx, xy, xz, yy, yz, zz = moments
+    return rotation @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ rotation.T
 
 
 def _as_given(link: Link, inertia: Inertia) -> Float[np.ndarray, " 10"]:
@@ -92,12 +154,3 @@ def warn_of_links(report: Report, reader: str) -> None:
             FileWarning,
             stacklevel=3,
         )
-
-
-@contextmanager
-def errors_at(element: Element) -> Iterator[None]:
-    """Raises the errors of the builder at the element that caused them."""
-    try:
-        yield
-    except ModelError as error:
-        raise element.error(str(error)) from error

@@ -9,17 +9,16 @@ import numpy as np
 from jaxtyping import Float
 
 from lgsim.formats.contacts.file_contacts import Names, add_file_contacts
-from lgsim.formats.sdf_elements import SdfModel
+from lgsim.formats.links import Machine
 from lgsim.formats.solids.element_solids import element_solids
 from lgsim.formats.solids.model_solids import SolidNames, add_file_solids, neighbors
-from lgsim.formats.urdf_elements import Robot
 from lgsim.formats.xml import Element
 from lgsim.multibody.model import Model
 
 
 def add_shapes(
     model: Model,
-    machine: Robot | SdfModel,
+    machine: Machine,
     poses: Callable[[str], Callable[[Element], Float[np.ndarray, "4 4"]]],
     joined: Iterable[tuple[str, str]],
     contacts: Names,
