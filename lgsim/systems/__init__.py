@@ -12,13 +12,11 @@ from lgsim.systems.biped import biped_stance as biped_stance
 from lgsim.systems.constrained_vectors import (
     double_spherical_pendulum_constrained as double_spherical_pendulum_constrained,
 )
-from lgsim.systems.constrained_vectors import free_rigid_body_quaternion as free_rigid_body_quaternion
 from lgsim.systems.constrained_vectors import turns_about_vertical as turns_about_vertical
 from lgsim.systems.heavy_top import CELLEDONI_TOP as CELLEDONI_TOP
 from lgsim.systems.heavy_top import euler_poisson as euler_poisson
 from lgsim.systems.heavy_top import heavy_top as heavy_top
 from lgsim.systems.heavy_top import heavy_top_cotangent as heavy_top_cotangent
-from lgsim.systems.heavy_top import heavy_top_quadratic as heavy_top_quadratic
 from lgsim.systems.initial_value_problem import InitialValueProblem as InitialValueProblem
 from lgsim.systems.rigid_body import free_rigid_body as free_rigid_body
 from lgsim.systems.rigid_body import free_rigid_body_cotangent as free_rigid_body_cotangent
