@@ -139,9 +139,9 @@ def test_first_use_loads_what_it_needs():
 
 
 def test_parts_are_attributes():
-    fresh(
-        "import lgsim; lgsim.systems.heavy_top, lgsim.lie.so3.exp, lgsim.formats.interop.mujoco, lgsim.scenarios.tasks"
-    )
+    fresh("import lgsim; lgsim.systems.heavy_top, lgsim.lie.so3.exp, lgsim.scenarios.tasks")
+    fresh("import lgsim; lgsim.interop.mujoco, lgsim.formats.interop.drake, lgsim.reports.page, lgsim.view.plots")
+    fresh("import lgsim; lgsim.methods.MK4")
 
 
 def test_first_use_under_a_trace():
