@@ -95,9 +95,9 @@ def pictures(text: str, page: Path) -> Iterator[Path]:
 
 
 def digest(file: Path) -> str:
-    """A hash of a file and of the package, sources and data: what was made with both is made again if one changes."""
+    """A hash of a file, the package with its data and `benchmarks/systems`: a change of any of them makes it anew."""
     found = hashlib.sha256(file.read_bytes())
-    for each in sorted((ROOT / "lgsim").rglob("*")):
+    for each in sorted([*(ROOT / "lgsim").rglob("*"), *(ROOT / "benchmarks" / "systems").rglob("*")]):
         if each.is_file() and "__pycache__" not in each.parts:
             found.update(f"{each.relative_to(ROOT)} ".encode() + each.read_bytes())
     return found.hexdigest()[:16]

@@ -51,7 +51,6 @@ FLOORS = {
     "integrators": 5,
     "multibody": 5,
     "dynamics": 6,
-    "interop": 6,
     "actuators": 7,
     "symbolic": 8,
     "formats": 8,
@@ -60,9 +59,8 @@ FLOORS = {
     "optimize": 9,
     "identify": 9,
     "montecarlo": 9,
-    "view": 10,
     "scenarios": 10,
-    "reports": 11,
+    "view": 11,
     "cli": 12,
 }
 # Downward arrows that are forbidden all the same: the numerics of machines know no method of integration.
@@ -80,11 +78,9 @@ THIRD_PARTY = {
     "optimize": {"optimistix"},
     "montecarlo": {"pyarrow", "ray", "scipy"},
     "identify": {"pyarrow", "scipy"},
-    "formats": {"lxml", "yourdfpy", "mujoco", "pandas", "pyarrow"},
-    "interop": {"pinocchio", "mujoco", "pydrake"},
+    "formats": {"lxml", "mujoco"},
     "symbolic": {"sympy"},
     "view": {"matplotlib", "viser"},
-    "reports": {"matplotlib"},
     "cli": {"typer", "rich"},
 }
 

@@ -266,7 +266,7 @@ def _save(
     """Write all files; return them, and what the URDF file could not hold."""
     from lgsim.cli import pictures
     from lgsim.formats import write_urdf
-    from lgsim.reports import fit_figures, report_fit
+    from lgsim.view.reports import fit_figures, report_fit
 
     made, lost = [found.save(asked.out)], ()
     if asked.write is not None:

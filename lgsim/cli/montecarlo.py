@@ -170,9 +170,9 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
 
     from lgsim.montecarlo.limits import study_limit_uses
     from lgsim.montecarlo.study import FAILED
-    from lgsim.reports.estimates import failure_interval, spread_rows, step_error_text
-    from lgsim.reports.study import label
     from lgsim.simulation.limits import limit_rows, limit_warnings
+    from lgsim.view.reports.estimates import failure_interval, spread_rows, step_error_text
+    from lgsim.view.reports.study import label
 
     half, found = f"± {100 * watch.level:g} %", results.step_error
     steps = () if found is None else ("steps",)
@@ -320,8 +320,8 @@ def report(
     the worst samples played in three dimensions.
     """
     from lgsim.cli import files, pictures
-    from lgsim.reports import report_study
     from lgsim.scenarios.study_store import open_study
+    from lgsim.view.reports import report_study
 
     pictures.check_plots()
     needs("pyarrow", "montecarlo", "a store")

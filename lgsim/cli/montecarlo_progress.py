@@ -44,7 +44,7 @@ class SampleWatch(ProgressBar):
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed, and there is more to do.
         """
-        from lgsim.reports.estimates import estimate
+        from lgsim.view.reports.estimates import estimate
 
         if running.samples > self.known:
             self._marks.append((time.perf_counter(), running.samples))
@@ -62,7 +62,7 @@ class SampleWatch(ProgressBar):
     @property
     def level(self) -> float:
         """The level of confidence of the estimate."""
-        from lgsim.reports.estimates import LEVEL
+        from lgsim.view.reports.estimates import LEVEL
 
         return LEVEL if self.study.stop is None else self.study.stop.level
 

@@ -10,13 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from systems.three_body import three_body
 
 import lgsim
 from lgsim import actions
 from lgsim.integrators import adaptive
 from lgsim.integrators.adaptive import Event, solve
 from lgsim.integrators.adaptive.solver import GroupSolver
-from lgsim.systems import euler_poisson, three_body
+from lgsim.systems import euler_poisson
 from tests.integrators import problems
 from tests.integrators.problems import body_derivative, flat
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from systems.quaternion_body import free_rigid_body_quaternion
 
 import lgsim
 from lgsim.integrators import methods as named
@@ -91,7 +92,7 @@ def test_free_body_of_the_references(run):
 def test_the_thesis_body_in_unit_quaternions_is_moser_and_veselovs():
     """A vector of R^4 with the constraint |q| = 1 beside matrices F that solve h hat(Pi) = F J - J F^T."""
     omega, h, steps = np.array([0.4, 1.5, -0.7]), 0.1, 50
-    problem = lgsim.systems.free_rigid_body_quaternion(angular_velocity=omega)
+    problem = free_rigid_body_quaternion(angular_velocity=omega)
     found = lgsim.integrate(
         named.VariationalMidpoint, problem.action, problem.field, problem.initial, dt=h, steps=steps, args=problem.args
     )

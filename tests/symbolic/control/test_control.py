@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import sympy
+from systems import kwatny_blankenship
 
 import lgsim
 from lgsim.multibody import joints
 from lgsim.multibody.topology import ModelError
 from lgsim.symbolic import accessibility_rank, control_affine, controllability_rank, linearize
-from lgsim.systems import kwatny_blankenship
 from tests.multibody.trees import KINDS
 from tests.symbolic import textbook
 from tests.symbolic.textbook import at_numbers, reference, same
