@@ -93,6 +93,7 @@ def _run(asked: StudyRequest, engine: Engine, store: Store) -> Exit:
     """Compute what the store lacks, show a table, and return why it ended."""
     from lgsim.cli.checks import starts
     from lgsim.montecarlo.engine import fill
+    from lgsim.montecarlo.study import DIVERGED
 
     known = [store.bounds(k) for k in range(store.chunks) if store.has(k)]
     watch = SampleWatch(engine.study, sum(stop - start for start, stop in known))
@@ -110,12 +111,8 @@ def _run(asked: StudyRequest, engine: Engine, store: Store) -> Exit:
     if results.running.diverged < results.samples:
         _show(results, watch, asked.out)
     elif results.samples:
-        steps = results.step_error
-        less = (
-            ""
-            if steps is None or not steps.diverged.flipped
-            else f"; {100 * steps.diverged.flipped:.3g} % do not with dt/2"
-        )
+        flipped = 0.0 if results.step_error is None else results.step_error.flipped[DIVERGED]
+        less = f"; {100 * flipped:.3g} % do not with dt/2" if flipped else ""
         advice = starts.missing_inertia(_rollout(engine.study)) or "take a smaller dt"
         note(f"all samples diverged{less}: {advice}, or look at one: lgsim montecarlo report {asked.out}")
         return Exit.ALL_DIVERGED if results.finished else Exit.INTERRUPTED

@@ -8,9 +8,9 @@ import numpy as np
 
 from lgsim.montecarlo.rollout import Rollout
 from lgsim.montecarlo.study import Study
+from lgsim.simulation.accuracy.stiffness import Automatic, fastest_rate
 from lgsim.simulation.equations_of_motion import initial_state
 from lgsim.simulation.simulate import simulate
-from lgsim.simulation.stiffness import Automatic, fastest_rate
 
 SAMPLES = 16
 """The number of samples whose rates at the start are compared."""

@@ -12,24 +12,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from lgsim._compile.linalg.richardson import Convergence
 from lgsim.integrators.methods import METHODS
 from lgsim.montecarlo.outputs import Subsampled, final_q, final_v
 from lgsim.montecarlo.results import Moments, normal_quantile
 from lgsim.montecarlo.rollout import Rollout
-from lgsim.montecarlo.step_error import CONFIDENCE, DIGITS, OutputStepError, StudyStepError
+from lgsim.montecarlo.step_error import CONFIDENCE, DIGITS, Statistics, StudyStepError
 from lgsim.montecarlo.study import Study
+from lgsim.simulation.accuracy.advice import other_method, whole_factor
+from lgsim.simulation.accuracy.richardson import Convergence
+from lgsim.simulation.accuracy.stiffness import UnstableMode, unstable_mode
 from lgsim.simulation.equations_of_motion import torque_segments
 from lgsim.simulation.simulate import method_name
-from lgsim.simulation.stiffness import UnstableMode, unstable_mode
 
 Columns = dict[str, Shaped[np.ndarray, "samples ..."]]
 """Columns of some samples by name."""
 
 FACTOR = 1.2
 """Margin of the step that is advised."""
-LARGEST_FACTOR = 1000
-"""A step that would have to be so many times shorter is none to advise."""
 
 
 class Need(NamedTuple):
@@ -45,14 +44,14 @@ class Need(NamedTuple):
 
 
 def needed_factor(
-    found: OutputStepError, few: list[Float[np.ndarray, "q m"]], convergence: Convergence, order: int, m: Moments,
+    found: Statistics, few: list[Float[np.ndarray, "q m"]], convergence: Convergence, order: int, m: Moments,
     floor: float,
 ) -> Need:  # fmt: skip
     """The factor by which the steps must be shorter for an output to be resolved; 1 where it is."""
     factor, unstable = 1.0, False
     z, wild = normal_quantile(CONFIDENCE), convergence.order > order + 1.5
-    for _, each in found.statistics():
-        error, limit = each.error.ravel(), each.limit.ravel()
+    for each in found.values():
+        error, limit = each.value.ravel(), each.tolerance.ravel()
         for k in np.flatnonzero(~each.resolved.ravel()):
             seen = convergence.order[k]
             if wild[k]:
@@ -79,11 +78,9 @@ def advised(found: StudyStepError, needs: list[Need], stepped: Rollout, mode: Un
     stiff = mode is not None or any(need.unstable for need in needs)
     if mode is not None and mode.largest_step > 0:
         factor = float(np.nanmax([factor, 2 * found.dt / mode.largest_step]))
-    other = "a method of higher order"
-    if found.method in METHODS and (stiff or not factor <= LARGEST_FACTOR):
-        other = "Rodas4, which bears fast rates"
-    if factor <= LARGEST_FACTOR:
-        whole = max(2, math.ceil(factor))
+    whole = whole_factor(factor)
+    other = other_method(found.method, stiff or whole is None, "a method of higher order")
+    if whole is not None:
         what = f"take dt = {found.dt / whole:.4g} s ({stepped.steps * whole:,} steps) or {other}."
     else:
         why = "the differences do not shrink as the order says, so that no step can be computed from them"

@@ -11,20 +11,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from lgsim._compile.linalg.richardson import Convergence, convergence
 from lgsim.montecarlo.outputs import FinalAttitude, OutOfBounds
 from lgsim.montecarlo.results import Moments, Results, normal_quantile, wilson
 from lgsim.montecarlo.rollout import Rollout
 from lgsim.montecarlo.step_advice import Columns, advised, fastest_mode, kept_states, needed_factor
 from lgsim.montecarlo.step_error import (
     CONFIDENCE,
+    DEVIATION,
     DIGITS,
-    OutputStepError,
-    StatisticStepError,
+    MEAN,
+    QUANTILE,
+    StatisticError,
+    Statistics,
     StudyStepError,
-    VerdictStepError,
 )
 from lgsim.montecarlo.study import DIVERGED, FAILED, WEIGHT
+from lgsim.simulation.accuracy.richardson import Convergence, convergence
 from lgsim.simulation.simulate import method_name
 
 Refined = Callable[[Int[np.ndarray, " samples"], int], Columns]
@@ -116,7 +118,11 @@ def study_step_error(
         rollout_of: Tells the machine of the worst one, whose rates are looked at where the study is not resolved.
     """
     again = _Again.run(results, plan, refined)
-    outputs, needs = {}, []
+    order = stepped.method.order
+    outputs: dict[str, Statistics] = {}
+    verdicts: Statistics = {}
+    flipped: dict[str, float] = {}
+    needs = []
     crossings = {name: None if not isinstance(f, OutOfBounds) else 0.0 for name, f in results.study.failures.items()}
     # how far a sample moves in limits of the means; one that is finite with one of the steps alone moves most
     moved = np.where((again.own[DIVERGED] == 0) == (again.half[DIVERGED] == 0), 0.0, np.inf)
@@ -126,26 +132,27 @@ def study_step_error(
         pairs, few = again.output(name, isinstance(results.study.outputs.get(name), FinalAttitude))
         m = results.moments(name)
         floor = _rounding(m, again.own[name].dtype, stepped)
-        found = _converge(few, stepped.method.order, floor is None, floor or 0.0)
-        outputs[name] = _output_error(pairs, m, found, floor, again.own[name].shape[1:])
-        needs.append(needed_factor(outputs[name], few, found, stepped.method.order, m, floor or 0.0))
+        found = _converge(few, order, floor is None, floor or 0.0)
+        outputs[name] = _statistics(pairs, m, found, floor, again.own[name].shape[1:])
+        needs.append(needed_factor(outputs[name], few, found, order, m, floor or 0.0))
         if not len(pairs.own):
             continue
         size = np.abs(pairs.own - pairs.half)
         if floor is not None:
-            limit = np.broadcast_to(np.ravel(outputs[name].mean.limit), size.shape)
+            limit = np.broadcast_to(np.ravel(outputs[name][MEAN].tolerance), size.shape)
             far = np.divide(size, limit, out=np.zeros_like(size), where=limit > 0)
             moved[again.good] = np.maximum(moved[again.good], far.max(axis=1, initial=0.0))
         for failure, rule in results.study.failures.items():
             if isinstance(rule, OutOfBounds) and rule.output == name:
                 crossings[failure] = _crossing(rule, pairs, found.factor * size)
-    failures = {
-        name: again.verdict(FAILED + name, _interval(results, name), crossing) for name, crossing in crossings.items()
-    }
+    for name, crossing in crossings.items():
+        low, high = results.failures(name, CONFIDENCE).interval
+        verdicts[FAILED + name], flipped[FAILED + name] = again.verdict(FAILED + name, (high - low) / 2, crossing)
     low, high = wilson(results.running.diverged, results.samples)
+    verdicts[DIVERGED], flipped[DIVERGED] = again.verdict(DIVERGED, (high - low) / 2, None)
     found = StudyStepError(
-        method_name(stepped.method), stepped.method.order, abs(float(stepped.dt)), results.samples, len(plan.halved),
-        len(plan.quartered), outputs, failures, again.verdict(DIVERGED, (high - low) / 2, None),
+        method_name(stepped.method), order, abs(float(stepped.dt)), results.samples, len(plan.halved),
+        len(plan.quartered), outputs, verdicts, flipped,
     )  # fmt: skip
     if found.resolved:
         return found
@@ -207,22 +214,35 @@ class _Again(NamedTuple):
             b, few = _same_side(a, b), [_same_side(few[0], x) for x in few]
         return _Pairs(a, b, self.weights[self.good], self.left, self.tilted), few
 
-    def verdict(self, column: str, interval: float, crossing: float | None) -> VerdictStepError:
-        """How the steps change a column of verdicts; see ``_verdict``."""
+    def verdict(self, column: str, interval: float, crossing: float | None) -> tuple[StatisticError, float]:
+        """(error of the probability of a verdict, share of verdicts that are other ones with dt/2).
+
+        Without an order the error is twice the change from dt to dt/2.
+
+        Args:
+            column: The column of verdicts.
+            interval: Half of the statistical interval of the probability.
+            crossing: The expected share of changed verdicts, where it is known without any that changed.
+        """
         own, half = self.own[column] != 0, self.half[column] != 0
-        weights = np.ones(len(own)) if column == DIVERGED else self.weights
-        return _verdict(own, half, weights, self.left, interval, crossing)
+        flips = (own.astype(float) - half.astype(float)) * (1.0 if column == DIVERGED else self.weights)
+        error = 2 * abs(float(flips.mean()))
+        if len(flips) > 1:
+            z = normal_quantile(CONFIDENCE)
+            error += 2 * z * self.left * float(flips.std(ddof=1)) / math.sqrt(len(flips))
+        if crossing is not None:
+            error = max(error, crossing)
+        elif not np.any(flips) and self.left > 0:
+            # none of k: less than 3/k at 95 %, and no sign of more than the interval
+            error = min(3 / len(flips), interval)
+        seen = np.asarray(bool(np.any(flips)) or bool(crossing))
+        value, tolerance = np.asarray(min(error, 1.0)), np.asarray(interval, float)
+        return StatisticError(value, tolerance, np.asarray(np.nan), seen=seen), float(np.mean(own != half))
 
 
 def _same_side(a: Float[np.ndarray, "k 4"], b: Float[np.ndarray, "k 4"]) -> Float[np.ndarray, "k 4"]:
     """Unit quaternions, those of b with the signs that are nearest to a: q and -q are one attitude."""
     return np.where(np.sum(a * b, axis=1, keepdims=True) < 0, -b, b)
-
-
-def _interval(results: Results, name: str) -> float:
-    """Half of the statistical interval of the probability of a failure."""
-    low, high = results.failures(name, CONFIDENCE).interval
-    return (high - low) / 2
 
 
 def _converge(few: list[Float[np.ndarray, "q m"]], order: int, whole: bool, floor: float) -> Convergence:
@@ -253,10 +273,10 @@ class _Pairs(NamedTuple):
     tilted: bool
 
 
-def _output_error(
+def _statistics(
     pairs: _Pairs, m: Moments, converged: Convergence, floor: float | None, shape: tuple[int, ...]
-) -> OutputStepError:
-    """The error of the steps of the statistics of an output.
+) -> Statistics:
+    """The errors of the statistics of an output.
 
     Args:
         pairs: The output at dt and dt/2.
@@ -269,12 +289,18 @@ def _output_error(
     effective = 1 / float(share @ share) if len(share) else 0.0
     mean_error = np.abs(share @ e) + z * pairs.left * _standard_error(e, share, effective)
     spread_error, kurtosis = _spread_error(pairs, converged.factor, share, effective, z * pairs.left)
-    mean, std, half = (np.ravel(np.asarray(x, float)) for x in (m.mean, m.std, m.half_width(CONFIDENCE)))
+    mean, std, half, spread = (
+        np.ravel(np.asarray(x, float)) for x in (m.mean, m.std, m.half_width(CONFIDENCE), m.high - m.low)
+    )
+    # a single number has no deviation that an error could touch
+    deviation = spread_error if m.count > 1 else np.zeros_like(spread_error)
     of_spread = z * std * np.sqrt(np.maximum(kurtosis - 1, 1) / (4 * m.effective))
+    found = {MEAN: (mean_error, half, mean), DEVIATION: (deviation, of_spread, std)}
+    if not pairs.tilted and len(a) > 1:
+        for level in LEVELS:
+            found[f"{QUANTILE}{level:g}"] = _quantile_error(pairs, converged.factor, level, m.count, z)
 
-    spread = np.ravel(np.asarray(m.high - m.low, float))
-
-    def judged(error: np.ndarray, interval: np.ndarray, value: np.ndarray) -> StatisticStepError:
+    def judged(error: np.ndarray, interval: np.ndarray, value: np.ndarray) -> StatisticError:
         if not len(a):
             error = np.full(value.shape, np.nan)
         largest = np.max(np.abs([m.low, m.high]), initial=0.0)
@@ -284,18 +310,10 @@ def _output_error(
         if len(a) and pairs.left > 0:
             # none of k changes at all, as of most peaks that lie at the start: some of the others may (3/k at 95 %)
             error = np.where(seen, error, np.minimum(spread * 3 / len(a), limit))
-        return StatisticStepError(error.reshape(shape), limit.reshape(shape), seen.reshape(shape))
+        error, limit, order, seen = (x.reshape(shape) for x in (error, limit, converged.order, seen))
+        return StatisticError(error, limit, order, seen=seen)
 
-    quantiles = {}
-    if not pairs.tilted and len(a) > 1:
-        for level in LEVELS:
-            error, interval, value = _quantile_error(pairs, converged.factor, level, m.count, z)
-            quantiles[level] = judged(error, interval, value)
-    # a single number has no deviation that an error could touch
-    deviation = spread_error if m.count > 1 else np.zeros_like(spread_error)
-    return OutputStepError(
-        judged(mean_error, half, mean), judged(deviation, of_spread, std), quantiles, converged.order.reshape(shape)
-    )
+    return {name: judged(*numbers) for name, numbers in found.items()}
 
 
 def _standard_error(
@@ -373,32 +391,3 @@ def _crossing(rule: OutOfBounds, pairs: _Pairs, size: Float[np.ndarray, "k m"]) 
             near = float(np.mean(pairs.weights * (gap <= wide)))
             total += near * float(np.mean(size[:, j])) / (2 * wide) if wide > 0 else near
     return total
-
-
-def _verdict(
-    own: Bool[np.ndarray, " k"],
-    half: Bool[np.ndarray, " k"],
-    weights: Float[np.ndarray, " k"],
-    left: float,
-    interval: float,
-    crossing: float | None,
-) -> VerdictStepError:
-    """How the steps change a verdict; without an order the error is twice the change from dt to dt/2.
-
-    Args:
-        half: Those with dt/2.
-        interval: Half of the statistical interval of the probability.
-        crossing: The expected share of changed verdicts, where it is known without any that changed.
-    """
-    flips = weights * (own.astype(float) - half.astype(float))
-    error = 2 * abs(float(flips.mean()))
-    if len(flips) > 1:
-        error += 2 * normal_quantile(CONFIDENCE) * left * float(flips.std(ddof=1)) / math.sqrt(len(flips))
-    if crossing is not None:
-        error = max(error, crossing)
-    elif not np.any(flips) and left > 0:
-        # none of k: less than 3/k at 95 %, and no sign of more than the interval
-        error = min(3 / len(flips), interval)
-    seen = np.asarray(bool(np.any(flips)) or bool(crossing))
-    statistic = StatisticStepError(np.asarray(min(error, 1.0)), np.asarray(interval, float), seen)
-    return VerdictStepError(float(np.mean(own != half)), statistic)

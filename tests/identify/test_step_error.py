@@ -57,7 +57,7 @@ def test_the_error_of_the_motion_holds(fits):
             off.append(own[k * WINDOW :][rows] - (exact - recorded)[rows])
         true = np.sqrt(np.mean(np.concatenate(off) ** 2, axis=0))
         assert np.all(true <= 1.5 * step_error.error) and np.all(step_error.error <= 1.5 * true), name
-        np.testing.assert_allclose(step_error.seen_order, method.order, atol=0.3)
+        np.testing.assert_allclose(step_error.order, method.order, atol=0.3)
 
 
 @pytest.mark.slow

@@ -13,9 +13,9 @@ from lgsim import events, identify, optimize
 from lgsim.dynamics.contacts.contact_advice import suggest_contact
 from lgsim.integrators.methods import MK4
 from lgsim.multibody import ModelBuilder, ModelError, contacts, joints
+from lgsim.simulation.accuracy.stiffness import unstable_mode
 from lgsim.simulation.motion_field import MOTION_FIELD, motion_jacobian
 from lgsim.simulation.state_space import StateSpace
-from lgsim.simulation.stiffness import unstable_mode
 from tests.dynamics.contact_machines import ball, drop
 
 ORACLE = json.loads((Path(__file__).parents[1] / "data" / "contact.json").read_text())

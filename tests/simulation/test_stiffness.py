@@ -9,9 +9,9 @@ import lgsim
 from lgsim import actions, joints
 from lgsim.integrators.methods import METHODS
 from lgsim.integrators.stability import amplification, largest_step, unstable
+from lgsim.simulation.accuracy.stiffness import unstable_mode
 from lgsim.simulation.equations_of_motion import equations_of_motion, state_space
 from lgsim.simulation.motion_field import motion_jacobian
-from lgsim.simulation.stiffness import unstable_mode
 from tests.integrators.engines import default
 from tests.simulation.test_stiff_motion import MACHINES, control, machine, push, start, stiff_pendulum
 

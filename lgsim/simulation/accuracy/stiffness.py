@@ -107,7 +107,9 @@ def unstable_mode(
     steady = segments if segments is None or segments.steady else None
     # by numpy, which compiles nothing
     at, y = np.asarray(times)[chosen].astype(model.dtype), np.asarray(states)[chosen]
-    twice = np.concatenate([at, at]), np.concatenate([y, _at_rest(model, y)])
+    rest = y.copy()
+    rest[:, model.nq : model.nq + model.nv] = 0
+    twice = np.concatenate([at, at]), np.concatenate([y, rest])
     try:
         data = _modes(model, control, wrenches, steady, *twice)
     except (TypeError, ValueError, NotImplementedError):
@@ -225,12 +227,6 @@ def _telling(model: Model, states: Shaped[np.ndarray, "n state"]) -> Int[np.ndar
     return np.concatenate([chosen, np.full(STATES - len(chosen), chosen[-1])])
 
 
-def _at_rest(model: Model, states: Shaped[np.ndarray, "n state"]) -> Shaped[np.ndarray, "n state"]:
-    out = states.copy()
-    out[:, model.nq : model.nq + model.nv] = 0
-    return out
-
-
 def _cause(model: Model, data: _Modes, mode: complex) -> tuple[str, str]:
     """(the name of the joint that moves most in a mode, what makes it fast in words)."""
     values, vectors = np.linalg.eig(data.jacobian)
@@ -238,7 +234,7 @@ def _cause(model: Model, data: _Modes, mode: complex) -> tuple[str, str]:
     nv = model.nv
     moves = _moves(vector[nv : 2 * nv], np.asarray(data.inverse_inertia))
     i = int(np.argmax(moves))
-    turns = _turns(model)[i]
+    turns = turning(model)[i]
     inertia = f"{1 / data.inverse_inertia[i]:.2g} {'kg m^2' if turns else 'kg'}"
     friction = float(model.friction[i] / model.friction_speed[i]) if float(model.friction[i]) else 0.0
     own = float(model.damping[i])
@@ -265,7 +261,7 @@ def _joint_of(model: Model, dof: int) -> str:
     return next(name for name, part in model.v_slices.items() if part.start <= dof < part.stop)
 
 
-def _turns(model: Model) -> list[bool]:
+def turning(model: Model) -> list[bool]:
     """Of each degree of freedom whether it turns."""
     joints = zip(model.topology.joints, model.topology.mimics, strict=True)
     return [row.turns for joint, mimic in joints if mimic is None for row in joint.rows]
