@@ -167,7 +167,7 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
 
     from lgsim.montecarlo.limits import study_limit_uses
     from lgsim.montecarlo.study import FAILED
-    from lgsim.reports.estimates import failure_interval, spread_rows, step_error_text
+    from lgsim.reports.estimates import failure_interval, spread_rows
     from lgsim.reports.study import label
     from lgsim.simulation.limits import limit_rows, limit_warnings
 
@@ -184,7 +184,7 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
         if row.output.startswith(FAILED):
             cells[1] = failure_interval(results.moments(row.output), watch.level)
         if found is not None:
-            cells.insert(2, step_error_text(found, row.output, row.entry))
+            cells.insert(2, found.mean_error(row.output, row.entry))
         plain = row.output if row.entry is None else f"{row.output}[{row.entry}]"
         table.add_row(known if (known := label(results, row.output, row.entry)) is not None else plain, *cells)
     output = console()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from jaxtyping import Float
 
 from lgsim.identify.estimators.estimator import Estimate, Resimulation
 from lgsim.simulation.accuracy.advice import order_text, other_method, whole_factor
@@ -23,7 +24,8 @@ _SMALL_SHIFT = 1e-6
 class FitStepError(ErrorEstimate):
     """How far the steps move the signals that a fit simulates, from the same motion by steps of dt/2 and dt/4.
 
-    Each window is simulated from the first state that the fit found.
+    Each window is simulated from the first state that the fit found. The fit is resolved where no unknown is moved by
+    more than its standard deviation.
 
     Attributes:
         value: Root mean square of the error of each signal within a window, (columns,), in the records' units.
@@ -34,41 +36,44 @@ class FitStepError(ErrorEstimate):
         shift: By how many of its standard deviations the errors of all windows move an unknown at most.
     """
 
+    order: Float[np.ndarray, " columns"]
     method: str
     claimed: int
     dt: float
     columns: tuple[str, ...]
     shift: float
 
-    @property
-    def resolved(self) -> bool:
-        """Whether no unknown is moved by more than its standard deviation."""
-        return self.shift <= 1
-
     def summary(self) -> str:
         """A sentence: how large the errors are beside the noise, and what to do where that is too much."""
-        k = int(np.argmax(self.shares))
-        share, name, seen = f"{self.shares[k]:.2g}", self.columns[k], float(np.asarray(self.order)[k])
-        order = order_text(seen, self.claimed)
-        if self.resolved:
-            return (
-                f"error of the steps: at most {share} of the noise ({name}), which moves no number by more than"
-                f" {self.shift:.2g} of its deviation{order}"
-            )
-        text = (
-            f"not resolved: steps of {self.dt:g} s by {self.method} bring errors of {share} times the noise ({name}),"
-            f" which move a number by {self.shift:.2g} times its deviation{order}."
-        )
-        usable = bool(np.isfinite(seen) and seen >= self.claimed / 2 and np.isfinite(self.shift))
-        whole = whole_factor(self.shift ** (1 / min(self.claimed, seen)) if usable else math.nan)
-        other = (
-            f"or take another method for SimulationFit: {other_method(self.method, not usable, 'one of higher order')}"
-        )
-        if whole is not None:
-            return f"{text} Resample the records at {whole / self.dt:.4g} Hz, {other}."
+        if not self.resolved:
+            return f"not resolved: {self.reason}"
+        share, signal, order = self._largest()
         return (
-            f"{text} The differences do not shrink as the order says: resample the records at {10 / self.dt:.4g} Hz and"
-            f" look again, {other}."
+            f"error of the steps: at most {share} of the noise ({signal}), which moves no number by more than"
+            f" {self.shift:.2g} of its deviation{order_text(order, self.claimed)}"
+        )
+
+    def _largest(self) -> tuple[str, str, float]:
+        """(share of the noise, name, order) of the signal with the largest share."""
+        k = int(np.argmax(self.shares))
+        return f"{self.shares[k]:.2g}", self.columns[k], float(self.order[k])
+
+    def with_reason(self) -> FitStepError:
+        """The same with the reason where an unknown is moved by more than its standard deviation."""
+        if self.shift <= 1:
+            return self
+        share, signal, order = self._largest()
+        usable = bool(np.isfinite(order) and order >= self.claimed / 2 and np.isfinite(self.shift))
+        whole = whole_factor(self.shift ** (1 / min(self.claimed, order)) if usable else math.nan)
+        what = f"Resample the records at {(whole or 10) / self.dt:.4g} Hz"
+        if whole is None:
+            what = f"The differences do not shrink as the order says: {what[0].lower()}{what[1:]} and look again"
+        method = other_method(self.method, not usable, "one of higher order")
+        return replace(
+            self,
+            reason=f"steps of {self.dt:g} s by {self.method} bring errors of {share} times the noise ({signal}), which"
+            f" move a number by {self.shift:.2g} times its deviation{order_text(order, self.claimed)}. {what}, or take"
+            f" another method for SimulationFit: {method}.",
         )
 
 
@@ -102,4 +107,4 @@ def fit_step_error(
     return FitStepError(
         value=signals.factor * sizes[0], tolerance=noise, order=signals.order, method=name, claimed=order, dt=dt,
         columns=tuple(columns), shift=math.inf if math.isnan(shift) else shift,
-    )  # fmt: skip
+    ).with_reason()  # fmt: skip

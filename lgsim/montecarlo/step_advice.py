@@ -22,7 +22,8 @@ from lgsim.simulation.accuracy.advice import other_method, whole_factor
 from lgsim.simulation.accuracy.richardson import Convergence
 from lgsim.simulation.accuracy.stiffness import UnstableMode, unstable_mode
 from lgsim.simulation.equations_of_motion import torque_segments
-from lgsim.simulation.simulate import method_name
+from lgsim.simulation.fixed_steps import Steps
+from lgsim.simulation.methods import method_name
 
 Columns = dict[str, Shaped[np.ndarray, "samples ..."]]
 """Columns of some samples by name."""
@@ -52,7 +53,7 @@ def needed_factor(
     z, wild = normal_quantile(CONFIDENCE), convergence.order > order + 1.5
     for each in found.values():
         error, limit = each.value.ravel(), each.tolerance.ravel()
-        for k in np.flatnonzero(~each.resolved.ravel()):
+        for k in np.flatnonzero(~each.within.ravel()):
             seen = convergence.order[k]
             if wild[k]:
                 # beyond the stability of dt: by the errors and the spread of dt/2
@@ -123,7 +124,5 @@ def fastest_mode(run: Rollout, states: Float[np.ndarray, "states nq_nv"]) -> Uns
         states = np.concatenate([states, jax.vmap(partial(run.actuators.start, run.model))(q, v)], axis=1)
     rows = run.torques if run.actuators is None else run.commands
     segment = torque_segments(run.model, rows, run.steps, run.t0, run.dt, drive)
-    return unstable_mode(
-        run.method, run.model, np.full(len(states), float(run.t0)), states.astype(run.model.dtype), float(run.dt),
-        control=drive, wrenches=run.wrenches, segments=segment,
-    )  # fmt: skip
+    steps = Steps(run.model, drive, run.wrenches, segment, run.method, float(run.dt))
+    return unstable_mode(steps, np.full(len(states), float(run.t0)), states.astype(run.model.dtype))

@@ -47,6 +47,16 @@ class StatisticError(ErrorEstimate):
 
     seen: Bool[np.ndarray, ...]
 
+    @property
+    def within(self) -> Bool[np.ndarray, ...]:
+        """Whether the error is within the tolerance, number by number; false where it is unknown."""
+        return np.asarray(self.value <= self.tolerance)
+
+    @property
+    def resolved(self) -> bool:
+        """Whether all numbers are within the tolerance."""
+        return bool(self.within.all())
+
 
 Statistics = dict[str, StatisticError]
 """The errors of the statistics of an output by name: mean, standard deviation, and quantiles without weights."""
@@ -103,7 +113,7 @@ class StudyStepError:
         The entry is the place of the number in its output, flattened, None where it is one number.
         """
         for name, what, each in self._all():
-            for k in np.flatnonzero(~each.resolved):
+            for k in np.flatnonzero(~each.within):
                 entry = int(k) if each.value.size > 1 else None
                 yield name, entry, what, float(each.value.flat[k]), float(each.tolerance.flat[k])
 
@@ -115,19 +125,21 @@ class StudyStepError:
             for what, each in statistics.items():
                 yield name, what, each
 
-    def of_number(self, output: str, entry: int | None) -> tuple[float, bool] | None:
-        """The error of the steps of a mean or of a probability, and whether all statistics of the number are resolved.
+    def mean_error(self, output: str, entry: int | None) -> str:
+        """The error of a mean or of a probability: "3e-07", "0.12, not resolved", or "–" where there is no such output.
+
+        It is not resolved where any statistic of the number, its standard deviation or a quantile, is not.
 
         Args:
-            output: Name of an output, or of a failure as ``"failed <name>"``.
+            output: The name of an output, or "failed " with the name of a failure.
             entry: The place of the number in the output, flattened; None where it is one number.
-
-        Returns:
-            The two; None where there is no such output.
         """
         found = [each for name, _, each in self._all() if name == output]
+        if not found:
+            return "–"
         k = entry or 0
-        return (float(found[0].value.flat[k]), all(bool(each.resolved.flat[k]) for each in found)) if found else None
+        text = _rounded(found[0].value.flat[k])
+        return text if all(each.within.flat[k] for each in found) else f"{text}, not resolved"
 
     @property
     def largest_share(self) -> tuple[float, str]:
@@ -206,11 +218,13 @@ class StudyStepError:
                     raise ValueError(f"expected a whole number of at least zero for {name}")
             verdicts = {FAILED + name: each for name, each in plain["failures"].items()} | {DIVERGED: plain["diverged"]}
             return cls(
-                **{name: plain[name] for name in _PLAIN} | {"dt": float(plain["dt"])},
+                plain["method"], plain["order"], float(plain["dt"]), plain["samples"], plain["halved"],
+                plain["quartered"],
                 outputs={name: _read_output(each) for name, each in plain["outputs"].items()},
                 verdicts={name: _read(each, np.asarray(np.nan)) for name, (_, each) in verdicts.items()},
                 flipped={name: float(flipped) for name, (flipped, _) in verdicts.items()},
-            )
+                advice=plain["advice"],
+            )  # fmt: skip
         except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"expected an error of the steps of a study, got {type(error).__name__}") from None
 

@@ -343,11 +343,7 @@ def _describe_unsolved(
 
 def _singular(fixed: FixedSteps, y: Float[np.ndarray, " state"], done: int) -> str:
     """What to do where the linear system of a step from y is singular, or empty."""
-    segment = fixed.rows if fixed.rows is None or fixed.rows.steady else None
-    joint = singular_joint(
-        fixed.method, fixed.model, fixed.dt * done, y, fixed.dt,
-        control=fixed.control, wrenches=fixed.wrenches, segments=segment,
-    )  # fmt: skip
+    joint = singular_joint(fixed, fixed.dt * done, y)
     if not joint:
         return ""
     return (
@@ -357,12 +353,7 @@ def _singular(fixed: FixedSteps, y: Float[np.ndarray, " state"], done: int) -> s
 
 def _unstable(fixed: FixedSteps, states: Float[np.ndarray, "n state"], done: int) -> UnstableMode | None:
     """The mode at nodes of the motion, after ``done`` steps and on, that the method's steps make grow."""
-    times = fixed.dt * (done + fixed.every * np.arange(len(states)))
-    segment = fixed.rows if fixed.rows is None or fixed.rows.steady else None
-    return unstable_mode(
-        fixed.method, fixed.model, times, states, fixed.dt,
-        control=fixed.control, wrenches=fixed.wrenches, segments=segment,
-    )  # fmt: skip
+    return unstable_mode(fixed, fixed.dt * (done + fixed.every * np.arange(len(states))), states)
 
 
 def _worst_joint(

@@ -194,7 +194,7 @@ def test_truth_values_and_whole_numbers():
     assert true <= 3 * found.outputs["beyond"]["mean"].error
     change = found.verdicts["failed far"]
     wrong = np.abs(results.column("failed far").mean() - np.mean(np.abs(truth[:, 0]) > 0.6))
-    assert 0 < wrong <= 3 * change.error and not change.resolved
+    assert 0 < wrong <= 3 * change.error and not change.within
     flips = np.mean(results.column("failed far") != (np.abs(truth[:, 0]) > 0.6))
     assert abs(found.flipped["failed far"] - flips) < 0.1 < flips
     assert "% of the samples for 'far'" in found.summary()
@@ -233,7 +233,7 @@ def test_samples_that_diverge():
     results = mc.run(study)
     found = results.step_error
     assert 0 < results.running.diverged < 64
-    assert 0 < found.flipped["diverged"] < 1 and not found.verdicts["diverged"].resolved
+    assert 0 < found.flipped["diverged"] < 1 and not found.verdicts["diverged"].within
     assert "for divergence" in found.summary() and not found.resolved
     # beyond every step: no sample is finite with dt or dt/2, and no number has an error that is known
     lost = mc.Study({"control.stiffness": mc.LogNormal(1e12, 0.1)}, rollout, [mc.outputs.final_q], samples=64, tile=16)
@@ -365,7 +365,7 @@ def test_calibration():
                 f = {"mean": np.mean, "standard deviation": lambda x, axis: np.std(x, axis=axis, ddof=1)}.get(
                     what, lambda x, axis, level=level: np.quantile(x, level, axis=axis)
                 )
-                true, resolved = np.abs(f(y, axis=0) - f(t, axis=0)), found.resolved
+                true, resolved = np.abs(f(y, axis=0) - f(t, axis=0)), found.within
                 claimed += resolved.sum()
                 inside += (true[resolved] <= 3 * found.error[resolved] + 1e-13).sum()
                 beyond += (true[resolved] > 30 * found.error[resolved] + 1e-13).sum()

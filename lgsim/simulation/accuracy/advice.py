@@ -34,10 +34,7 @@ def shorter_step(fixed: FixedSteps, states: Float[np.ndarray, "nodes state"], er
     dt, method = fixed.dt, fixed.method
     worst = (error.value / error.size).max(axis=1)
     node = np.unique(np.linspace(0, len(states) - 1, _LOOKED).astype(int))
-    mode = unstable_mode(
-        method, fixed.model, node * fixed.every * dt, states[node], dt, control=fixed.control,
-        wrenches=fixed.wrenches, segments=fixed.rows,
-    )  # fmt: skip
+    mode = unstable_mode(fixed, node * fixed.every * dt, states[node])
     if mode is not None and mode.largest_step > 0:
         stiff = "" if isinstance(method, ImplicitMethod | LinearlyImplicit) else ", or a method such as Rodas4"
         return f"{mode}, take a dt of {_one_digit(0.5 * mode.largest_step):g} s{stiff}"

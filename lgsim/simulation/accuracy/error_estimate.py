@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 Real = Float[np.ndarray, "..."]
 
@@ -32,9 +32,9 @@ class ErrorEstimate:
         return self.value
 
     @property
-    def resolved(self) -> bool | Bool[np.ndarray, ...]:
-        """Whether the error is within its tolerance; false where it is unknown."""
-        return np.asarray(self.value <= self.tolerance)
+    def resolved(self) -> bool:
+        """Whether the whole is converged in the step size."""
+        return not self.reason
 
     @property
     def shares(self) -> Real:

@@ -58,7 +58,8 @@ class StepError(ErrorEstimate):
     It is calibrated by ``benchmarks/verdicts.py``: in at least 97 of 100 resolved motions the error is at most three
     times the estimate. Each number is the largest error of the second half of the time up to its state, so that no zero
     crossing makes it small. It holds for the equations as they are, not for masses and friction that are not the
-    machine's; rounding is part of it.
+    machine's; rounding is part of it. The motion is resolved where errors of the configuration are within the tolerance
+    at all times, and those of velocities and forces in the mean.
 
     Attributes:
         value: The estimate at the saved states, in the components of an algebra vector, (times, dim): for a machine
@@ -91,11 +92,6 @@ class StepError(ErrorEstimate):
     def __getitem__(self, part: slice | np.ndarray) -> StepError:
         """The errors at some of the states."""
         return replace(self, value=self.value[part])
-
-    @property
-    def resolved(self) -> bool:
-        """Whether errors of the configuration are within the tolerance at all times, other ones in the mean."""
-        return not self.reason
 
     @property
     def columns(self) -> dict[str, Float[np.ndarray, " times"]]:
