@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -16,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 from lgsim.montecarlo.outputs import FinalAttitude, OutOfBounds
 from lgsim.montecarlo.results import Moments, Results, normal_quantile, wilson
 from lgsim.montecarlo.rollout import Rollout
-from lgsim.montecarlo.step_advice import Columns, advised, fastest_mode, kept_states, needed_factor
+from lgsim.montecarlo.step_advice import Columns, advised, fastest_mode, needed_factor
 from lgsim.montecarlo.step_error import (
     CONFIDENCE,
     DEVIATION,
@@ -33,8 +34,6 @@ from lgsim.simulation.simulate import method_name
 
 Refined = Callable[[Int[np.ndarray, " samples"], int], Columns]
 """``refined(samples, substeps)``: the columns of some samples by steps so many times shorter."""
-RolloutOf = Callable[[int], Rollout | None]
-"""``rollout_of(i)``: the rollout with the values of sample i; None where it cannot be told."""
 
 LEVELS = (0.05, 0.5, 0.95)
 """The levels of the quantiles that are checked."""
@@ -113,21 +112,18 @@ def pick(results: Results, samples: Int[np.ndarray, " k"]) -> Columns:
     return {name: np.concatenate(parts) for name, parts in found.items()}
 
 
-def study_step_error(
-    results: Results, stepped: Rollout, plan: CheckPlan, refined: Refined, rollout_of: RolloutOf
-) -> StudyStepError:
-    """The error of the steps of every statistic of a study.
-
-    Args:
-        rollout_of: Tells the machine of the worst one, whose rates are looked at where the study is not resolved.
-    """
+def study_step_error(results: Results, plan: CheckPlan, refined: Refined) -> StudyStepError:
+    """The error of the steps of every statistic of a study whose rollout has steps."""
+    study = results.study
+    stepped = study.stepped
+    assert stepped is not None
     again = _Again.run(results, plan, refined)
     order = stepped.method.order
     outputs: dict[str, Statistics] = {}
     verdicts: Statistics = {}
     flipped: dict[str, float] = {}
     needs = []
-    crossings = {name: None if not isinstance(f, OutOfBounds) else 0.0 for name, f in results.study.failures.items()}
+    crossings = {name: None if not isinstance(f, OutOfBounds) else 0.0 for name, f in study.failures.items()}
     # how far a sample moves in limits of the means; one that is finite with one of the steps alone moves most
     moved = np.where((again.own[DIVERGED] == 0) == (again.half[DIVERGED] == 0), 0.0, np.inf)
     for name in results.running.names if again.count else []:
@@ -135,10 +131,10 @@ def study_step_error(
             continue
         m = results.moments(name)
         floor = _rounding(m, again.own[name].dtype, stepped)
-        attitude = isinstance(results.study.outputs.get(name), FinalAttitude)
+        attitude = isinstance(study.outputs.get(name), FinalAttitude)
         pairs, few, found = again.output(name, attitude, order, floor)
         outputs[name] = pairs.statistics(m, found.order, floor, again.own[name].shape[1:])
-        needs.append(needed_factor(outputs[name], few, found, order, m, floor or 0.0))
+        needs.append(needed_factor(outputs[name], few, order, m, floor or 0.0))
         if not len(pairs.own):
             continue
         size = np.abs(pairs.own - pairs.half)
@@ -146,7 +142,7 @@ def study_step_error(
             limit = np.broadcast_to(np.ravel(outputs[name][MEAN].tolerance), size.shape)
             far = np.divide(size, limit, out=np.zeros_like(size), where=limit > 0)
             moved[again.good] = np.maximum(moved[again.good], far.max(axis=1, initial=0.0))
-        for failure, rule in results.study.failures.items():
+        for failure, rule in study.failures.items():
             if isinstance(rule, OutOfBounds) and rule.output == name:
                 crossings[failure] = pairs.crossing(rule)
     for name, crossing in crossings.items():
@@ -160,9 +156,11 @@ def study_step_error(
     )  # fmt: skip
     if found.resolved:
         return found
-    worst = int(np.argmax(moved))
-    run = rollout_of(int(plan.halved[worst]))
-    mode = None if run is None else fastest_mode(run, kept_states(results.study, run, again.half, worst))
+    mode = None
+    if study.rollout is stepped:  # the machine of the worst sample can be told
+        worst = int(np.argmax(moved))
+        values = jax.tree.map(jnp.asarray, study.sample(int(plan.halved[worst])).values)
+        mode = fastest_mode(study, stepped.with_values(values), again.half, worst)
     return advised(found, needs, stepped, mode)
 
 

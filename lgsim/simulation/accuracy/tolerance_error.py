@@ -92,9 +92,8 @@ def check_tolerance(
         return by_shorter_steps(known, gaps(states[1:], tight) if ended else unknown, _TIGHTER, order=_PROPORTION)
 
     def neighbor_rate() -> float:
-        start, apart = known.neighbor()
-        found, ended = motion(1.0, start)
-        return parting_rate(known, gaps(states[1:], found), apart) if ended else float("nan")
+        found, ended = motion(1.0, known.neighbor())
+        return parting_rate(known, gaps(states[1:], found)) if ended else float("nan")
 
     try:
         error = verdict(known, block_errors(), neighbor_rate)

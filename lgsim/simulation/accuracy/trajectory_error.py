@@ -202,13 +202,16 @@ class Motion(NamedTuple):
         """What rounding leaves in a motion at least: the sum of the roundings of all steps, at random."""
         return self.scale.eps * np.sqrt(self.line.steps)[:, None] * self.scale.magnitude
 
-    def neighbor(self) -> tuple[Point, float]:
-        """A start near that of the motion, and how far away it is, as a share of the sizes."""
-        apart, size = float(np.sqrt(self.scale.eps)), self.scale.size
-        # along no axis of symmetry
-        away = apart * size * np.random.default_rng(0).choice([-1.0, 1.0], len(size))
+    @property
+    def apart(self) -> float:
+        """The distance from the start to a neighboring one, as a share of the sizes."""
+        return float(np.sqrt(self.scale.eps))
+
+    def neighbor(self) -> Point:
+        """A start near that of the motion, along no axis of symmetry."""
+        away = self.apart * self.scale.size * np.random.default_rng(0).choice([-1.0, 1.0], len(self.scale.size))
         start = jax.tree.map(lambda x: jnp.asarray(x[0]), self.states)
-        return self.move(jnp.asarray(away, self.scale.dtype), start), apart
+        return self.move(jnp.asarray(away, self.scale.dtype), start)
 
 
 class BlockErrors(NamedTuple):
@@ -233,13 +236,13 @@ def by_shorter_steps(
     Args:
         shorter: Between the motion and the one with shorter steps.
         ratio: dt over those steps.
-        longer: Between the motion and the one with steps of 2 dt, for the order where the ratio is 2.
+        longer: Between the motion and the one with steps of 2 dt, which gives the order; the ratio is then 2.
         order: The order where none is seen; by default that of the method, 2 at most.
     """
     gap, floor = motion.line.recent(shorter), motion.rounding
     orders = np.full(motion.line.blocks, float(min(motion.order, 2) if order is None else order))
     seen = np.nan
-    if longer is not None and ratio == 2:
+    if longer is not None:
         before = motion.line.recent(longer)
         B, D = motion.shares(before), motion.shares(gap)
         found = _observed_order(B, D)
@@ -283,9 +286,8 @@ def motion_error(motion: Motion, advance: Advance, divisible: bool = True) -> St
     """
 
     def neighbor_rate() -> float:
-        start, apart = motion.neighbor()
-        gaps, _ = compare(advance, motion.difference, motion.states, (1, 1), motion.scale.size, start=start)
-        return parting_rate(motion, gaps, apart)
+        size, start = motion.scale.size, motion.neighbor()
+        return parting_rate(motion, compare(advance, motion.difference, motion.states, (1, 1), size, start=start)[0])
 
     return verdict(motion, _block_errors(motion, advance, divisible), neighbor_rate)
 
@@ -312,19 +314,18 @@ def _block_errors(motion: Motion, advance: Advance, divisible: bool) -> BlockErr
     return found._replace(error=np.maximum(found.error, first.error))
 
 
-def parting_rate(motion: Motion, neighbors: Gaps, apart: float) -> float:
+def parting_rate(motion: Motion, neighbors: Gaps) -> float:
     """The rate at which a neighboring motion parts, the largest Lyapunov exponent over the time that it takes, 1/s.
 
     Args:
-        neighbors: Between the motion and one from a start that is ``apart`` times the sizes away.
-        apart: That distance.
+        neighbors: Between the motion and one from its neighboring start.
 
     Returns:
         The slope of the logarithm of the distance over time, NaN where it does not grow by some powers of ten.
     """
     distance = (neighbors.gap / motion.scale.size).max(axis=1, initial=0.0)
     linear = np.isfinite(distance) & (distance > 0) & np.logical_and.accumulate(~(distance > 0.1))
-    if linear.sum() < 3 or not distance[linear].max() >= apart * min(_GROWN, 0.05 / apart):
+    if linear.sum() < 3 or not distance[linear].max() >= motion.apart * min(_GROWN, 0.05 / motion.apart):
         return float("nan")
     return float(np.polyfit(motion.line.node_time[neighbors.node[linear] - 1], np.log(distance[linear]), 1)[0])
 
