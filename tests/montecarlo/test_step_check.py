@@ -103,6 +103,38 @@ def test_resolved_and_not():
         StudyStepError.from_plain({"format": "lgsim step error 1"})
 
 
+def test_sentences():
+    """The largest share; or the statistics that are worst, the verdicts that change, and the advice; nothing seen."""
+    end = {"mean": [[1e-3, 2e-3], [1e-2, 1e-2], [True, True]], "std": [[1e-4, 0.0], [1e-2, 1e-2], [True, False]],
+           "quantiles": {"0.5": [[1e-3, 1e-3], [2e-2, 2e-2], [True, True]]}, "order": [3.9, 4.1]}  # fmt: skip
+    good = {"format": "lgsim step error 1", "method": "MK4", "order": 4, "dt": 0.1, "samples": 48, "halved": 4,
+            "quartered": 2, "advice": "", "outputs": {"end": end}, "failures": {"far": [0.0, [0.01, 0.1, False]]},
+            "diverged": [0.0, [0.01, 0.1, False]]}  # fmt: skip
+    by = "by 4 samples with dt/2 and 2 with dt/4"
+    found = StudyStepError.from_plain(good)
+    assert list(found.to_plain()) == list(good) and found.to_plain() == good
+    assert found.summary() == (
+        f"error of the steps: at most 0.2 of the statistical interval (mean of end[1]), {by}, order 4 of 4"
+    )
+    assert found.mean_error("end", 1) == "0.002" and found.mean_error("failed far", None) == "0.01"
+    assert found.mean_error("other", None) == "–"
+    bad = StudyStepError.from_plain({
+        **good, "advice": "Take dt = 0.05 s (48 steps) or a method of higher order.",
+        "failures": {"far": [0.25, [0.3, 0.1, True]]}, "diverged": [0.5, [math.nan, 0.1, True]],
+        "outputs": {"end": {**end, "mean": [[0.1, 2.0], [1e-2, 1e-2], [True, True]]}},
+    })  # fmt: skip
+    assert bad.summary() == (
+        "not resolved: steps of 0.1 s by MK4 bring more error than the statistical interval into 4 of 8 statistics"
+        " (probability of diverged: unknown against 0.1; mean of end[1]: 2 against 0.01; mean of end[0]: 0.1 against"
+        f" 0.01 and 1 more; {by}). With dt/2 the verdict changes: 25 % of the samples for 'far', 50 % for divergence."
+        " Take dt = 0.05 s (48 steps) or a method of higher order."
+    )
+    assert bad.mean_error("end", 0) == "0.1, not resolved" and bad.mean_error("diverged", 0) == "unknown, not resolved"
+    still = {"mean": [0.0, 1.0, False], "std": [0.0, 1.0, False], "quantiles": {}, "order": math.nan}
+    none = StudyStepError.from_plain({**good, "outputs": {"end": still}})
+    assert none.summary() == f"error of the steps: none that is seen, {by}"
+
+
 def test_the_limit_is_the_statistical_interval():
     """Of the mean that of Results; of the deviation of a Gaussian s / sqrt(2 n); of its median that of the order
     statistics."""

@@ -64,21 +64,16 @@ def check_steps(fixed: FixedSteps, states: Float[np.ndarray, "nodes state"]) -> 
 def known_motion(
     model: Model, drive: Drive, states: Float[np.ndarray, "nodes state"], line: Timeline, order: int
 ) -> Motion:
-    """The motion of a machine whose error is sought; arguments as of ``Motion``."""
-    space = state_space(model, drive)
-    return Motion(states, line, motion_scale(model, states, drive), order, differences(space), space.move)
-
-
-def motion_scale(model: Model, states: Float[np.ndarray, "nodes state"], drive: Drive = None) -> Scale:
-    """The sizes of a motion in the components of its algebra.
+    """The motion of a machine whose error is sought; arguments as of ``Motion``.
 
     Turns, slides and the velocities and forces of either are measured alike, by the largest one; where they do not
     move at all, by what rounding would move them; of states of actuators each one by its own largest value.
     """
     space, tree = state_space(model, drive), model.topology
+    difference = differences(space)
     eps = float(np.finfo(states.dtype).eps)
     start = np.broadcast_to(states[0], states.shape)
-    size = np.abs(np.asarray(differences(space)(start, states), float)).max(axis=0)
+    size = np.abs(np.asarray(difference(start, states), float)).max(axis=0)
     further = np.abs(np.asarray(states[:, tree.nq :], float)).max(axis=0)
     size[tree.nv :] = further
     magnitude = np.concatenate([np.full(tree.nv, np.abs(states[:, : tree.nq]).max(initial=1.0)), further])
@@ -95,7 +90,8 @@ def motion_scale(model: Model, states: Float[np.ndarray, "nodes state"], drive: 
     units[: tree.nv] = np.where(turns, "rad", "m").tolist()
     names += [f"state {i} of the actuators" for i in range(space.dim - mechanical)]
     units += [""] * (space.dim - mechanical)
-    return Scale(size, magnitude, states.dtype, tuple(names), tuple(units), tree.nv)
+    scale = Scale(size, magnitude, states.dtype, tuple(names), tuple(units), tree.nv)
+    return Motion(states, line, scale, order, difference, space.move)
 
 
 @cache
