@@ -217,11 +217,12 @@ class StudyStepError:
                 if type(plain[name]) is not int or plain[name] < 0:
                     raise ValueError(f"expected a whole number of at least zero for {name}")
             verdicts = {FAILED + name: each for name, each in plain["failures"].items()} | {DIVERGED: plain["diverged"]}
+            order, fault = np.asarray(np.nan), "expected one number for a probability"
             return cls(
                 plain["method"], plain["order"], float(plain["dt"]), plain["samples"], plain["halved"],
                 plain["quartered"],
                 outputs={name: _read_output(each) for name, each in plain["outputs"].items()},
-                verdicts={name: _read(each, np.asarray(np.nan)) for name, (_, each) in verdicts.items()},
+                verdicts={name: _read(each, order, fault) for name, (_, each) in verdicts.items()},
                 flipped={name: float(flipped) for name, (flipped, _) in verdicts.items()},
                 advice=plain["advice"],
             )  # fmt: skip
@@ -248,12 +249,14 @@ def _plain(each: StatisticError) -> list[Any]:
     return [np.asarray(x).tolist() for x in (each.value, each.tolerance, each.seen)]
 
 
-def _read(plain: list[Any], order: Float[np.ndarray, ...]) -> StatisticError:
-    """The error of a statistic of a number, or numbers, that converge by an order of their shape."""
+def _read(plain: list[Any], order: Float[np.ndarray, ...], fault: str) -> StatisticError:
+    """The error of a statistic whose numbers converge by some orders; the fault is that of other shapes than theirs."""
     value, tolerance, seen = plain
     found = StatisticError(np.asarray(value, float), np.asarray(tolerance, float), order, seen=np.asarray(seen, bool))
-    if not found.value.shape == found.tolerance.shape == found.seen.shape == order.shape:
-        raise ValueError("expected error, tolerance, what was seen, and order of one shape")
+    if not found.value.shape == found.tolerance.shape == found.seen.shape:
+        raise ValueError("expected error, limit and what was seen of one shape")
+    if found.value.shape != order.shape:
+        raise ValueError(fault)
     return found
 
 
@@ -261,4 +264,4 @@ def _read_output(plain: Mapping[str, Any]) -> Statistics:
     order = np.asarray(plain["order"], float)
     levels = {f"{QUANTILE}{float(level):g}": each for level, each in plain["quantiles"].items()}
     named = {MEAN: plain["mean"], DEVIATION: plain["std"], **levels}
-    return {name: _read(each, order) for name, each in named.items()}
+    return {name: _read(each, order, "expected statistics of one shape") for name, each in named.items()}
