@@ -7,7 +7,7 @@ Each topology is one program; masses, springs, dampers, friction, drives, starts
 random, from steps far too long to steps at which only rounding is left. An answer is a motion with the error that its
 ``step_error`` gives, all numbers of q and v at all times, as shares of their sizes; the truth is MK8 at steps that
 are converged. An answer that claims to be resolved must have its error inside three times the estimate; a motion whose
-error is below 1 % must not be called unresolved. The thresholds of ``lgsim.integrators.step_error`` were chosen on the
+error is below 1 % must not be called unresolved. The thresholds of ``lgsim.simulation.accuracy`` were chosen on the
 answers of seed 1; those of this benchmark are others.
 """
 

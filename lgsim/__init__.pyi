@@ -79,8 +79,6 @@ from lgsim.integrators.methods import METHODS as METHODS
 from lgsim.integrators.methods import SYMPLECTIC_METHODS as SYMPLECTIC_METHODS
 from lgsim.integrators.methods import VARIATIONAL_METHODS as VARIATIONAL_METHODS
 from lgsim.integrators.newton import Newton as Newton
-from lgsim.integrators.solution_error import solution_error as solution_error
-from lgsim.integrators.step_error import StepError as StepError
 from lgsim.integrators.symplectic import SymplecticTheta as SymplecticTheta
 from lgsim.lie import conversions as conversions
 from lgsim.lie import quaternion as quaternion
@@ -120,6 +118,8 @@ from lgsim.simulation import sensors as sensors
 from lgsim.simulation import simulate as simulate
 from lgsim.simulation import simulate_adaptive as simulate_adaptive
 from lgsim.simulation import with_stops as with_stops
+from lgsim.simulation.accuracy.solution_error import solution_error as solution_error
+from lgsim.simulation.accuracy.trajectory_error import StepError as StepError
 from lgsim.view import reports as reports
 
 __version__: str

@@ -17,13 +17,13 @@ from lgsim._compile.programs import Program, ProgramFormatError
 from lgsim.actuators import Actuators, Transmission
 from lgsim.identify import model_files
 from lgsim.identify.actuator_record import to_record
-from lgsim.integrators.step_error import StepError
 from lgsim.montecarlo.store import Chunk, Store, StoreMetadata
 from lgsim.multibody import contacts, geometry, joints
 from lgsim.scenarios import torque_file
 from lgsim.scenarios.study import load_motion
 from lgsim.scenarios.study_store import describe_study, open_study
 from lgsim.simulation import Trajectory
+from lgsim.simulation.accuracy.trajectory_error import StepError
 from lgsim.support import toml_table
 from lgsim.support.checkpoint import Checkpoint
 
@@ -76,8 +76,9 @@ def motion(model: lgsim.Model, n: int = 8) -> Trajectory:
     v = np.zeros((n, model.nv))
     v[:, 0] = np.cos(time)
     names = tuple(f"x{i}" for i in range(2 * model.nv))
-    error = StepError(np.full((n, 2 * model.nv), 1e-6), np.ones(2 * model.nv), names, ("rad",) * len(names), model.nv,
-                      4.0, 4, True, "", float("nan"), 1.0)  # fmt: skip
+    error = StepError(value=np.full((n, 2 * model.nv), 1e-6), tolerance=np.full(2 * model.nv, 0.05), order=4.0,
+                      size=np.ones(2 * model.nv), names=names, units=("rad",) * len(names), places=model.nv, claimed=4,
+                      rate=float("nan"), until=1.0)  # fmt: skip
     return Trajectory(model, time, q, v, 2 * v, method="MK4", dt=0.125, version="0.1.0", step_error=error)
 
 

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import lgsim
+from lgsim.simulation.accuracy.fixed_step_error import differences, joined_state
 from lgsim.simulation.equations_of_motion import state_space
 from lgsim.simulation.rollout import integrate_motion
-from lgsim.simulation.step_checks.step_check import differences, joined_state
 
 PIECE = 256
 MOST = 200_000

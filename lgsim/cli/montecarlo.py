@@ -93,6 +93,7 @@ def _run(asked: StudyRequest, engine: Engine, store: Store) -> Exit:
     """Compute what the store lacks, show a table, and return why it ended."""
     from lgsim.cli.checks import starts
     from lgsim.montecarlo.engine import fill
+    from lgsim.montecarlo.study import DIVERGED
 
     known = [store.bounds(k) for k in range(store.chunks) if store.has(k)]
     watch = SampleWatch(engine.study, sum(stop - start for start, stop in known))
@@ -110,12 +111,8 @@ def _run(asked: StudyRequest, engine: Engine, store: Store) -> Exit:
     if results.running.diverged < results.samples:
         _show(results, watch, asked.out)
     elif results.samples:
-        steps = results.step_error
-        less = (
-            ""
-            if steps is None or not steps.diverged.flipped
-            else f"; {100 * steps.diverged.flipped:.3g} % do not with dt/2"
-        )
+        flipped = 0.0 if results.step_error is None else results.step_error.flipped[DIVERGED]
+        less = f"; {100 * flipped:.3g} % do not with dt/2" if flipped else ""
         advice = starts.missing_inertia(_rollout(engine.study)) or "take a smaller dt"
         note(f"all samples diverged{less}: {advice}, or look at one: lgsim montecarlo report {asked.out}")
         return Exit.ALL_DIVERGED if results.finished else Exit.INTERRUPTED
@@ -171,7 +168,7 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
     from lgsim.montecarlo.limits import study_limit_uses
     from lgsim.montecarlo.study import FAILED
     from lgsim.simulation.limits import limit_rows, limit_warnings
-    from lgsim.view.reports.estimates import failure_interval, spread_rows, step_error_text
+    from lgsim.view.reports.estimates import failure_interval, spread_rows
     from lgsim.view.reports.study import label
 
     half, found = f"± {100 * watch.level:g} %", results.step_error
@@ -187,7 +184,7 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
         if row.output.startswith(FAILED):
             cells[1] = failure_interval(results.moments(row.output), watch.level)
         if found is not None:
-            cells.insert(2, step_error_text(found, row.output, row.entry))
+            cells.insert(2, found.mean_error(row.output, row.entry))
         plain = row.output if row.entry is None else f"{row.output}[{row.entry}]"
         table.add_row(known if (known := label(results, row.output, row.entry)) is not None else plain, *cells)
     output = console()

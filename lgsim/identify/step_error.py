@@ -3,84 +3,77 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float
 
-from lgsim._compile.linalg.richardson import convergence
 from lgsim.identify.estimators.estimator import Estimate, Resimulation
-from lgsim.integrators.methods import METHODS
+from lgsim.simulation.accuracy.advice import order_text, other_method, whole_factor
+from lgsim.simulation.accuracy.error_estimate import ErrorEstimate
+from lgsim.simulation.accuracy.richardson import convergence
 
 ROUNDING = 32.0
 """Rounding units of the largest number of the states that count as rounding."""
 _SMALL_SHIFT = 1e-6
 """Deviations that count as no move, whatever their order."""
-LARGEST_FACTOR = 1000
-"""A step that would have to be so many times shorter is none to advise."""
 
 
-@dataclass(frozen=True)
-class FitStepError:
+@dataclass(frozen=True, kw_only=True)
+class FitStepError(ErrorEstimate):
     """How far the steps move the signals that a fit simulates, from the same motion by steps of dt/2 and dt/4.
 
-    Each window is simulated from the first state that the fit found.
+    Each window is simulated from the first state that the fit found. The fit is resolved where no unknown is moved by
+    more than its standard deviation.
 
     Attributes:
+        value: Root mean square of the error of each signal within a window, (columns,), in the records' units.
+        tolerance: Standard deviation of the noise of each signal, (columns,).
+        order: The order by which each signal converges, (columns,); NaN where differences are those of rounding.
+        claimed: The order of the method.
         dt: The step, s.
-        error: Root mean square of the error of each signal within a window, (columns,), in the records' units.
-        noise: Standard deviation of the noise of each signal, (columns,).
         shift: By how many of its standard deviations the errors of all windows move an unknown at most.
-        seen_order: The order by which each signal converges, (columns,); NaN where differences are those of rounding.
     """
 
+    order: Float[np.ndarray, " columns"]
     method: str
-    order: int
+    claimed: int
     dt: float
     columns: tuple[str, ...]
-    error: Float[np.ndarray, " columns"]
-    noise: Float[np.ndarray, " columns"]
     shift: float
-    seen_order: Float[np.ndarray, " columns"]
-
-    @property
-    def resolved(self) -> bool:
-        """Whether no unknown is moved by more than its standard deviation."""
-        return self.shift <= 1
-
-    @property
-    def shares(self) -> Float[np.ndarray, " columns"]:
-        """The errors as parts of the noise; infinite where they are unknown."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = self.error / self.noise
-        return np.where(self.error == 0, 0.0, np.where(np.isnan(share), np.inf, share))
 
     def summary(self) -> str:
         """A sentence: how large the errors are beside the noise, and what to do where that is too much."""
-        k = int(np.argmax(self.shares))
-        share, name = f"{self.shares[k]:.2g}", self.columns[k]
-        seen = self.seen_order[k]
-        order = f", order {seen:.2g} of {self.order}" if np.isfinite(seen) else ""
-        if self.resolved:
-            return (
-                f"error of the steps: at most {share} of the noise ({name}), which moves no number by more than"
-                f" {self.shift:.2g} of its deviation{order}"
-            )
-        text = (
-            f"not resolved: steps of {self.dt:g} s by {self.method} bring errors of {share} times the noise ({name}),"
-            f" which move a number by {self.shift:.2g} times its deviation{order}."
-        )
-        usable = bool(np.isfinite(seen) and seen >= self.order / 2 and np.isfinite(self.shift))
-        factor = math.ceil(self.shift ** (1 / min(self.order, seen))) if usable else math.nan
-        stiff = self.method in METHODS and not usable
-        other = "Rodas4, which bears fast rates" if stiff else "one of higher order"
-        if factor <= LARGEST_FACTOR:
-            rate = max(2, factor) / self.dt
-            return f"{text} Resample the records at {rate:.4g} Hz, or take another method for SimulationFit: {other}."
+        if not self.resolved:
+            return f"not resolved: {self.reason}"
+        share, signal, order = self._largest()
         return (
-            f"{text} The differences do not shrink as the order says: resample the records at {10 / self.dt:.4g} Hz and"
-            f" look again, or take another method for SimulationFit: {other}."
+            f"error of the steps: at most {share} of the noise ({signal}), which moves no number by more than"
+            f" {self.shift:.2g} of its deviation{order_text(order, self.claimed)}"
+        )
+
+    def _largest(self) -> tuple[str, str, float]:
+        """(share of the noise, name, order) of the signal with the largest share."""
+        k = int(np.argmax(self.shares))
+        return f"{self.shares[k]:.2g}", self.columns[k], float(self.order[k])
+
+    def with_reason(self) -> FitStepError:
+        """The same with the reason where an unknown is moved by more than its standard deviation."""
+        if self.shift <= 1:
+            return self
+        share, signal, order = self._largest()
+        usable = bool(np.isfinite(order) and order >= self.claimed / 2 and np.isfinite(self.shift))
+        whole = whole_factor(self.shift ** (1 / min(self.claimed, order)) if usable else math.nan)
+        what = f"Resample the records at {(whole or 10) / self.dt:.4g} Hz"
+        if whole is None:
+            what = f"The differences do not shrink as the order says: {what[0].lower()}{what[1:]} and look again"
+        method = other_method(self.method, not usable, "one of higher order")
+        return replace(
+            self,
+            reason=f"steps of {self.dt:g} s by {self.method} bring errors of {share} times the noise ({signal}), which"
+            f" move a number by {self.shift:.2g} times its deviation{order_text(order, self.claimed)}. {what}, or take"
+            f" another method for SimulationFit: {method}.",
         )
 
 
@@ -112,6 +105,6 @@ def fit_step_error(
     unknowns = convergence(shifts[0], shifts[1], order, _SMALL_SHIFT)
     shift = float(np.max(unknowns.factor * shifts[0], initial=0.0))
     return FitStepError(
-        name, order, dt, tuple(columns), signals.factor * sizes[0], noise, math.inf if math.isnan(shift) else shift,
-        signals.order,
-    )  # fmt: skip
+        value=signals.factor * sizes[0], tolerance=noise, order=signals.order, method=name, claimed=order, dt=dt,
+        columns=tuple(columns), shift=math.inf if math.isnan(shift) else shift,
+    ).with_reason()  # fmt: skip

@@ -377,13 +377,7 @@ def check_steps(engine: Engine, results: Results) -> StudyStepError | None:
     runner = engine
     if chosen.tile is not None:
         runner = Engine(study.with_tile(chosen.tile), engine.devices[:1])
-
-    def rollout_of(i: int) -> Rollout | None:
-        if study.rollout is not stepped:
-            return None
-        return stepped.with_values(jax.tree.map(jnp.asarray, study.sample(i).values))
-
-    return study_step_error(results, stepped, chosen, runner.refined, rollout_of)
+    return study_step_error(results, chosen, runner.refined)
 
 
 def checked(engine: Engine, results: Results) -> Results:

@@ -8,9 +8,10 @@ import numpy as np
 
 from lgsim.montecarlo.rollout import Rollout
 from lgsim.montecarlo.study import Study
+from lgsim.simulation.accuracy.stiffness import Automatic, fastest_rate
 from lgsim.simulation.equations_of_motion import initial_state
+from lgsim.simulation.fixed_steps import Steps
 from lgsim.simulation.simulate import simulate
-from lgsim.simulation.stiffness import Automatic, fastest_rate
 
 SAMPLES = 16
 """The number of samples whose rates at the start are compared."""
@@ -56,6 +57,7 @@ def _rate(run: Rollout) -> float:
     """The fastest rate at the start of a motion, 1/s; zero where the control cannot be differentiated."""
     state = np.asarray(initial_state(run.model, run.q0, run.v0, run.drive, run.actuator_state))
     try:
-        return fastest_rate(run.model, float(run.t0), state, control=run.drive, wrenches=run.wrenches)
+        steps = Steps(run.model, run.drive, run.wrenches, None, run.method, float(run.dt))
+        return fastest_rate(steps, float(run.t0), state)
     except (TypeError, ValueError, NotImplementedError):
         return 0.0

@@ -5,85 +5,72 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from lgsim._compile.linalg.richardson import Convergence
 from lgsim.integrators.methods import METHODS
 from lgsim.montecarlo.outputs import Subsampled, final_q, final_v
 from lgsim.montecarlo.results import Moments, normal_quantile
 from lgsim.montecarlo.rollout import Rollout
-from lgsim.montecarlo.step_error import CONFIDENCE, DIGITS, OutputStepError, StudyStepError
+from lgsim.montecarlo.step_error import CONFIDENCE, DIGITS, Statistics, StudyStepError
 from lgsim.montecarlo.study import Study
+from lgsim.simulation.accuracy.advice import other_method, whole_factor
+from lgsim.simulation.accuracy.stiffness import UnstableMode, unstable_mode
 from lgsim.simulation.equations_of_motion import torque_segments
-from lgsim.simulation.simulate import method_name
-from lgsim.simulation.stiffness import UnstableMode, unstable_mode
+from lgsim.simulation.fixed_steps import Steps
+from lgsim.simulation.methods import method_name
 
 Columns = dict[str, Shaped[np.ndarray, "samples ..."]]
 """Columns of some samples by name."""
 
 FACTOR = 1.2
 """Margin of the step that is advised."""
-LARGEST_FACTOR = 1000
-"""A step that would have to be so many times shorter is none to advise."""
-
-
-class Need(NamedTuple):
-    """By how much the steps of an output should be shorter.
-
-    Attributes:
-        factor: The factor; NaN where no step is known.
-        unstable: Whether dt is beyond what the order explains, and dt/2 is not.
-    """
-
-    factor: float
-    unstable: bool
 
 
 def needed_factor(
-    found: OutputStepError, few: list[Float[np.ndarray, "q m"]], convergence: Convergence, order: int, m: Moments,
-    floor: float,
-) -> Need:  # fmt: skip
-    """The factor by which the steps must be shorter for an output to be resolved; 1 where it is."""
+    found: Statistics, few: list[Float[np.ndarray, "q m"]], order: int, m: Moments, floor: float
+) -> tuple[float, bool]:
+    """The factor by which the steps must be shorter for an output to be resolved, and whether dt is unstable.
+
+    The factor is 1 where the output is resolved, and NaN where no step is known; dt is unstable where it is beyond what
+    the order explains, and dt/2 is not.
+    """
     factor, unstable = 1.0, False
-    z, wild = normal_quantile(CONFIDENCE), convergence.order > order + 1.5
-    for _, each in found.statistics():
-        error, limit = each.error.ravel(), each.limit.ravel()
-        for k in np.flatnonzero(~each.resolved.ravel()):
-            seen = convergence.order[k]
-            if wild[k]:
+    z = normal_quantile(CONFIDENCE)
+    for each in found.values():
+        error, limit, orders = each.value.ravel(), each.tolerance.ravel(), np.ravel(each.order)
+        for k in np.flatnonzero(~each.within.ravel()):
+            seen = orders[k]
+            if seen > order + 1.5:
                 # beyond the stability of dt: by the errors and the spread of dt/2
                 b, c = few[1][:, k], few[2][:, k]
                 rest = float(np.sqrt(np.mean((b - c) ** 2))) * 2**order / (2**order - 1)
                 own = max(z * float(np.std(b)) / math.sqrt(m.effective), DIGITS * abs(float(np.mean(b))), floor)
                 need = 2 * max(1.0, rest / own if own > 0 else 1.0) ** (1 / order)
                 unstable = True
-            elif np.isnan(seen) or not np.isfinite(error[k]) or limit[k] <= 0:
-                need = np.nan
-            elif seen < order / 2:
-                need = np.nan
-            else:
+            elif seen >= order / 2 and np.isfinite(error[k]) and limit[k] > 0:
                 need = (error[k] / limit[k]) ** (1 / min(order, seen))
+            else:
+                need = np.nan
             factor = max(factor, need) if np.isfinite(factor) and np.isfinite(need) else np.nan
-    return Need(factor, unstable)
+    return factor, unstable
 
 
-def advised(found: StudyStepError, needs: list[Need], stepped: Rollout, mode: UnstableMode | None) -> StudyStepError:
+def advised(
+    found: StudyStepError, needs: list[tuple[float, bool]], stepped: Rollout, mode: UnstableMode | None
+) -> StudyStepError:
     """The same with a sentence that says what to do: by the differences, and by a rate that the steps do not bear."""
-    factors = [need.factor for need in needs if need.factor != 1] or [2.0]
+    factors = [factor for factor, _ in needs if factor != 1] or [2.0]
     factor = FACTOR * max(factors) if np.all(np.isfinite(factors)) else math.nan
-    stiff = mode is not None or any(need.unstable for need in needs)
+    stiff = mode is not None or any(unstable for _, unstable in needs)
     if mode is not None and mode.largest_step > 0:
         factor = float(np.nanmax([factor, 2 * found.dt / mode.largest_step]))
-    other = "a method of higher order"
-    if found.method in METHODS and (stiff or not factor <= LARGEST_FACTOR):
-        other = "Rodas4, which bears fast rates"
-    if factor <= LARGEST_FACTOR:
-        whole = max(2, math.ceil(factor))
+    whole = whole_factor(factor)
+    other = other_method(found.method, stiff or whole is None, "a method of higher order")
+    if whole is not None:
         what = f"take dt = {found.dt / whole:.4g} s ({stepped.steps * whole:,} steps) or {other}."
     else:
         why = "the differences do not shrink as the order says, so that no step can be computed from them"
@@ -98,9 +85,14 @@ def advised(found: StudyStepError, needs: list[Need], stepped: Rollout, mode: Un
     return replace(found, advice=what[0].upper() + what[1:])
 
 
-def kept_states(study: Study, run: Rollout, columns: Columns, i: int) -> Float[np.ndarray, "states nq_nv"]:
-    """The states of a sample that the study keeps: its start, and those of outputs that are states."""
-    nq, nv = run.model.nq, run.model.nv
+def fastest_mode(study: Study, run: Rollout, columns: Columns, i: int) -> UnstableMode | None:
+    """The fastest mode of a sample's machine that the steps do not bear; None where they bear all.
+
+    It is looked for at the states that the study keeps of sample i: its start, and those of outputs that are states.
+    """
+    if method_name(run.method) not in METHODS:
+        return None
+    model, nq, nv = run.model, run.model.nq, run.model.nv
     start, end = np.concatenate([run.q0, run.v0]), np.full(nq + nv, np.nan)
     end[nq:] = 0
     rows = [start[None]]
@@ -111,22 +103,12 @@ def kept_states(study: Study, run: Rollout, columns: Columns, i: int) -> Float[n
             end[nq:] = columns[name][i]
         elif isinstance(f, Subsampled):
             rows.append(columns[name][i])
-    found = np.concatenate([*rows, end[None]])
-    return found[np.isfinite(found).all(axis=1)]
-
-
-def fastest_mode(run: Rollout, states: Float[np.ndarray, "states nq_nv"]) -> UnstableMode | None:
-    """The fastest mode of a sample's machine at some states that the steps do not bear; None where they bear all."""
-    if method_name(run.method) not in METHODS:
-        return None
-    drive = run.drive
+    states = np.concatenate([*rows, end[None]])
+    states = states[np.isfinite(states).all(axis=1)]
     if run.actuators is not None and run.actuators.states:
-        start, end = run.model.nq, run.model.nq + run.model.nv
-        q, v = (jnp.asarray(x, run.model.dtype) for x in (states[:, :start], states[:, start:end]))
-        states = np.concatenate([states, jax.vmap(partial(run.actuators.start, run.model))(q, v)], axis=1)
-    rows = run.torques if run.actuators is None else run.commands
-    segment = torque_segments(run.model, rows, run.steps, run.t0, run.dt, drive)
-    return unstable_mode(
-        run.method, run.model, np.full(len(states), float(run.t0)), states.astype(run.model.dtype), float(run.dt),
-        control=drive, wrenches=run.wrenches, segments=segment,
-    )  # fmt: skip
+        q, v = (jnp.asarray(x, model.dtype) for x in (states[:, :nq], states[:, nq : nq + nv]))
+        states = np.concatenate([states, jax.vmap(partial(run.actuators.start, model))(q, v)], axis=1)
+    given = run.torques if run.actuators is None else run.commands
+    segment = torque_segments(model, given, run.steps, run.t0, run.dt, run.drive)
+    steps = Steps(model, run.drive, run.wrenches, segment, run.method, float(run.dt))
+    return unstable_mode(steps, np.full(len(states), float(run.t0)), states.astype(model.dtype))

@@ -4,33 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from lgsim._compile.linalg.richardson import Convergence, convergence
 from lgsim.montecarlo.outputs import FinalAttitude, OutOfBounds
 from lgsim.montecarlo.results import Moments, Results, normal_quantile, wilson
 from lgsim.montecarlo.rollout import Rollout
-from lgsim.montecarlo.step_advice import Columns, advised, fastest_mode, kept_states, needed_factor
+from lgsim.montecarlo.step_advice import Columns, advised, fastest_mode, needed_factor
 from lgsim.montecarlo.step_error import (
     CONFIDENCE,
+    DEVIATION,
     DIGITS,
-    OutputStepError,
-    StatisticStepError,
+    MEAN,
+    QUANTILE,
+    StatisticError,
+    Statistics,
     StudyStepError,
-    VerdictStepError,
 )
 from lgsim.montecarlo.study import DIVERGED, FAILED, WEIGHT
+from lgsim.simulation.accuracy.richardson import Convergence, convergence
 from lgsim.simulation.simulate import method_name
 
 Refined = Callable[[Int[np.ndarray, " samples"], int], Columns]
 """``refined(samples, substeps)``: the columns of some samples by steps so many times shorter."""
-RolloutOf = Callable[[int], Rollout | None]
-"""``rollout_of(i)``: the rollout with the values of sample i; None where it cannot be told."""
 
 LEVELS = (0.05, 0.5, 0.95)
 """The levels of the quantiles that are checked."""
@@ -46,6 +49,8 @@ ROUNDING = 4.0
 """Rounding units, times the root of the number of steps, below which differences are those of rounding."""
 _NEAREST = 5
 """So many samples nearest to a bound tell how dense they are there."""
+Z = normal_quantile(CONFIDENCE)
+"""Half width of an interval in standard errors."""
 
 
 class CheckPlan(NamedTuple):
@@ -107,51 +112,55 @@ def pick(results: Results, samples: Int[np.ndarray, " k"]) -> Columns:
     return {name: np.concatenate(parts) for name, parts in found.items()}
 
 
-def study_step_error(
-    results: Results, stepped: Rollout, plan: CheckPlan, refined: Refined, rollout_of: RolloutOf
-) -> StudyStepError:
-    """The error of the steps of every statistic of a study.
-
-    Args:
-        rollout_of: Tells the machine of the worst one, whose rates are looked at where the study is not resolved.
-    """
+def study_step_error(results: Results, plan: CheckPlan, refined: Refined) -> StudyStepError:
+    """The error of the steps of every statistic of a study whose rollout has steps."""
+    study = results.study
+    stepped = study.stepped
+    assert stepped is not None
     again = _Again.run(results, plan, refined)
-    outputs, needs = {}, []
-    crossings = {name: None if not isinstance(f, OutOfBounds) else 0.0 for name, f in results.study.failures.items()}
+    order = stepped.method.order
+    outputs: dict[str, Statistics] = {}
+    verdicts: Statistics = {}
+    flipped: dict[str, float] = {}
+    needs = []
+    crossings = {name: None if not isinstance(f, OutOfBounds) else 0.0 for name, f in study.failures.items()}
     # how far a sample moves in limits of the means; one that is finite with one of the steps alone moves most
     moved = np.where((again.own[DIVERGED] == 0) == (again.half[DIVERGED] == 0), 0.0, np.inf)
     for name in results.running.names if again.count else []:
         if name.startswith(FAILED):
             continue
-        pairs, few = again.output(name, isinstance(results.study.outputs.get(name), FinalAttitude))
         m = results.moments(name)
         floor = _rounding(m, again.own[name].dtype, stepped)
-        found = _converge(few, stepped.method.order, floor is None, floor or 0.0)
-        outputs[name] = _output_error(pairs, m, found, floor, again.own[name].shape[1:])
-        needs.append(needed_factor(outputs[name], few, found, stepped.method.order, m, floor or 0.0))
+        attitude = isinstance(study.outputs.get(name), FinalAttitude)
+        pairs, few, found = again.output(name, attitude, order, floor)
+        outputs[name] = pairs.statistics(m, found.order, floor, again.own[name].shape[1:])
+        needs.append(needed_factor(outputs[name], few, order, m, floor or 0.0))
         if not len(pairs.own):
             continue
         size = np.abs(pairs.own - pairs.half)
         if floor is not None:
-            limit = np.broadcast_to(np.ravel(outputs[name].mean.limit), size.shape)
+            limit = np.broadcast_to(np.ravel(outputs[name][MEAN].tolerance), size.shape)
             far = np.divide(size, limit, out=np.zeros_like(size), where=limit > 0)
             moved[again.good] = np.maximum(moved[again.good], far.max(axis=1, initial=0.0))
-        for failure, rule in results.study.failures.items():
+        for failure, rule in study.failures.items():
             if isinstance(rule, OutOfBounds) and rule.output == name:
-                crossings[failure] = _crossing(rule, pairs, found.factor * size)
-    failures = {
-        name: again.verdict(FAILED + name, _interval(results, name), crossing) for name, crossing in crossings.items()
-    }
+                crossings[failure] = pairs.crossing(rule)
+    for name, crossing in crossings.items():
+        low, high = results.failures(name, CONFIDENCE).interval
+        verdicts[FAILED + name], flipped[FAILED + name] = again.verdict(FAILED + name, (high - low) / 2, crossing)
     low, high = wilson(results.running.diverged, results.samples)
+    verdicts[DIVERGED], flipped[DIVERGED] = again.verdict(DIVERGED, (high - low) / 2, None)
     found = StudyStepError(
-        method_name(stepped.method), stepped.method.order, abs(float(stepped.dt)), results.samples, len(plan.halved),
-        len(plan.quartered), outputs, failures, again.verdict(DIVERGED, (high - low) / 2, None),
+        method_name(stepped.method), order, abs(float(stepped.dt)), results.samples, len(plan.halved),
+        len(plan.quartered), outputs, verdicts, flipped,
     )  # fmt: skip
     if found.resolved:
         return found
-    worst = int(np.argmax(moved))
-    run = rollout_of(int(plan.halved[worst]))
-    mode = None if run is None else fastest_mode(run, kept_states(results.study, run, again.half, worst))
+    mode = None
+    if study.rollout is stepped:  # the machine of the worst sample can be told
+        worst = int(np.argmax(moved))
+        values = jax.tree.map(jnp.asarray, study.sample(int(plan.halved[worst])).values)
+        mode = fastest_mode(study, stepped.with_values(values), again.half, worst)
     return advised(found, needs, stepped, mode)
 
 
@@ -196,8 +205,15 @@ class _Again(NamedTuple):
         count = results.samples - results.running.diverged
         return cls(own, half, quarter, plan.quartered, good, weights, left, count, bool(results.study.sampler.tilts))
 
-    def output(self, name: str, attitude: bool) -> tuple[_Pairs, list[Float[np.ndarray, "q m"]]]:
-        """An output of the good samples with dt and dt/2; of those with dt/4 too, with all three steps."""
+    def output(
+        self, name: str, attitude: bool, order: int, floor: float | None
+    ) -> tuple[_Pairs, list[Float[np.ndarray, "q m"]], Convergence]:
+        """An output of the good samples with dt and dt/2; of those with dt/4 too, with all steps; how these converge.
+
+        Args:
+            order: The order of the method.
+            floor: What rounding does to a motion; None for whole numbers and truth values, which converge by no order.
+        """
         fine = (self.quarter[DIVERGED] == 0) & self.good[self.quartered]
         at = self.quartered[fine]
         given = (self.own[name][self.good], self.half[name][self.good], self.own[name][at], self.half[name][at],
@@ -205,13 +221,35 @@ class _Again(NamedTuple):
         a, b, *few = (x.reshape(len(x), -1).astype(float) for x in given)
         if attitude:
             b, few = _same_side(a, b), [_same_side(few[0], x) for x in few]
-        return _Pairs(a, b, self.weights[self.good], self.left, self.tilted), few
+        found = Convergence.unknown(a.shape[1])
+        if floor is not None and len(few[0]):
+            first, second = (np.sqrt(np.mean((x - y) ** 2, axis=0)) for x, y in pairwise(few))
+            found = convergence(first, second, order, 8 * floor)
+        return _Pairs(a, b, found.factor, self.weights[self.good], self.left, self.tilted), few, found
 
-    def verdict(self, column: str, interval: float, crossing: float | None) -> VerdictStepError:
-        """How the steps change a column of verdicts; see ``_verdict``."""
+    def verdict(self, column: str, interval: float, crossing: float | None) -> tuple[StatisticError, float]:
+        """(error of the probability of a verdict, share of verdicts that are other ones with dt/2).
+
+        Without an order the error is twice the change from dt to dt/2.
+
+        Args:
+            column: The column of verdicts.
+            interval: Half of the statistical interval of the probability.
+            crossing: The expected share of changed verdicts, where it is known without any that changed.
+        """
         own, half = self.own[column] != 0, self.half[column] != 0
-        weights = np.ones(len(own)) if column == DIVERGED else self.weights
-        return _verdict(own, half, weights, self.left, interval, crossing)
+        flips = (own.astype(float) - half.astype(float)) * (1.0 if column == DIVERGED else self.weights)
+        error = 2 * abs(float(flips.mean()))
+        if len(flips) > 1:
+            error += 2 * Z * self.left * float(flips.std(ddof=1)) / math.sqrt(len(flips))
+        if crossing is not None:
+            error = max(error, crossing)
+        elif not np.any(flips) and self.left > 0:
+            # none of k: less than 3/k at 95 %, and no sign of more than the interval
+            error = min(3 / len(flips), interval)
+        seen = np.asarray(bool(np.any(flips)) or bool(crossing))
+        value, tolerance = np.asarray(min(error, 1.0)), np.asarray(interval, float)
+        return StatisticError(value, tolerance, np.asarray(np.nan), seen=seen), float(np.mean(own != half))
 
 
 def _same_side(a: Float[np.ndarray, "k 4"], b: Float[np.ndarray, "k 4"]) -> Float[np.ndarray, "k 4"]:
@@ -219,186 +257,128 @@ def _same_side(a: Float[np.ndarray, "k 4"], b: Float[np.ndarray, "k 4"]) -> Floa
     return np.where(np.sum(a * b, axis=1, keepdims=True) < 0, -b, b)
 
 
-def _interval(results: Results, name: str) -> float:
-    """Half of the statistical interval of the probability of a failure."""
-    low, high = results.failures(name, CONFIDENCE).interval
-    return (high - low) / 2
-
-
-def _converge(few: list[Float[np.ndarray, "q m"]], order: int, whole: bool, floor: float) -> Convergence:
-    """How an output converges, number by number, from samples at dt, dt/2 and dt/4.
-
-    Args:
-        whole: Whether the output is of whole numbers or truth values, which converge by no order.
-        floor: What rounding does to a motion.
-    """
-    if whole or not len(few[0]):
-        return Convergence.unknown(few[0].shape[1])
-    first, second = (np.sqrt(np.mean((x - y) ** 2, axis=0)) for x, y in pairwise(few))
-    return convergence(first, second, order, 8 * floor)
-
-
-class _Pairs(NamedTuple):
+@dataclass(frozen=True)
+class _Pairs:
     """An output of the samples that were run again, at dt and dt/2.
 
     Attributes:
         half: The numbers at dt/2.
+        factor: The error of dt over their difference.
         left: ``sqrt(1 - k/n)``: the part of the uncertainty that k of n samples leave.
     """
 
     own: Float[np.ndarray, "k m"]
     half: Float[np.ndarray, "k m"]
+    factor: Float[np.ndarray, " m"]
     weights: Float[np.ndarray, " k"]
     left: float
     tilted: bool
 
+    @cached_property
+    def error(self) -> Float[np.ndarray, "k m"]:
+        """The errors of the samples."""
+        return self.factor * (self.own - self.half)
 
-def _output_error(
-    pairs: _Pairs, m: Moments, converged: Convergence, floor: float | None, shape: tuple[int, ...]
-) -> OutputStepError:
-    """The error of the steps of the statistics of an output.
+    @cached_property
+    def share(self) -> Float[np.ndarray, " k"]:
+        """Weights of the samples whose sum is 1."""
+        w = self.weights
+        return w / w.sum() if len(w) and w.sum() > 0 else w
 
-    Args:
-        pairs: The output at dt and dt/2.
-        floor: What rounding does to a motion; None for whole numbers and truth values.
-    """
-    a, w = pairs.own, pairs.weights
-    z = normal_quantile(CONFIDENCE)
-    e = converged.factor * (a - pairs.half)
-    share = w / w.sum() if len(w) and w.sum() > 0 else w
-    effective = 1 / float(share @ share) if len(share) else 0.0
-    mean_error = np.abs(share @ e) + z * pairs.left * _standard_error(e, share, effective)
-    spread_error, kurtosis = _spread_error(pairs, converged.factor, share, effective, z * pairs.left)
-    mean, std, half = (np.ravel(np.asarray(x, float)) for x in (m.mean, m.std, m.half_width(CONFIDENCE)))
-    of_spread = z * std * np.sqrt(np.maximum(kurtosis - 1, 1) / (4 * m.effective))
+    @cached_property
+    def effective(self) -> float:
+        """Effective number of samples."""
+        return 1 / float(self.share @ self.share) if len(self.share) else 0.0
 
-    spread = np.ravel(np.asarray(m.high - m.low, float))
+    def statistics(
+        self, m: Moments, order: Float[np.ndarray, " m"], floor: float | None, shape: tuple[int, ...]
+    ) -> Statistics:
+        """The errors of the statistics of the output.
 
-    def judged(error: np.ndarray, interval: np.ndarray, value: np.ndarray) -> StatisticStepError:
-        if not len(a):
-            error = np.full(value.shape, np.nan)
+        Args:
+            floor: What rounding does to a motion; None for whole numbers and truth values.
+        """
+        k = len(self.own)
+        mean, std, half, spread = (
+            np.ravel(np.asarray(x, float)) for x in (m.mean, m.std, m.half_width(CONFIDENCE), m.high - m.low)
+        )
+        mean_error = np.abs(self.share @ self.error) + Z * self.left * self._standard_error(self.error)
+        deviation, kurtosis = self._deviation_error()
+        if m.count == 1:  # a single number has no deviation that an error could touch
+            deviation = np.zeros_like(deviation)
+        of_deviation = Z * std * np.sqrt(np.maximum(kurtosis - 1, 1) / (4 * m.effective))
+        found = {MEAN: (mean_error, half, mean), DEVIATION: (deviation, of_deviation, std)}
+        if not self.tilted and k > 1:
+            found |= {f"{QUANTILE}{level:g}": self._quantile_error(level, m.count) for level in LEVELS}
         largest = np.max(np.abs([m.low, m.high]), initial=0.0)
-        interval = np.where(np.isnan(interval), _UNKNOWN_INTERVAL * largest, interval)
-        limit = np.maximum(np.maximum(interval, DIGITS * np.abs(np.nan_to_num(value))), floor or 0.0)
-        seen = error != 0
-        if len(a) and pairs.left > 0:
-            # none of k changes at all, as of most peaks that lie at the start: some of the others may (3/k at 95 %)
-            error = np.where(seen, error, np.minimum(spread * 3 / len(a), limit))
-        return StatisticStepError(error.reshape(shape), limit.reshape(shape), seen.reshape(shape))
 
-    quantiles = {}
-    if not pairs.tilted and len(a) > 1:
-        for level in LEVELS:
-            error, interval, value = _quantile_error(pairs, converged.factor, level, m.count, z)
-            quantiles[level] = judged(error, interval, value)
-    # a single number has no deviation that an error could touch
-    deviation = spread_error if m.count > 1 else np.zeros_like(spread_error)
-    return OutputStepError(
-        judged(mean_error, half, mean), judged(deviation, of_spread, std), quantiles, converged.order.reshape(shape)
-    )
+        def judged(error: np.ndarray, interval: np.ndarray, value: np.ndarray) -> StatisticError:
+            if not k:
+                error = np.full(value.shape, np.nan)
+            interval = np.where(np.isnan(interval), _UNKNOWN_INTERVAL * largest, interval)
+            limit = np.maximum(np.maximum(interval, DIGITS * np.abs(np.nan_to_num(value))), floor or 0.0)
+            seen = error != 0
+            if k and self.left > 0:
+                # none of k changes, as of most peaks that lie at the start: some of the others may (3/k at 95 %)
+                error = np.where(seen, error, np.minimum(spread * 3 / k, limit))
+            error, limit, orders, seen = (x.reshape(shape) for x in (error, limit, order, seen))
+            return StatisticError(error, limit, orders, seen=seen)
 
+        return {name: judged(*numbers) for name, numbers in found.items()}
 
-def _standard_error(
-    x: Float[np.ndarray, "k m"], share: Float[np.ndarray, " k"], effective: float
-) -> Float[np.ndarray, " m"]:
-    """The standard error of the weighted mean; of one sample its size."""
-    if effective <= 1:
-        return np.abs(share @ x)
-    variance = share @ (x - share @ x) ** 2 * effective / (effective - 1)
-    return np.sqrt(variance / effective)
+    def _standard_error(self, x: Float[np.ndarray, "k m"]) -> Float[np.ndarray, " m"]:
+        """The standard error of the weighted mean; of one sample its size."""
+        share, n = self.share, self.effective
+        if n <= 1:
+            return np.abs(share @ x)
+        return np.sqrt(share @ (x - share @ x) ** 2 * n / (n - 1) / n)
 
+    def _deviation_error(self) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+        """(error of the standard deviation, kurtosis) by the first-order influence of each sample on the deviation."""
+        share, z = self.share, Z * self.left
+        gaps = [x - share @ x for x in (self.own, self.half, self.own - self.half)]
+        variances = [share @ gap**2 for gap in gaps]
+        sizes = [np.sqrt(x) for x in variances]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            parts = [np.where(s > 0, gap**2 / (2 * s), 0.0) for gap, s in zip(gaps[:2], sizes[:2], strict=True)]
+            kurtosis = np.where(variances[0] > 0, share @ gaps[0] ** 4 / variances[0] ** 2, 3.0)
+        change = np.abs(sizes[0] - sizes[1]) + z * self._standard_error(parts[0] - parts[1])
+        # never more than the deviation of the errors themselves
+        bound = sizes[2] * (1 + z / math.sqrt(2 * max(self.effective, 1)))
+        return self.factor * np.minimum(change, bound), kurtosis
 
-def _spread_error(
-    pairs: _Pairs, factor: Float[np.ndarray, " m"], share: Float[np.ndarray, " k"], effective: float, z: float
-) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-    """(error of the standard deviation, kurtosis) by the first-order influence of each sample on the deviation.
+    def _quantile_error(
+        self, level: float, count: int
+    ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+        """(error, half of the statistical interval, value) of a quantile: the mean error of the samples that lie there.
 
-    Args:
-        pairs: The output at dt and dt/2.
-        factor: The error of dt over their difference.
-        share: Weights of the samples whose sum is 1.
-        effective: Effective number of samples.
-        z: Half width of an interval in standard errors.
-    """
-    gaps = [x - share @ x for x in (pairs.own, pairs.half, pairs.own - pairs.half)]
-    variances = [share @ gap**2 for gap in gaps]
-    sizes = [np.sqrt(x) for x in variances]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        parts = [np.where(s > 0, gap**2 / (2 * s), 0.0) for gap, s in zip(gaps[:2], sizes[:2], strict=True)]
-        kurtosis = np.where(variances[0] > 0, share @ gaps[0] ** 4 / variances[0] ** 2, 3.0)
-    change = np.abs(sizes[0] - sizes[1]) + z * _standard_error(parts[0] - parts[1], share, effective)
-    # never more than the deviation of the errors themselves
-    bound = sizes[2] * (1 + z / math.sqrt(2 * max(effective, 1)))
-    return factor * np.minimum(change, bound), kurtosis
+        Args:
+            count: The number of samples of the study.
+        """
+        a, k = self.own, len(self.own)
+        ranks, value = np.argsort(a, axis=0, kind="stable"), np.quantile(a, level, axis=0)
+        window = min(k, max(5, round(math.sqrt(k))))
+        first = min(max(0, round(level * (k - 1)) - window // 2), k - window)
+        near = np.take_along_axis(self.error, ranks, axis=0)[first : first + window]
+        error = np.abs(near.mean(axis=0)) + Z * self.left * near.std(axis=0, ddof=1) / math.sqrt(window)
+        if self.left == 0:
+            error = self.factor * np.abs(value - np.quantile(self.half, level, axis=0))
+        # the interval by the spacing of the samples about the quantile
+        share = Z * math.sqrt(level * (1 - level) / count)
+        wide = min(0.5, max(share, 5 / k))
+        edges = max(0.0, level - wide), min(1.0, level + wide)
+        low, high = np.quantile(a, edges, axis=0)
+        return error, (high - low) * share / (edges[1] - edges[0]), value
 
-
-def _quantile_error(
-    pairs: _Pairs, factor: Float[np.ndarray, " m"], level: float, count: int, z: float
-) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-    """(error, half of the statistical interval, value) of a quantile: the mean error of the samples that lie there.
-
-    Args:
-        pairs: The output at dt and dt/2.
-        factor: The error of dt over their difference.
-        z: Half width of an interval in standard errors.
-    """
-    a, k, left = pairs.own, len(pairs.own), pairs.left
-    e = factor * (a - pairs.half)
-    order = np.argsort(a, axis=0, kind="stable")
-    ranked, errors = np.take_along_axis(a, order, axis=0), np.take_along_axis(e, order, axis=0)
-    window = min(k, max(5, round(math.sqrt(k))))
-    first = min(max(0, round(level * (k - 1)) - window // 2), k - window)
-    near = errors[first : first + window]
-    error = np.abs(near.mean(axis=0)) + z * left * near.std(axis=0, ddof=1) / math.sqrt(window)
-    if left == 0:
-        error = factor * np.abs(np.quantile(a, level, axis=0) - np.quantile(pairs.half, level, axis=0))
-    # the interval by the spacing of the samples about the quantile
-    share = z * math.sqrt(level * (1 - level) / count)
-    wide = min(0.5, max(share, 5 / k))
-    low, high = np.quantile(ranked, [max(0.0, level - wide), min(1.0, level + wide)], axis=0)
-    covered = min(1.0, level + wide) - max(0.0, level - wide)
-    return error, (high - low) * share / covered, np.quantile(a, level, axis=0)
-
-
-def _crossing(rule: OutOfBounds, pairs: _Pairs, size: Float[np.ndarray, "k m"]) -> float:
-    """The expected share of samples that errors carry over a bound: their density there times the mean size."""
-    entries = range(pairs.own.shape[1]) if rule.entry is None else [rule.entry]
-    total = 0.0
-    for j in entries:
-        for bound in (float(np.asarray(rule.low)), float(np.asarray(rule.high))):
-            if not np.isfinite(bound):
-                continue
-            gap = np.abs(pairs.own[:, j] - bound)
-            wide = np.sort(gap)[min(len(gap), _NEAREST) - 1]
-            near = float(np.mean(pairs.weights * (gap <= wide)))
-            total += near * float(np.mean(size[:, j])) / (2 * wide) if wide > 0 else near
-    return total
-
-
-def _verdict(
-    own: Bool[np.ndarray, " k"],
-    half: Bool[np.ndarray, " k"],
-    weights: Float[np.ndarray, " k"],
-    left: float,
-    interval: float,
-    crossing: float | None,
-) -> VerdictStepError:
-    """How the steps change a verdict; without an order the error is twice the change from dt to dt/2.
-
-    Args:
-        half: Those with dt/2.
-        interval: Half of the statistical interval of the probability.
-        crossing: The expected share of changed verdicts, where it is known without any that changed.
-    """
-    flips = weights * (own.astype(float) - half.astype(float))
-    error = 2 * abs(float(flips.mean()))
-    if len(flips) > 1:
-        error += 2 * normal_quantile(CONFIDENCE) * left * float(flips.std(ddof=1)) / math.sqrt(len(flips))
-    if crossing is not None:
-        error = max(error, crossing)
-    elif not np.any(flips) and left > 0:
-        # none of k: less than 3/k at 95 %, and no sign of more than the interval
-        error = min(3 / len(flips), interval)
-    seen = np.asarray(bool(np.any(flips)) or bool(crossing))
-    statistic = StatisticStepError(np.asarray(min(error, 1.0)), np.asarray(interval, float), seen)
-    return VerdictStepError(float(np.mean(own != half)), statistic)
+    def crossing(self, rule: OutOfBounds) -> float:
+        """The expected share of samples that errors carry over a bound: their density there times the mean size."""
+        total = 0.0
+        for j in range(self.own.shape[1]) if rule.entry is None else [rule.entry]:
+            for bound in (float(np.asarray(rule.low)), float(np.asarray(rule.high))):
+                if not np.isfinite(bound):
+                    continue
+                gap = np.abs(self.own[:, j] - bound)
+                wide = np.sort(gap)[min(len(gap), _NEAREST) - 1]
+                near = float(np.mean(self.weights * (gap <= wide)))
+                total += near * float(np.mean(np.abs(self.error[:, j]))) / (2 * wide) if wide > 0 else near
+        return total

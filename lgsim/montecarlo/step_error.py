@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from lgsim.montecarlo.study import DIVERGED, FAILED
+from lgsim.simulation.accuracy.advice import order_text
+from lgsim.simulation.accuracy.error_estimate import ErrorEstimate
 from lgsim.support.messages import counted
 
 FORMAT = "lgsim step error 1"
@@ -22,66 +25,41 @@ DIGITS = 5e-6
 """Half of the fifth digit, the last one that is printed, as a part of a number."""
 SHOWN = 3
 """The number of numbers that are not resolved and named in a sentence."""
+MEAN, DEVIATION, QUANTILE, PROBABILITY = "mean", "standard deviation", "quantile ", "probability"
+"""The names of statistics; that of a quantile goes on with its level."""
+_PLAIN = ("method", "order", "dt", "samples", "halved", "quartered", "advice")
 
-Real = Float[np.ndarray, "*shape"]
 
-
-class StatisticStepError(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class StatisticError(ErrorEstimate):
     """The error of the steps of a statistic, number by number, in the unit of the statistic.
 
     Attributes:
-        error: Estimate of the size of the error that the steps bring, NaN where there is none. Where no sample that was
-            run again changes, it is what that leaves open, 3/k of the range, but no more than the limit.
-        limit: Half width of the statistical interval (95 %); where that is smaller, half of the fifth digit of the
+        value: Estimate of the size of the error that the steps bring, NaN where there is none. Where no sample that was
+            run again changes, it is what that leaves open, 3/k of the range, but no more than the tolerance. Of the
+            probability of ``OutOfBounds`` at least the share of samples that are nearer to a bound than their error.
+        tolerance: Half width of the statistical interval (95 %); where that is smaller, half of the fifth digit of the
             statistic, or what rounding does to a motion.
+        order: The order by which the output converges, number by number, from steps of dt, dt/2 and dt/4; NaN where the
+            differences are those of rounding, or of whole numbers.
         seen: Whether any sample that was run again changes the statistic.
     """
 
-    error: Real
-    limit: Real
-    seen: Bool[np.ndarray, "*shape"]
+    seen: Bool[np.ndarray, ...]
 
     @property
-    def resolved(self) -> Bool[np.ndarray, "*shape"]:
-        """Whether the error of the steps is within the limit; false where the error is unknown."""
-        return np.asarray(self.error <= self.limit)
+    def within(self) -> Bool[np.ndarray, ...]:
+        """Whether the error is within the tolerance, number by number; false where it is unknown."""
+        return np.asarray(self.value <= self.tolerance)
+
+    @property
+    def resolved(self) -> bool:
+        """Whether all numbers are within the tolerance."""
+        return bool(self.within.all())
 
 
-class OutputStepError(NamedTuple):
-    """The error of the steps of the statistics of an output.
-
-    Attributes:
-        mean: Of the mean, of the output's shape.
-        quantiles: Of the quantiles by level; none where samples have weights.
-        order: The order by which the output converges, number by number, from steps of dt, dt/2 and dt/4; NaN where the
-            differences are those of rounding, or of whole numbers.
-    """
-
-    mean: StatisticStepError
-    std: StatisticStepError
-    quantiles: dict[float, StatisticStepError]
-    order: Real
-
-    def statistics(self) -> Iterator[tuple[str, StatisticStepError]]:
-        """(name, error) of each statistic."""
-        yield "mean", self.mean
-        yield "standard deviation", self.std
-        for level, each in self.quantiles.items():
-            yield f"quantile {level:g}", each
-
-
-class VerdictStepError(NamedTuple):
-    """How the steps change a verdict on samples: that they failed, or that they diverged.
-
-    Attributes:
-        flipped: Share of the samples run again whose verdict is another one with dt/2.
-        probability: The error of the verdict's probability, an array without axes: of ``OutOfBounds`` at least the
-            share of samples that are nearer to a bound than their error; else, where no verdict of k changed, 3/k, but
-            no more than the limit.
-    """
-
-    flipped: float
-    probability: StatisticStepError
+Statistics = dict[str, StatisticError]
+"""The errors of the statistics of an output by name: mean, standard deviation, and quantiles without weights."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +75,9 @@ class StudyStepError:
         dt: The step, s.
         halved: Number of samples that were run again with dt/2.
         quartered: Number of these that were run with dt/4 too.
+        outputs: The errors of the statistics of each output.
+        verdicts: The errors of the probabilities of the verdicts on samples: "failed <name>" and "diverged".
+        flipped: Share of the samples run again whose verdict is another one with dt/2, by the same names.
         advice: What to do, a sentence; empty where all is resolved.
     """
 
@@ -106,9 +87,9 @@ class StudyStepError:
     samples: int
     halved: int
     quartered: int
-    outputs: dict[str, OutputStepError]
-    failures: dict[str, VerdictStepError]
-    diverged: VerdictStepError
+    outputs: dict[str, Statistics]
+    verdicts: Statistics
+    flipped: dict[str, float]
     advice: str = ""
 
     @property
@@ -124,113 +105,101 @@ class StudyStepError:
     @property
     def statistics(self) -> int:
         """The number of statistics, those of each number of each output counted."""
-        numbers = sum(each.error.size for output in self.outputs.values() for _, each in output.statistics())
-        return numbers + len(self.failures) + 1
+        return sum(each.value.size for _, _, each in self._all())
 
     def unresolved(self) -> Iterator[tuple[str, int | None, str, float, float]]:
-        """(output, entry, statistic, error, limit) of each number that is not resolved.
+        """(output, entry, statistic, error, tolerance) of each number that is not resolved.
 
         The entry is the place of the number in its output, flattened, None where it is one number.
         """
-        for name, each in self.verdicts():
-            error, limit, _ = each.probability
-            if not each.probability.resolved:
-                yield name, None, "probability", float(error), float(limit)
-        for name, output in self.outputs.items():
-            for what, each in output.statistics():
-                for k in np.flatnonzero(~each.resolved):
-                    entry = int(k) if each.error.size > 1 else None
-                    yield name, entry, what, float(each.error.flat[k]), float(each.limit.flat[k])
+        for name, what, each in self._all():
+            for k in np.flatnonzero(~each.within):
+                entry = int(k) if each.value.size > 1 else None
+                yield name, entry, what, float(each.value.flat[k]), float(each.tolerance.flat[k])
 
-    def verdicts(self) -> Iterator[tuple[str, VerdictStepError]]:
-        """(name, change) of each verdict: "failed <name>" and "diverged"."""
-        for name, each in self.failures.items():
-            yield f"failed {name}", each
-        yield "diverged", self.diverged
+    def _all(self) -> Iterator[tuple[str, str, StatisticError]]:
+        """(verdict or output, statistic, error) of all statistics."""
+        for name, each in self.verdicts.items():
+            yield name, PROBABILITY, each
+        for name, statistics in self.outputs.items():
+            for what, each in statistics.items():
+                yield name, what, each
 
-    def of_number(self, output: str, entry: int | None) -> tuple[float, bool] | None:
-        """The error of the steps of a mean or of a probability, and whether all statistics of the number are resolved.
+    def mean_error(self, output: str, entry: int | None) -> str:
+        """The error of a mean or of a probability: "3e-07", "0.12, not resolved", or "–" where there is no such output.
+
+        It is not resolved where any statistic of the number, its standard deviation or a quantile, is not.
 
         Args:
-            output: Name of an output, or of a failure as ``"failed <name>"``.
+            output: The name of an output, or "failed " with the name of a failure.
             entry: The place of the number in the output, flattened; None where it is one number.
-
-        Returns:
-            The two; None where there is no such output.
         """
-        verdict = dict(self.verdicts()).get(output)
-        if verdict is not None:
-            return float(verdict.probability.error), bool(verdict.probability.resolved)
-        if output not in self.outputs:
-            return None
+        found = [each for name, _, each in self._all() if name == output]
+        if not found:
+            return "–"
         k = entry or 0
-        found = self.outputs[output]
-        return float(found.mean.error.flat[k]), all(bool(each.resolved.flat[k]) for _, each in found.statistics())
+        text = _rounded(found[0].value.flat[k])
+        return text if all(each.within.flat[k] for each in found) else f"{text}, not resolved"
 
     @property
     def largest_share(self) -> tuple[float, str]:
-        """The largest part of a limit that an error of the steps takes, and the number that it belongs to."""
+        """The largest part of a tolerance that an error of the steps takes, and the number that it belongs to."""
         worst, where = 0.0, ""
-        for name, each in self.verdicts():
-            share = _share(each.probability)
-            if share > worst and each.probability.seen:
-                worst, where = float(share), name
-        for name, output in self.outputs.items():
-            for what, each in output.statistics():
-                share = np.where(each.seen, _share(each), 0.0)
-                if share.size and np.max(share) > worst:
-                    k = int(np.argmax(share))
-                    worst, where = float(np.max(share)), f"{what} of {_number(name, k if share.size > 1 else None)}"
+        for name, what, each in self._all():
+            share = np.where(each.seen, each.shares, 0.0)
+            if share.size and np.max(share) > worst:
+                k = int(np.argmax(share))
+                number = f"{what} of {_number(name, k if share.size > 1 else None)}"
+                worst, where = float(np.max(share)), name if what == PROBABILITY else number
         return worst, where
 
     @property
     def seen_order(self) -> float:
         """The median of the orders of all numbers; NaN where none shows one."""
-        orders = np.concatenate([np.ravel(each.order) for each in self.outputs.values()] or [np.zeros(0)])
+        orders = np.concatenate([np.ravel(each[MEAN].order) for each in self.outputs.values()] or [np.zeros(0)])
         orders = orders[np.isfinite(orders)]
         return float(np.median(orders)) if len(orders) else float("nan")
 
     def summary(self) -> str:
         """A sentence: whether the study is resolved, how sure that is, and what to do where it is not."""
+        by = f"by {counted(self.halved, 'sample')} with dt/2 and {self.quartered:,} with dt/4"
         if not self.resolved:
-            return f"{self._fault()} {self.advice}".rstrip()
+            return f"not resolved: {self._fault(by)} {self.advice}".rstrip()
         share, where = self.largest_share
-        by = f"by {self._checked()}"
-        order = f", order {self.seen_order:.2g} of {self.order}" if np.isfinite(self.seen_order) else ""
         if not where:
             return f"error of the steps: none that is seen, {by}"
+        order = order_text(self.seen_order, self.order)
         return f"error of the steps: at most {_rounded(share)} of the statistical interval ({where}), {by}{order}"
 
-    def _checked(self) -> str:
-        """The samples that were run again, in words."""
-        return f"{counted(self.halved, 'sample')} with dt/2 and {self.quartered:,} with dt/4"
-
-    def _fault(self) -> str:
+    def _fault(self, by: str) -> str:
         """What is not resolved, in a sentence."""
-        found = sorted(self.unresolved(), key=lambda row: -_ratio(row[3], row[4]))
-        rows = [f"{what} of {_number(name, entry)}: {_rounded(error)} against {_rounded(limit)}"
-                for name, entry, what, error, limit in found[:SHOWN]]  # fmt: skip
+        found = sorted(self.unresolved(), key=lambda row: -row[3] / row[4] if row[4] > 0 and row[3] >= 0 else -np.inf)
+        rows = [
+            f"{what} of {_number(name, entry)}: {_rounded(error)} against {_rounded(tolerance)}"
+            for name, entry, what, error, tolerance in found[:SHOWN]
+        ]
         more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         text = (
-            f"not resolved: steps of {self.dt:g} s by {self.method} bring more error than the statistical interval into"
-            f" {len(found)} of {self.statistics} statistics ({'; '.join(rows)}{more}; by {self._checked()})."
+            f"steps of {self.dt:g} s by {self.method} bring more error than the statistical interval into"
+            f" {len(found)} of {self.statistics} statistics ({'; '.join(rows)}{more}; {by})."
         )
-        flips = [f"{100 * each.flipped:.3g} % {words}" for words, each in self._flips() if each.flipped > 0]
+        flips = [f"{100 * flipped:.3g} % {_of(name)}" for name, flipped in self.flipped.items() if flipped > 0]
         return f"{text} With dt/2 the verdict changes: {', '.join(flips)}." if flips else text
-
-    def _flips(self) -> Iterator[tuple[str, VerdictStepError]]:
-        """(words, change) of each verdict."""
-        for name, each in self.failures.items():
-            yield f"of the samples for {name!r}", each
-        yield "for divergence", self.diverged
 
     def to_plain(self) -> dict[str, Any]:
         """The same as numbers, texts and lists, as of a JSON file; ``from_plain`` reads it."""
-        plain = {name: getattr(self, name) for name in
-                 ("method", "order", "dt", "samples", "halved", "quartered", "advice")}  # fmt: skip
-        plain["outputs"] = {name: _plain_output(each) for name, each in self.outputs.items()}
-        plain["failures"] = {name: _plain_verdict(each) for name, each in self.failures.items()}
-        return {"format": FORMAT, **plain, "diverged": _plain_verdict(self.diverged)}
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        verdicts = {name: [self.flipped[name], _plain(each)] for name, each in self.verdicts.items()}
+        diverged = verdicts.pop(DIVERGED)
+        failures = {name.removeprefix(FAILED): each for name, each in verdicts.items()}
+        outputs = {}
+        for name, each in self.outputs.items():
+            levels = {repr(float(x.removeprefix(QUANTILE))): _plain(each[x]) for x in each if x.startswith(QUANTILE)}
+            order = np.asarray(each[MEAN].order).tolist()
+            outputs[name] = {
+                "mean": _plain(each[MEAN]), "std": _plain(each[DEVIATION]), "quantiles": levels, "order": order
+            }  # fmt: skip
+        return {"format": FORMAT, **plain, "outputs": outputs, "failures": failures, "diverged": diverged}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> StudyStepError:
@@ -240,35 +209,25 @@ class StudyStepError:
             ValueError: it is something else.
         """
         try:
-            rest = dict(plain)
-            if rest.pop("format") != FORMAT:
+            if plain["format"] != FORMAT:
                 raise ValueError(f"expected the format {FORMAT!r}, got {plain['format']!r}")
-            if not all(isinstance(rest[name], str) for name in ("method", "advice")):
+            if not all(isinstance(plain[name], str) for name in ("method", "advice")):
                 raise ValueError("expected texts for the method and the advice")
             for name in ("order", "samples", "halved", "quartered"):
-                if type(rest[name]) is not int or rest[name] < 0:
+                if type(plain[name]) is not int or plain[name] < 0:
                     raise ValueError(f"expected a whole number of at least zero for {name}")
-            rest["dt"] = float(rest["dt"])
-            rest["outputs"] = {name: _read_output(each) for name, each in rest["outputs"].items()}
-            rest["failures"] = {name: _read_verdict(each) for name, each in rest["failures"].items()}
-            rest["diverged"] = _read_verdict(rest["diverged"])
-            return cls(**rest)
+            verdicts = {FAILED + name: each for name, each in plain["failures"].items()} | {DIVERGED: plain["diverged"]}
+            order, fault = np.asarray(np.nan), "expected one number for a probability"
+            return cls(
+                plain["method"], plain["order"], float(plain["dt"]), plain["samples"], plain["halved"],
+                plain["quartered"],
+                outputs={name: _read_output(each) for name, each in plain["outputs"].items()},
+                verdicts={name: _read(each, order, fault) for name, (_, each) in verdicts.items()},
+                flipped={name: float(flipped) for name, (flipped, _) in verdicts.items()},
+                advice=plain["advice"],
+            )  # fmt: skip
         except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"expected an error of the steps of a study, got {type(error).__name__}") from None
-
-
-def _ratio(error: float, limit: float) -> float:
-    """How many times the limit an error is; infinite where it is unknown."""
-    if not error <= limit:
-        return error / limit if limit > 0 and np.isfinite(error) else float("inf")
-    return error / limit if limit > 0 else 0.0
-
-
-def _share(each: StatisticStepError) -> Real:
-    """The parts of the limits that the errors take."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = each.error / each.limit
-    return np.asarray(np.where(each.error > 0, share, np.where(np.isnan(each.error), np.inf, 0.0)))
 
 
 def _number(name: str, entry: int | None) -> str:
@@ -281,39 +240,28 @@ def _rounded(x: float) -> str:
     return "unknown" if np.isnan(x) else f"{x:.2g}"
 
 
-def _plain_statistic(each: StatisticStepError) -> list[Any]:
-    return [np.asarray(x).tolist() for x in each]
+def _of(verdict: str) -> str:
+    """Whose verdict it is, in words."""
+    return "for divergence" if verdict == DIVERGED else f"of the samples for {verdict.removeprefix(FAILED)!r}"
 
 
-def _read_statistic(plain: list[Any]) -> StatisticStepError:
-    error, limit, seen = plain
-    found = StatisticStepError(np.asarray(error, float), np.asarray(limit, float), np.asarray(seen, bool))
-    if not found.error.shape == found.limit.shape == found.seen.shape:
+def _plain(each: StatisticError) -> list[Any]:
+    return [np.asarray(x).tolist() for x in (each.value, each.tolerance, each.seen)]
+
+
+def _read(plain: list[Any], order: Float[np.ndarray, ...], fault: str) -> StatisticError:
+    """The error of a statistic whose numbers converge by some orders; the fault is that of other shapes than theirs."""
+    value, tolerance, seen = plain
+    found = StatisticError(np.asarray(value, float), np.asarray(tolerance, float), order, seen=np.asarray(seen, bool))
+    if not found.value.shape == found.tolerance.shape == found.seen.shape:
         raise ValueError("expected error, limit and what was seen of one shape")
+    if found.value.shape != order.shape:
+        raise ValueError(fault)
     return found
 
 
-def _plain_output(each: OutputStepError) -> dict[str, Any]:
-    levels = {repr(level): _plain_statistic(x) for level, x in each.quantiles.items()}
-    mean, std = _plain_statistic(each.mean), _plain_statistic(each.std)
-    return {"mean": mean, "std": std, "quantiles": levels, "order": np.asarray(each.order).tolist()}
-
-
-def _read_output(plain: Mapping[str, Any]) -> OutputStepError:
-    levels = {float(level): _read_statistic(x) for level, x in plain["quantiles"].items()}
-    mean, std = _read_statistic(plain["mean"]), _read_statistic(plain["std"])
-    found = OutputStepError(mean, std, levels, np.asarray(plain["order"], float))
-    if {each.error.shape for _, each in found.statistics()} != {found.order.shape}:
-        raise ValueError("expected statistics of one shape")
-    return found
-
-
-def _plain_verdict(each: VerdictStepError) -> list[Any]:
-    return [each.flipped, _plain_statistic(each.probability)]
-
-
-def _read_verdict(plain: list[Any]) -> VerdictStepError:
-    found = VerdictStepError(float(plain[0]), _read_statistic(plain[1]))
-    if found.probability.error.shape:
-        raise ValueError("expected one number for a probability")
-    return found
+def _read_output(plain: Mapping[str, Any]) -> Statistics:
+    order = np.asarray(plain["order"], float)
+    levels = {f"{QUANTILE}{float(level):g}": each for level, each in plain["quantiles"].items()}
+    named = {MEAN: plain["mean"], DEVIATION: plain["std"], **levels}
+    return {name: _read(each, order, "expected statistics of one shape") for name, each in named.items()}

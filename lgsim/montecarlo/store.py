@@ -22,8 +22,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from jaxtyping import Shaped
 
-from lgsim.montecarlo.step_error import StudyStepError
-from lgsim.montecarlo.study import FAILED, SAMPLE
+from lgsim.montecarlo.step_error import MEAN, StudyStepError
+from lgsim.montecarlo.study import SAMPLE
 from lgsim.support.files import TEMPORARY, open_regular, read_json, write_whole
 from lgsim.support.packages import package
 
@@ -295,9 +295,9 @@ class Store:
         try:
             found = StudyStepError.from_plain(plain)
             columns = self.metadata.columns
-            if not all(columns[name][1] == each.mean.error.shape for name, each in found.outputs.items()):
+            if not all(columns[name][1] == each[MEAN].value.shape for name, each in found.outputs.items()):
                 raise ValueError("outputs of other shapes")
-            if not all(FAILED + name in columns for name in found.failures):
+            if not all(name in columns for name in found.verdicts):
                 raise ValueError("other failures")
         except Exception as error:
             raise _damaged_file(file, error) from None

@@ -11,13 +11,13 @@ from jax import Array
 from jaxtyping import Float
 
 from lgsim._compile.xla import compiled, control_flow
-from lgsim.integrators.step_error import StepError, Timeline, by_shorter_steps, verdict
-from lgsim.integrators.step_grids import Gaps
 from lgsim.optimize.dynamics import Machine
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import Solution
 from lgsim.optimize.trajectory import machine_motion
-from lgsim.simulation.step_checks.step_check import differences, motion_scale
+from lgsim.simulation.accuracy.fixed_step_error import known_motion
+from lgsim.simulation.accuracy.step_grids import Gaps
+from lgsim.simulation.accuracy.trajectory_error import StepError, Timeline, by_shorter_steps, verdict
 
 
 def plan_error(problem: Problem, solution: Solution) -> StepError:
@@ -35,15 +35,13 @@ def plan_error(problem: Problem, solution: Solution) -> StepError:
         ValueError: the solution is a batch or belongs to another problem.
     """
     machine, ys, us = machine_motion(problem, solution)
-    states = np.asarray(ys)
-    scale = motion_scale(machine.model, states, machine.drive)
-    line = Timeline.even(len(us), 1, abs(float(machine.own_step)))
-    gap = differences(machine.action)(states[1:], np.asarray(_halved(machine, ys[0], us)))
-    gaps = Gaps(np.arange(1, len(us) + 1), np.abs(np.asarray(gap, float)), True)
     method = getattr(machine, "method", None)
-    claimed = 1 if method is None else method.order
-    found = by_shorter_steps(line, scale, claimed, gaps, 2.0, None)
-    error = verdict(line, scale, claimed, found, lambda: float("nan"))
+    line = Timeline.even(len(us), 1, abs(float(machine.own_step)))
+    order = 1 if method is None else method.order
+    motion = known_motion(machine.model, machine.drive, np.asarray(ys), line, order)
+    gap = motion.difference(motion.states[1:], np.asarray(_halved(machine, ys[0], us)))
+    gaps = Gaps(np.arange(1, len(us) + 1), np.abs(np.asarray(gap, float)), True)
+    error = verdict(motion, by_shorter_steps(motion, gaps, 2.0))
     what = "take more steps" if method is None else "take more substeps"
     return error if error.resolved else replace(error, reason=f"{error.reason}; {what}")
 

@@ -20,16 +20,12 @@ from lgsim.simulation.rollout import Drive, StateHistory, integrate_motion
 
 
 @dataclass(frozen=True)
-class FixedSteps:
-    """What a motion is computed from, but for its start.
+class Steps:
+    """A machine, what drives it, and the steps of a method.
 
     Attributes:
         rows: Joint forces or commands, all the time the same or of each step; None for none.
         dt: Step, s.
-        chunk: Number of steps between two looks at the motion.
-        every: Number of steps from one node, a state that is looked at, to the next; a divisor of ``chunk``.
-        length: The most steps that the compiled program takes; the same for motions of any length and any nodes, which
-            then have the same program.
     """
 
     model: Model
@@ -38,6 +34,19 @@ class FixedSteps:
     rows: TorqueSegment | None
     method: Method
     dt: float
+
+
+@dataclass(frozen=True)
+class FixedSteps(Steps):
+    """What a motion is computed from, but for its start.
+
+    Attributes:
+        chunk: Number of steps between two looks at the motion.
+        every: Number of steps from one node, a state that is looked at, to the next; a divisor of ``chunk``.
+        length: The most steps that the compiled program takes; the same for motions of any length and any nodes, which
+            then have the same program.
+    """
+
     chunk: int
     every: int
     length: int

@@ -21,8 +21,10 @@ from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.dynamics.loops.closure_checks import describe_singular_loop
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
-from lgsim.integrators.step_error import StepError
 from lgsim.multibody.model import Model
+from lgsim.simulation.accuracy.fixed_step_error import check_steps, joined_state, node_steps
+from lgsim.simulation.accuracy.stiffness import Automatic, UnstableMode, singular_joint, unstable_mode
+from lgsim.simulation.accuracy.trajectory_error import StepError
 from lgsim.simulation.actuated_control import actuated, given_commands
 from lgsim.simulation.equations_of_motion import (
     Control,
@@ -36,8 +38,6 @@ from lgsim.simulation.finite_checks import plain_errors
 from lgsim.simulation.fixed_steps import FixedSteps
 from lgsim.simulation.methods import method_name
 from lgsim.simulation.rollout import Drive, StateHistory, integrate_checked_motion
-from lgsim.simulation.step_checks.step_check import check_steps, joined_state, node_steps
-from lgsim.simulation.stiffness import Automatic, UnstableMode, singular_joint, unstable_mode
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.simulation.variational.machine_method import MachineMethod
 from lgsim.support import check as verify
@@ -343,11 +343,7 @@ def _describe_unsolved(
 
 def _singular(fixed: FixedSteps, y: Float[np.ndarray, " state"], done: int) -> str:
     """What to do where the linear system of a step from y is singular, or empty."""
-    segment = fixed.rows if fixed.rows is None or fixed.rows.steady else None
-    joint = singular_joint(
-        fixed.method, fixed.model, fixed.dt * done, y, fixed.dt,
-        control=fixed.control, wrenches=fixed.wrenches, segments=segment,
-    )  # fmt: skip
+    joint = singular_joint(fixed, fixed.dt * done, y)
     if not joint:
         return ""
     return (
@@ -357,12 +353,7 @@ def _singular(fixed: FixedSteps, y: Float[np.ndarray, " state"], done: int) -> s
 
 def _unstable(fixed: FixedSteps, states: Float[np.ndarray, "n state"], done: int) -> UnstableMode | None:
     """The mode at nodes of the motion, after ``done`` steps and on, that the method's steps make grow."""
-    times = fixed.dt * (done + fixed.every * np.arange(len(states)))
-    segment = fixed.rows if fixed.rows is None or fixed.rows.steady else None
-    return unstable_mode(
-        fixed.method, fixed.model, times, states, fixed.dt,
-        control=fixed.control, wrenches=fixed.wrenches, segments=segment,
-    )  # fmt: skip
+    return unstable_mode(fixed, fixed.dt * (done + fixed.every * np.arange(len(states))), states)
 
 
 def _worst_joint(

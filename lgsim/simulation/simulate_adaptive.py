@@ -18,8 +18,9 @@ from lgsim.dynamics.contacts.start_depth import check_start_depth
 from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK54
-from lgsim.integrators.step_error import StepError
 from lgsim.multibody.model import Model
+from lgsim.simulation.accuracy.tolerance_error import check_tolerance
+from lgsim.simulation.accuracy.trajectory_error import StepError
 from lgsim.simulation.actuated_control import ActuatedControl, actuated, given_commands
 from lgsim.simulation.equations_of_motion import (
     Control,
@@ -37,7 +38,6 @@ from lgsim.simulation.methods import method_name
 from lgsim.simulation.motion_field import MOTION_FIELD
 from lgsim.simulation.rollout import Drive, checked_equations_of_motion
 from lgsim.simulation.simulate import Progress
-from lgsim.simulation.step_checks.tolerance_check import check_tolerance
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support import check
 from lgsim.support.chunks import run_in_chunks

@@ -19,12 +19,12 @@ from lgsim.dynamics.contacts.contact_forces import contact_energy
 from lgsim.dynamics.energy import kinetic_energy, potential_energy, spring_energy
 from lgsim.dynamics.momentum import center_of_mass, centroidal_momentum
 from lgsim.integrators.hermite import hermite
-from lgsim.integrators.step_error import StepError
 from lgsim.multibody.joint import Joint
 from lgsim.multibody.joints import Free, Spherical
 from lgsim.multibody.model import Model
 from lgsim.multibody.serialization import fingerprint
 from lgsim.simulation import trajectory_files
+from lgsim.simulation.accuracy.trajectory_error import StepError
 from lgsim.simulation.limits import LimitUse, limit_rows, limit_uses, limit_warnings
 from lgsim.simulation.state_space import StateSpace
 from lgsim.support.padded_batches import in_padded_batches

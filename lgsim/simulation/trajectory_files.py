@@ -15,14 +15,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from lgsim.integrators.step_error import StepError
 from lgsim.multibody.serialization import from_record, to_record
 from lgsim.simulation import trajectory_mcap
+from lgsim.simulation.accuracy.trajectory_error import StepError
 from lgsim.support.files import check_format, write_whole
 from lgsim.support.packages import package
 from lgsim.support.reading.file_faults import file_faults
 from lgsim.support.reading.npz import open_npz
 from lgsim.support.reading.parquet import open_parquet
+from lgsim.support.verdict import RESOLVED
 
 Function = TypeVar("Function", bound=Callable)
 
@@ -119,15 +120,16 @@ def _step_error(plain: dict[str, Any], error: np.ndarray, times: int) -> StepErr
     Raises:
         ValueError, TypeError, KeyError: they are no such error, or of other lengths.
     """
-    found = {**plain, "size": np.array(plain["size"], float)}
+    size = np.array(plain["size"], float)
+    found = {name: plain[name] for name in _ERROR_FIELDS if name != "resolved"}
     found |= {name: tuple(map(str, plain[name])) for name in ("names", "units")}
-    found |= {"order": float(plain["order"]), "rate": float(plain["rate"]), "until": float(plain["until"])}
+    found |= {name: float(plain[name]) for name in ("order", "rate", "until")}
     n, places, claimed = len(found["names"]), plain["places"], plain["claimed"]
-    if error.shape != (times, n) or found["size"].shape != (n,) or len(found["units"]) != n:
+    if error.shape != (times, n) or size.shape != (n,) or len(found["units"]) != n:
         raise ValueError(f"an error of the steps of shape {error.shape}")
     if not (isinstance(places, int) and 0 <= places <= n and isinstance(claimed, int) and 0 < claimed < math.inf):
         raise ValueError(f"an error of the steps with {places!r} places and order {claimed!r}")
-    return StepError(error=error, **found)
+    return StepError(value=error, tolerance=RESOLVED * size, size=size, **found)
 
 
 def _from_npz(path: Path) -> dict[str, Any]:

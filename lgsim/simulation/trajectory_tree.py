@@ -14,12 +14,12 @@ from typing import Any
 import jax
 
 from lgsim._compile.xla import export_node
-from lgsim.integrators.step_error import StepError
+from lgsim.simulation.accuracy.trajectory_error import StepError
 from lgsim.simulation.trajectory import Trajectory
 
 _STATIC = {
     Trajectory: ("method", "dt", "result", "version", "remark"),
-    StepError: ("names", "units", "places", "order", "claimed", "resolved", "reason", "rate", "until"),
+    StepError: ("order", "reason", "names", "units", "places", "claimed", "rate", "until"),
 }
 
 

@@ -371,7 +371,7 @@ def test_the_same_arm_with_the_steps_that_it_needs(tmp_path):
     np.testing.assert_allclose(column(tmp_path / "fine", "peak_torque"), peak, atol=1e-9)
     found = Store(tmp_path / "fine").step_error
     true = np.abs(q.mean(axis=0) - angles.mean(axis=0))
-    assert np.all(true <= 3 * found.outputs["final_q"].mean.error + 1e-14) and found.resolved
+    assert np.all(true <= 3 * found.outputs["final_q"]["mean"].error + 1e-14) and found.resolved
     assert "error of the steps" not in result.stderr and "steps at most" in " ".join(result.stdout.split())
 
 
@@ -411,7 +411,7 @@ def test_all_samples_of_the_stiff_arm(tmp_path):
         np.testing.assert_allclose(column(store, "peak_torque").mean(axis=0), [31, 20], rtol=1e-12)
         angles, _ = integrated(masses, 2.5e-4)
         found = Store(store).step_error.outputs["final_q"]
-        assert np.all(np.abs(q[:500] - angles) <= 30 * found.mean.error + 1e-12)
+        assert np.all(np.abs(q[:500] - angles) <= 30 * found["mean"].error + 1e-12)
 
 
 @pytest.mark.slow

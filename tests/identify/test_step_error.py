@@ -7,6 +7,7 @@ from scipy.integrate import solve_ivp
 
 from lgsim import identify
 from lgsim.identify.estimators.records import cut_windows
+from lgsim.identify.step_error import FitStepError
 from lgsim.integrators.methods import METHODS
 from tests.identify import arms
 from tests.identify.machines import pendulum, pendulum_angles, pendulum_field
@@ -57,7 +58,7 @@ def test_the_error_of_the_motion_holds(fits):
             off.append(own[k * WINDOW :][rows] - (exact - recorded)[rows])
         true = np.sqrt(np.mean(np.concatenate(off) ** 2, axis=0))
         assert np.all(true <= 1.5 * step_error.error) and np.all(step_error.error <= 1.5 * true), name
-        np.testing.assert_allclose(step_error.seen_order, method.order, atol=0.3)
+        np.testing.assert_allclose(step_error.order, method.order, atol=0.3)
 
 
 @pytest.mark.slow
@@ -87,3 +88,33 @@ def test_what_is_said(fits):
     assert fit.step_error is None and "steps" not in fit.summary()
     with pytest.raises(TypeError, match="TorqueFit does not simulate, so that it has no steps"):
         fit.estimator.resimulated(fit.parameters, fit.estimate, fit.samples, jnp.asarray(2))
+
+
+AGAIN = (
+    "The differences do not shrink as the order says: resample the records at 1000 Hz and look again, or take another"
+    " method for SimulationFit:"
+)
+
+
+@pytest.mark.parametrize(
+    ("method", "shift", "order", "text"),
+    [
+        ("MK4", 0.3, 3.9, "error of the steps: at most 5 of the noise (b), which moves no number by more than 0.3 of"
+         " its deviation, order 3.9 of 4"),
+        ("MK4", 34.2, 3.9, "34 times its deviation, order 3.9 of 4. Resample the records at 300 Hz, or take another"
+         " method for SimulationFit: one of higher order."),
+        ("MK4", 34.2, 0.3, f"34 times its deviation, order 0.3 of 4. {AGAIN} Rodas4, which bears fast rates."),
+        ("MK4", 3e14, 4.0, f"3e+14 times its deviation, order 4 of 4. {AGAIN} one of higher order."),
+        ("variational", np.inf, np.nan, f"inf times its deviation. {AGAIN} one of higher order."),
+    ],
+)  # fmt: skip
+def test_sentences(method, shift, order, text):
+    """The signal with the largest share of its noise, and the step or the method to take."""
+    found = FitStepError(
+        value=np.array([1e-3, 0.5]), tolerance=np.array([1e-2, 0.1]), order=np.array([4.0, order]), method=method,
+        claimed=4, dt=0.01, columns=("a", "b"), shift=shift,
+    ).with_reason()  # fmt: skip
+    assert found.resolved == (shift <= 1)
+    bad = f"not resolved: steps of 0.01 s by {method} bring errors of 5 times the noise (b), which move a number by"
+    assert found.summary() == (text if found.resolved else f"{bad} {text}")
+    np.testing.assert_array_equal(found.shares, [0.1, 5.0])

@@ -256,7 +256,7 @@ def test_an_error_of_the_steps_of_other_types(study, store, change):
 
 
 def test_the_error_of_the_steps_is_read(study, store):
-    assert opened(study, store)[2].outputs["sum"].order == 4
+    assert opened(study, store)[2].outputs["sum"]["mean"].order == 4
 
 
 def damaged(study, store, match):

@@ -22,7 +22,7 @@ def test_samples_of_an_oscillator():
     end = np.stack([q * np.cos(angle) + v / RATE * np.sin(angle), v * np.cos(angle) - RATE * q * np.sin(angle)], axis=1)
     np.testing.assert_allclose(results.column("last"), end, rtol=0, atol=1e-12)
     off = results.column("last").mean(axis=0) - exact(study).mean(axis=0)
-    claimed = results.step_error.outputs["last"].mean.error
+    claimed = results.step_error.outputs["last"]["mean"].error
     assert np.all(np.abs(off) < 3 * claimed) and claimed[1] < 3 * np.abs(off[1])
 
 

@@ -13,9 +13,10 @@ from lgsim import events, identify, optimize
 from lgsim.dynamics.contacts.contact_advice import suggest_contact
 from lgsim.integrators.methods import MK4
 from lgsim.multibody import ModelBuilder, ModelError, contacts, joints
+from lgsim.simulation.accuracy.stiffness import unstable_mode
+from lgsim.simulation.fixed_steps import Steps
 from lgsim.simulation.motion_field import MOTION_FIELD, motion_jacobian
 from lgsim.simulation.state_space import StateSpace
-from lgsim.simulation.stiffness import unstable_mode
 from tests.dynamics.contact_machines import ball, drop
 
 ORACLE = json.loads((Path(__file__).parents[1] / "data" / "contact.json").read_text())
@@ -117,7 +118,7 @@ def test_the_linearization_of_steps_is_that_of_the_field():
 def test_automatic_finds_the_rates_of_friction():
     model = foot(friction=0.8, slip_speed=1e-3, dissipation=1.0)
     state = np.array([0.0, STAND, 0.2, 0.0])
-    mode = unstable_mode(MK4, model, [0.0], state[None], 2e-3)
+    mode = unstable_mode(Steps(model, None, None, None, MK4, 2e-3), [0.0], state[None])
     assert mode is not None and mode.joint == "rail" and "contacts" in mode.cause
     np.testing.assert_allclose(mode.rate, 0.8 * G / 1e-3, rtol=1e-6)
     run = lgsim.simulate(model, state[:2], state[2:], duration=0.1, dt=2e-3, method=lgsim.Automatic())

@@ -9,9 +9,10 @@ import lgsim
 from lgsim import actions, joints
 from lgsim.integrators.methods import METHODS
 from lgsim.integrators.stability import amplification, largest_step, unstable
+from lgsim.simulation.accuracy.stiffness import unstable_mode
 from lgsim.simulation.equations_of_motion import equations_of_motion, state_space
+from lgsim.simulation.fixed_steps import Steps
 from lgsim.simulation.motion_field import motion_jacobian
-from lgsim.simulation.stiffness import unstable_mode
 from tests.integrators.engines import default
 from tests.simulation.test_stiff_motion import MACHINES, control, machine, push, start, stiff_pendulum
 
@@ -65,6 +66,10 @@ def test_known_limits():
         assert not unstable(method.tableau, np.array([-1e9 + 0j, -1e4 + 1e4j]), 1.0).any(), name
 
 
+def steps(model, control=None, method=lgsim.MK4):
+    return Steps(model, control, None, None, method, 0.01)
+
+
 CASES = {
     "damping 1e+04 on 0.26 kg m^2": (stiff_pendulum(1e4), None, 1e4 / INERTIA),
     "dry friction 0.5 N m at 0.001 rad/s, on 0.26 kg m^2": (
@@ -87,18 +92,18 @@ def test_rate_joint_and_cause(cause):
     def drive(t, q, v, model):
         return -gains[0] * q - gains[1] * v
 
-    found = unstable_mode(lgsim.MK4, model, [0.5], state, 0.01, control=None if gains is None else drive)
+    found = unstable_mode(steps(model, None if gains is None else drive), [0.5], state)
     assert abs(found.rate / rate - 1) < 0.03
     assert str(found) == f"rates up to {found.rate:.2g} 1/s at joint {model.joint_names[0]} ({cause})"
     assert found.time == 0.5 and 2.5 < found.rate * found.largest_step < 3
-    assert unstable_mode(lgsim.Rodas4, model, [0.5], state, 0.01) is None
+    assert unstable_mode(steps(model, method=lgsim.Rodas4), [0.5], state) is None
 
 
 def test_what_moves_slowly_has_none():
     model = stiff_pendulum(0.1)
     state = np.array([[0.2, 0.3], [np.nan, 0.0]])
-    assert unstable_mode(lgsim.MK4, model, [0.0, 0.1], state, 0.01) is None
-    assert unstable_mode(lgsim.MK4, model, [0.0], state[1:], 0.01) is None
+    assert unstable_mode(steps(model), [0.0, 0.1], state) is None
+    assert unstable_mode(steps(model), [0.0], state[1:]) is None
 
 
 def test_a_singular_mass_matrix():
@@ -117,5 +122,5 @@ def test_a_singular_mass_matrix():
     inverse = jax.jit(jax.vmap(lambda y: jnp.diag(motion_jacobian(jnp.asarray(0.0), y, args)[1])))(jnp.asarray(y))
     assert (inverse < 0).any()
     for state in y:
-        found = unstable_mode(lgsim.MK4, model, [0.0], state[None], 0.01)
+        found = unstable_mode(steps(model), [0.0], state[None])
         assert found is not None and found.joint in model.joint_names and " on -" not in found.cause

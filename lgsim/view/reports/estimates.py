@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from lgsim.montecarlo import Moments
 from lgsim.montecarlo.results import RunningStatistics, wilson
-from lgsim.montecarlo.step_error import StudyStepError
 from lgsim.montecarlo.study import FAILED
 
 LEVEL = 0.95
@@ -60,24 +58,6 @@ def failure_interval(moments: Moments, level: float) -> str:
     """
     low, high = wilson(float(moments.mean) * moments.count, moments.count, level)
     return f"{low:.2g} to {high:.2g}"
-
-
-def step_error_text(found: StudyStepError, output: str, entry: int | None) -> str:
-    """The error of the steps of a mean: "3e-07", "0.12, not resolved", or "–" where it is none of the study's numbers.
-
-    It is not resolved where any statistic of the number, its standard deviation or a quantile, is not.
-
-    Args:
-        found: The error of the steps of the study.
-        output: The name of an output, or "failed " with the name of a failure.
-        entry: The place of the number in the output, flattened; None where it is one number.
-    """
-    number = found.of_number(output, entry)
-    if number is None:
-        return "–"
-    error, resolved = number
-    text = "unknown" if math.isnan(error) else f"{error:.2g}"
-    return text if resolved else f"{text}, not resolved"
 
 
 def spread_rows(running: RunningStatistics, level: float) -> list[SpreadRow]:

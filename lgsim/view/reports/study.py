@@ -33,7 +33,7 @@ from lgsim.support.messages import counted
 from lgsim.support.packages import own_version, package
 from lgsim.view import ensemble_plots
 from lgsim.view.panels import panels
-from lgsim.view.reports.estimates import LEVEL, estimate, spread_rows, step_error_text
+from lgsim.view.reports.estimates import LEVEL, estimate, spread_rows
 from lgsim.view.reports.page import Cell, Page
 from lgsim.view.reports.replays import MISSING, add_replay, can_play, finite_part, machine_shapes
 
@@ -192,7 +192,7 @@ def _overview(page: Page, results: Results) -> None:
     known, found = _outputs(results), results.step_error
     for row in spread_rows(running, LEVEL):
         if row.output in known and (text := label(results, row.output, row.entry)) is not None:
-            rows.append([text, *row[2:], *([] if found is None else [step_error_text(found, row.output, row.entry)])])
+            rows.append([text, *row[2:], *([] if found is None else [found.mean_error(row.output, row.entry)])])
     columns = ["output", "mean", f"± ({100 * LEVEL:g} %)", "standard deviation", "smallest", "largest"]
     caption = "In SI units; ± is half of the interval of confidence of the mean."
     if found is not None:
@@ -299,7 +299,7 @@ def _failed(page: Page, results: Results) -> None:
         text = estimate(FAILED + name, results.moments(FAILED + name), LEVEL)
         if results.study.sampler.tilts:
             text = f"{found.probability:.3g} ({found.interval[0]:.2g} to {found.interval[1]:.2g}, {100 * LEVEL:g} %)"
-        steps = [] if results.step_error is None else [step_error_text(results.step_error, FAILED + name, None)]
+        steps = [] if results.step_error is None else [results.step_error.mean_error(FAILED + name, None)]
         rows.append([name, found.count, text, *steps, _listed(found.indices.tolist())])
     if rows:
         interval = "probability and its interval" + ("" if results.study.sampler.tilts else " (Wilson)")

@@ -6,27 +6,24 @@ from dataclasses import replace
 from functools import cache
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.integrators.step_error import Scale, StepError, Timeline, estimate, parting_rate, verdict
-from lgsim.integrators.step_grids import Difference, compare
 from lgsim.multibody.model import Model
+from lgsim.simulation.accuracy.advice import shorter_step
+from lgsim.simulation.accuracy.step_grids import Difference
+from lgsim.simulation.accuracy.stiffness import turning
+from lgsim.simulation.accuracy.trajectory_error import RESTS, Motion, Scale, StepError, Timeline, motion_error
 from lgsim.simulation.actuated_control import ActuatedControl
 from lgsim.simulation.equations_of_motion import state_space
 from lgsim.simulation.fixed_steps import FixedSteps
 from lgsim.simulation.rollout import Drive, StateHistory
 from lgsim.simulation.state_space import StateSpace
-from lgsim.simulation.step_checks.step_advice import advice
 from lgsim.simulation.trajectory import v_names
 
 NODES = 64
 """Nodes at which motions are compared, at least, where a motion has so many steps."""
-
-RESTS = 1e5
-"""The number of rounding units, of 1 rad, 1 m, 1 rad/s ..., that count as no motion."""
 
 
 def node_steps(steps: int, save_every: int, chunk: int) -> int:
@@ -51,52 +48,36 @@ def check_steps(fixed: FixedSteps, states: Float[np.ndarray, "nodes state"]) -> 
         fixed: How the motion was computed; the same program computes it with other steps.
         states: Its states at the nodes, the start first.
     """
-    model, space = fixed.model, state_space(fixed.model, fixed.control)
-    difference, claimed = differences(space), fixed.method.order
-    scale = motion_scale(model, states, fixed.control)
     line = Timeline.even(len(states) - 1, fixed.every, fixed.dt)
+    motion = known_motion(fixed.model, fixed.control, states, line, fixed.method.order)
 
     def advance(y: Array, node: int, ratio: tuple[int, int]) -> Float[np.ndarray, "count state"]:
         return joined_state(fixed.motion(y, node * fixed.every, ratio))[1:]
 
-    def neighbor_rate() -> float:
-        start, apart = neighbor(space, states[0], scale)
-        gaps, _ = compare(advance, difference, states, (1, 1), scale.size, start=start)
-        return parting_rate(line, scale, gaps, apart)
-
     sampled = isinstance(fixed.control, ActuatedControl) and fixed.control.actuators.is_sampled
-    divisible = (fixed.rows is None or fixed.rows.steady) and not sampled
-    found = estimate(line, scale, claimed, advance, difference, states, divisible)
-    error = verdict(line, scale, claimed, found, neighbor_rate)
+    error = motion_error(motion, advance, (fixed.rows is None or fixed.rows.steady) and not sampled)
     if error.resolved or np.isfinite(error.rate):
         return error
-    segment = fixed.rows if fixed.rows is None or fixed.rows.steady else None
-    what = advice(model, fixed.method, fixed.dt, fixed.every, states, error, fixed.control, fixed.wrenches, segment)
-    return replace(error, reason=f"{error.reason}; {what}")
+    return replace(error, reason=f"{error.reason}; {shorter_step(fixed, states, error)}")
 
 
-def neighbor(space: StateSpace, y: Float[np.ndarray, " state"], scale: Scale) -> tuple[Float[Array, " state"], float]:
-    """A start near another one, and how far away it is, as a share of the sizes."""
-    apart = float(np.sqrt(scale.eps))
-    # along no axis of symmetry
-    away = apart * scale.size * np.random.default_rng(0).choice([-1.0, 1.0], len(scale.size))
-    return space.move(jnp.asarray(away, y.dtype), jnp.asarray(y)), apart
-
-
-def motion_scale(model: Model, states: Float[np.ndarray, "nodes state"], drive: Drive = None) -> Scale:
-    """The sizes of a motion in the components of its algebra.
+def known_motion(
+    model: Model, drive: Drive, states: Float[np.ndarray, "nodes state"], line: Timeline, order: int
+) -> Motion:
+    """The motion of a machine whose error is sought; arguments as of ``Motion``.
 
     Turns, slides and the velocities and forces of either are measured alike, by the largest one; where they do not
     move at all, by what rounding would move them; of states of actuators each one by its own largest value.
     """
     space, tree = state_space(model, drive), model.topology
+    difference = differences(space)
     eps = float(np.finfo(states.dtype).eps)
     start = np.broadcast_to(states[0], states.shape)
-    size = np.abs(np.asarray(differences(space)(start, states), float)).max(axis=0)
+    size = np.abs(np.asarray(difference(start, states), float)).max(axis=0)
     further = np.abs(np.asarray(states[:, tree.nq :], float)).max(axis=0)
     size[tree.nv :] = further
     magnitude = np.concatenate([np.full(tree.nv, np.abs(states[:, : tree.nq]).max(initial=1.0)), further])
-    turns = np.array([row.turns for i, joint in enumerate(tree.joints) if tree.mimics[i] is None for row in joint.rows])
+    turns = np.array(turning(model))
     mechanical = 2 * tree.nv
     for first in range(0, mechanical, tree.nv):
         for part in (turns, ~turns):
@@ -109,7 +90,8 @@ def motion_scale(model: Model, states: Float[np.ndarray, "nodes state"], drive: 
     units[: tree.nv] = np.where(turns, "rad", "m").tolist()
     names += [f"state {i} of the actuators" for i in range(space.dim - mechanical)]
     units += [""] * (space.dim - mechanical)
-    return Scale(size, magnitude, eps, tuple(names), tuple(units), tree.nv)
+    scale = Scale(size, magnitude, states.dtype, tuple(names), tuple(units), tree.nv)
+    return Motion(states, line, scale, order, difference, space.move)
 
 
 @cache

@@ -40,11 +40,6 @@ class Gaps(NamedTuple):
     whole: bool
 
 
-def states_of(parts: list[Point]) -> Point:
-    """The states of several pieces as one, each leaf with a leading axis."""
-    return jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves]), *parts)
-
-
 def compare(
     advance: Advance,
     difference: Difference,
@@ -97,4 +92,5 @@ def compare(
         gaps.append(gap)
         y, done = jax.tree.map(lambda x: jnp.asarray(x[-1]), found), done + count
     inside = last * every * a // b + 1
-    return Gaps(np.concatenate(nodes), np.concatenate(gaps), whole), jax.tree.map(lambda x: x[:inside], states_of(own))
+    other = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:inside], *own)
+    return Gaps(np.concatenate(nodes), np.concatenate(gaps), whole), other

@@ -9,18 +9,28 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.integrators.step_error import Estimate, StepError, Timeline, by_tolerances, parting_rate, verdict
-from lgsim.integrators.step_grids import Gaps
 from lgsim.multibody.model import Model
-from lgsim.simulation.equations_of_motion import state_space
+from lgsim.simulation.accuracy.fixed_step_error import known_motion
+from lgsim.simulation.accuracy.step_grids import Gaps
+from lgsim.simulation.accuracy.trajectory_error import (
+    BlockErrors,
+    StepError,
+    Timeline,
+    by_longer_steps,
+    by_shorter_steps,
+    parting_rate,
+    verdict,
+)
 from lgsim.simulation.rollout import Drive
-from lgsim.simulation.step_checks.step_check import differences, motion_scale, neighbor
 
 FACTOR = 10.0
 """The ratio of the larger tolerances that are compared: two such motions take about the time of the motion itself."""
 
 _TIGHTER = 3.0
 """The ratio to the smaller tolerance that is compared, which takes a quarter more time than the motion."""
+
+_PROPORTION = 0.5
+"""The smallest power of the tolerance that the error of adaptive steps is taken to fall with, instead of 1."""
 
 States = Float[np.ndarray, "saved state"]
 Again = Callable[..., tuple[States, bool]]
@@ -52,10 +62,8 @@ def check_tolerance(
         time, states = np.append(np.zeros_like(time[:1]), time), np.concatenate([np.asarray(y0)[None], states])
     if len(time) < 2:
         return None
-    scale, after = motion_scale(model, states, drive), time[1:].astype(float)
-    line = Timeline(after, steps * after / after[-1])
-    space = state_space(model, drive)
-    difference = differences(space)
+    after = time[1:].astype(float)
+    known = known_motion(model, drive, states, Timeline(after, steps * after / after[-1]), 1)
 
     def gaps(one: States, two: States) -> Gaps:
         """Between two motions at the times that both have; at an event the states of the event are compared."""
@@ -63,33 +71,32 @@ def check_tolerance(
         node = np.append(np.arange(1, common + 1)[: max(common - 1, 0)], len(after))
         # of one length always, so that the difference is compiled once
         x, y = (np.concatenate([x[: len(node) - 1], *[x[-1:]] * (len(after) - len(node) + 1)]) for x in (one, two))
-        return Gaps(node, np.abs(np.asarray(difference(x, y), float))[: len(node)], True)
+        return Gaps(node, np.abs(np.asarray(known.difference(x, y), float))[: len(node)], True)
 
     def motion(factor: float, start: Float[Array, " state"] | None = None) -> tuple[States, bool]:
         """The states after the start with another tolerance, and whether they end as the motion does."""
         found, ended = again(factor, start)
         return found[int(not late) :], ended and len(found) > int(not late)
 
-    def estimate() -> Estimate:
+    def block_errors() -> BlockErrors:
         loose, ended = motion(FACTOR)
         between = gaps(states[1:], loose) if ended else None
-        if between is not None and (between.gap <= 0.1 * scale.size).all():
+        if between is not None and (between.gap <= 0.1 * known.scale.size).all():
             looser, ended = motion(FACTOR**2)
             if ended:
-                found = by_tolerances(line, scale, FACTOR, between, gaps(loose, looser), None)
+                found = by_longer_steps(known, between, gaps(loose, looser), FACTOR, _PROPORTION, _PROPORTION)
                 if found.sure:
                     return found
         tight, ended = motion(1 / _TIGHTER)
-        unknown = Gaps(np.zeros(0, int), np.zeros((0, len(scale.size))), False)
-        return by_tolerances(line, scale, _TIGHTER, None, None, gaps(states[1:], tight) if ended else unknown)
+        unknown = Gaps(np.zeros(0, int), np.zeros((0, len(known.scale.size))), False)
+        return by_shorter_steps(known, gaps(states[1:], tight) if ended else unknown, _TIGHTER, order=_PROPORTION)
 
     def neighbor_rate() -> float:
-        start, apart = neighbor(space, np.asarray(y0), scale)
-        found, ended = motion(1.0, start)
-        return parting_rate(line, scale, gaps(states[1:], found), apart) if ended else float("nan")
+        found, ended = motion(1.0, known.neighbor())
+        return parting_rate(known, gaps(states[1:], found)) if ended else float("nan")
 
     try:
-        error = verdict(line, scale, 1, estimate(), neighbor_rate)
+        error = verdict(known, block_errors(), neighbor_rate)
     except KeyboardInterrupt:
         return None
     if not error.resolved and np.isnan(error.rate):

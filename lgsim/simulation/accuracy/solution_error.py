@@ -8,20 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Float, PyTree, Shaped
+from jaxtyping import PyTree, Shaped
 
 from lgsim.integrators.integrate import Solution, integrate
 from lgsim.integrators.method import Field, Method, Number, state
-from lgsim.integrators.step_error import Scale, StepError, Timeline, estimate, parting_rate, verdict
-from lgsim.integrators.step_grids import compare
 from lgsim.lie.action import Action, Point
+from lgsim.simulation.accuracy.trajectory_error import RESTS, Motion, Scale, StepError, Timeline, motion_error
 from lgsim.support import check
 
 CHUNK = 512
 """Steps of a compiled program, about."""
-
-RESTS = 1e5
-"""The number of rounding units that count as no motion."""
 
 
 def solution_error(
@@ -39,17 +35,11 @@ def solution_error(
 
     A motion of up to 2048 steps is computed again with dt/2, a longer one with 2 dt and 4 dt, and with 5/6 dt where
     those do not converge as the method should; with ``inputs`` always with dt/2. All by one compiled program. Errors
-    are measured by the largest way that the motion goes in any component of the algebra.
+    are measured by the largest way that the motion goes in any component of the algebra. All other arguments are those
+    that ``integrate`` was given.
 
     Args:
         solution: What ``integrate`` returned; of one state, not a batch.
-        method: What ``integrate`` was given.
-        action: What it was given.
-        field: What it was given.
-        dt: What it was given.
-        save_every: What it was given.
-        args: What it was given.
-        inputs: What it was given.
 
     Returns:
         The estimate at the saved states, in the components of an algebra vector, with the observed order, and whether
@@ -66,12 +56,7 @@ def solution_error(
     states = jax.tree.map(np.asarray, solution.ys)
     h, t0 = float(dt), float(solution.ts[0])
     save_every = check.count("save_every", save_every)
-    line = Timeline.even(nodes, save_every, abs(h))
     count = save_every * min(nodes, max(1, CHUNK // save_every))
-    between = jax.jit(jax.vmap(action.difference))
-
-    def difference(one: Point, two: Point) -> Float[np.ndarray, "count dim"]:
-        return np.asarray(between(one, two), float)
 
     def advance(y: Point, node: int, ratio: tuple[int, int]) -> Point:
         a, b = ratio
@@ -85,19 +70,12 @@ def solution_error(
         )  # fmt: skip
         return jax.tree.map(lambda x: x[1:], found.ys)
 
-    eps = float(np.finfo(dtype).eps)
+    difference = jax.jit(jax.vmap(action.difference))
     start = jax.tree.map(lambda x: np.broadcast_to(x[0], x.shape), states)
-    way, weight = np.abs(difference(start, states)), np.abs(np.asarray(action.sizes(y0), float))
+    way = np.abs(np.asarray(difference(start, states), float))
+    eps = float(np.finfo(dtype).eps)
     size = np.full(action.dim, max(float(way.max()), RESTS * eps))
-    scale = Scale(
-        size, np.maximum(weight, size), eps, tuple(map(str, range(action.dim))), ("",) * action.dim, action.dim
-    )
-
-    def neighbor_rate() -> float:
-        apart = float(np.sqrt(eps))
-        away = jnp.asarray(apart * size * np.random.default_rng(0).choice([-1.0, 1.0], len(size)), dtype)
-        gaps, _ = compare(advance, difference, states, (1, 1), size, start=action.move(away, y0))
-        return parting_rate(line, scale, gaps, apart)
-
-    found = estimate(line, scale, method.order, advance, difference, states, inputs is None)
-    return verdict(line, scale, method.order, found, neighbor_rate)
+    magnitude = np.maximum(np.abs(np.asarray(action.sizes(y0), float)), size)
+    scale = Scale(size, magnitude, dtype, tuple(map(str, range(action.dim))), ("",) * action.dim, action.dim)
+    line = Timeline.even(nodes, save_every, abs(h))
+    return motion_error(Motion(states, line, scale, method.order, difference, action.move), advance, inputs is None)

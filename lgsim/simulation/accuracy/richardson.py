@@ -21,18 +21,15 @@ class Convergence(NamedTuple):
     Attributes:
         order: The order that is seen, NaN where none is.
         factor: The error of h over the difference of h and h/2.
-        ratio: The difference of h and h/2 over that of h/2 and h/4; NaN where both are rounding.
     """
 
     order: Float[np.ndarray, " m"]
     factor: Float[np.ndarray, " m"]
-    ratio: Float[np.ndarray, " m"]
 
     @classmethod
     def unknown(cls, count: int) -> Convergence:
         """That of numbers of which only h and h/2 are known, or which are no continuous ones."""
-        nothing = np.full(count, np.nan)
-        return cls(nothing, np.full(count, _UNKNOWN_FACTOR), nothing)
+        return cls(np.full(count, np.nan), np.full(count, _UNKNOWN_FACTOR))
 
 
 def convergence(
@@ -60,4 +57,4 @@ def convergence(
     tame = np.clip(ratio, _LEAST_RATIO, max(2.0**order, _LEAST_RATIO))
     factor = np.where(ratio < _LEAST_RATIO, lost, tame / (tame - 1))
     factor = np.where(rounding, _UNKNOWN_FACTOR, factor * np.where(seen < order - 1, _OFF_ORDER, 1.0))
-    return Convergence(np.where(rounding, np.nan, seen), factor, np.where(rounding, np.nan, ratio))
+    return Convergence(np.where(rounding, np.nan, seen), factor)

@@ -13,12 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from lgsim.integrators.step_grids import Advance, Difference, Gaps, compare
 from lgsim.lie.action import Point
+from lgsim.simulation.accuracy.error_estimate import ErrorEstimate
+from lgsim.simulation.accuracy.step_grids import Advance, Difference, Gaps, compare
 from lgsim.support.printable import printable
 from lgsim.support.verdict import RESOLVED
 
@@ -31,75 +35,74 @@ SHORT = 2048
 HEAD = 128
 """The steps of a longer motion, the first ones, that are compared with steps of dt/2: fast parts die out there."""
 
-FLOORS = 30.0
-"""A distance of two motions below so many times what rounding leaves at least may be rounding alone."""
+RESTS = 1e5
+"""The number of rounding units, of 1 rad, 1 m, 1 rad/s ..., that count as no motion."""
 
-_PROPORTION = 0.5
-"""The smallest power of the tolerance that the error of adaptive steps is taken to fall with, instead of 1."""
+_FLOORS = 30.0
+"""A distance of two motions below so many times what rounding leaves at least may be rounding alone."""
 
 _GROWN = 1e3
 """The growth of a small distance from which on it counts as exponential."""
 
-FASTEST = 0.2
+_FASTEST = 0.2
 """The largest rate of a motion of the machine, times the step; what grows faster is a fault of the method."""
 
 _ORDER_GAP = 0.7
 """How far an observed order may be from the method's for an error that longer steps tell."""
 
 
-@dataclass(frozen=True)
-class StepError:
+@dataclass(frozen=True, kw_only=True)
+class StepError(ErrorEstimate):
     """How far the steps put a motion off its exact solution: an estimate that comes with the numbers.
 
     It is calibrated by ``benchmarks/verdicts.py``: in at least 97 of 100 resolved motions the error is at most three
     times the estimate. Each number is the largest error of the second half of the time up to its state, so that no zero
     crossing makes it small. It holds for the equations as they are, not for masses and friction that are not the
-    machine's; rounding is part of it.
+    machine's; rounding is part of it. The motion is resolved where errors of the configuration are within the tolerance
+    at all times, and those of velocities and forces in the mean.
 
     Attributes:
-        error: The estimate at the saved states, in the components of an algebra vector, (times, dim): for a machine
+        value: The estimate at the saved states, in the components of an algebra vector, (times, dim): for a machine
             those of the configuration (nv), of the velocity (nv) and of the states of actuators. Infinite where
             nothing is known.
+        tolerance: The fraction ``RESOLVED`` of the size, (dim,).
+        order: The order at which the motion converges, NaN where rounding or large errors hide it.
+        reason: Empty, or why the motion is not resolved and what helps.
         size: What the motion does in each component, by which its errors are measured, (dim,).
         names: The name of each component.
         units: The unit of each component.
         places: The number of components, the first ones, that are a configuration.
-        order: The order at which the motion converges, NaN where rounding or large errors hide it.
         claimed: The order of the method.
-        resolved: Whether the errors are small relative to the motion: at most ``RESOLVED`` of it, those of the
-            configuration at all times, those of velocities and forces in the mean.
-        reason: Empty, or why the motion is not resolved and what helps.
         rate: For motions that are not resolved, the rate at which neighboring ones part, the largest Lyapunov exponent,
             1/s; NaN where they do not or it was not looked for.
         until: Time until which the motion is resolved, s; that of the last state where it is resolved.
     """
 
-    error: Float[np.ndarray, "times dim"]
+    value: Float[np.ndarray, "times dim"]
+    tolerance: Float[np.ndarray, " dim"]
+    order: float
     size: Float[np.ndarray, " dim"]
     names: tuple[str, ...]
     units: tuple[str, ...]
     places: int
-    order: float
     claimed: int
-    resolved: bool
-    reason: str
     rate: float
     until: float
 
     def __getitem__(self, part: slice | np.ndarray) -> StepError:
         """The errors at some of the states."""
-        return replace(self, error=self.error[part])
+        return replace(self, value=self.value[part])
 
     @property
     def columns(self) -> dict[str, Float[np.ndarray, " times"]]:
         """The errors at the states by the name of their component, with unit, for tables."""
-        named = zip(self.names, self.units, self.error.T, strict=True)
+        named = zip(self.names, self.units, self.value.T, strict=True)
         return {f"step error of {name} [{unit}]": error for name, unit, error in named}
 
     @property
     def largest(self) -> tuple[float, float, str, str]:
         """(error, size, unit, name) of the configuration's component whose error is the largest share of its size."""
-        worst = self.error[:, : self.places].max(axis=0, initial=0.0)
+        worst = self.value[:, : self.places].max(axis=0, initial=0.0)
         at = int(np.argmax(worst / self.size[: self.places]))
         return float(worst[at]), float(self.size[at]), self.units[at], self.names[at]
 
@@ -118,16 +121,21 @@ class Scale:
     Attributes:
         size: What the motion does in each component, (dim,).
         magnitude: The largest number in each component, (dim,), which is rounded.
-        eps: The rounding unit of its dtype.
+        dtype: The type of its numbers.
         places: The number of components of the configuration.
     """
 
     size: Float[np.ndarray, " dim"]
     magnitude: Float[np.ndarray, " dim"]
-    eps: float
+    dtype: np.dtype
     names: tuple[str, ...]
     units: tuple[str, ...]
     places: int
+
+    @property
+    def eps(self) -> float:
+        """The rounding unit."""
+        return float(np.finfo(self.dtype).eps)
 
 
 class Timeline:
@@ -169,25 +177,44 @@ class Timeline:
         return np.concatenate([np.zeros_like(x[:1]), x[self.block(np.arange(1, self.nodes + 1))]])
 
 
-def share(x: Float[np.ndarray, "blocks dim"], scale: Scale) -> Float[np.ndarray, " blocks"]:
-    """Errors as the largest share of the sizes."""
-    return (x / scale.size).max(axis=1)
+class Motion(NamedTuple):
+    """A motion whose error is sought.
+
+    Attributes:
+        states: The states at its nodes (nodes + 1, ...), the start first.
+        order: The order of the method; of adaptive steps 1, that of the tolerance.
+        move: ``move(xi, y)``: the state y moved by an algebra vector.
+    """
+
+    states: Point
+    line: Timeline
+    scale: Scale
+    order: int
+    difference: Difference
+    move: Callable[[Float[jax.Array, " dim"], Point], Point]
+
+    def shares(self, x: Float[np.ndarray, "blocks dim"]) -> Float[np.ndarray, " blocks"]:
+        """Errors as the largest share of the sizes."""
+        return (x / self.scale.size).max(axis=1)
+
+    @property
+    def rounding(self) -> Float[np.ndarray, "blocks dim"]:
+        """What rounding leaves in a motion at least: the sum of the roundings of all steps, at random."""
+        return self.scale.eps * np.sqrt(self.line.steps)[:, None] * self.scale.magnitude
+
+    @property
+    def apart(self) -> float:
+        """The distance from the start to a neighboring one, as a share of the sizes."""
+        return float(np.sqrt(self.scale.eps))
+
+    def neighbor(self) -> Point:
+        """A start near that of the motion, along no axis of symmetry."""
+        away = self.apart * self.scale.size * np.random.default_rng(0).choice([-1.0, 1.0], len(self.scale.size))
+        start = jax.tree.map(lambda x: jnp.asarray(x[0]), self.states)
+        return self.move(jnp.asarray(away, self.scale.dtype), start)
 
 
-def rounding(line: Timeline, scale: Scale) -> Float[np.ndarray, "blocks dim"]:
-    """What rounding leaves in a motion at least: the sum of the roundings of all steps, at random."""
-    return scale.eps * np.sqrt(line.steps)[:, None] * scale.magnitude
-
-
-def _observed_order(longer: Float[np.ndarray, " n"], shorter: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """The order p of ``longer = 2^p shorter``; NaN where either is no finite positive number."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        order = np.log2(longer / shorter)
-    return np.where(np.isfinite(order), order, np.nan)
-
-
-@dataclass(frozen=True)
-class Estimate:
+class BlockErrors(NamedTuple):
     """Errors in blocks of time.
 
     Attributes:
@@ -202,111 +229,119 @@ class Estimate:
 
 
 def by_shorter_steps(
-    line: Timeline, scale: Scale, claimed: int, shorter: Gaps, ratio: float, longer: Gaps | None
-) -> Estimate:
+    motion: Motion, shorter: Gaps, ratio: float, longer: Gaps | None = None, order: float | None = None
+) -> BlockErrors:
     """The error from a motion with steps shorter by a ratio, where any order down to 1 gives nearly the same.
 
     Args:
-        claimed: The order of the method.
         shorter: Between the motion and the one with shorter steps.
         ratio: dt over those steps.
-        longer: Between the motion and the one with steps of 2 dt, for the order where the ratio is 2.
+        longer: Between the motion and the one with steps of 2 dt, which gives the order; the ratio is then 2.
+        order: The order where none is seen; by default that of the method, 2 at most.
     """
-    gap, floor = line.recent(shorter), rounding(line, scale)
-    order = np.full(line.blocks, float(min(claimed, 2)))
+    gap, floor = motion.line.recent(shorter), motion.rounding
+    orders = np.full(motion.line.blocks, float(min(motion.order, 2) if order is None else order))
     seen = np.nan
-    if longer is not None and ratio == 2:
-        before = line.recent(longer)
-        found = _observed_order(share(before, scale), share(gap, scale))
-        linear = (share(before, scale) < 0.1) & (share(gap, scale) > FLOORS * share(floor, scale)) & ~np.isnan(found)
-        order = np.where(linear, np.clip(found, 1, claimed), order)
-        seen = _typical(found, share(gap, scale), linear)
-    error = gap / (1 - ratio ** -order[:, None])
-    return Estimate(np.maximum(error, floor), seen, True)
+    if longer is not None:
+        before = motion.line.recent(longer)
+        B, D = motion.shares(before), motion.shares(gap)
+        found = _observed_order(B, D)
+        linear = (B < 0.1) & (D > _FLOORS * motion.shares(floor)) & ~np.isnan(found)
+        orders = np.where(linear, np.clip(found, 1, motion.order), orders)
+        seen = _typical(found, D, linear)
+    error = gap / (1 - ratio ** -orders[:, None])
+    return BlockErrors(np.maximum(error, floor), seen, True)
 
 
-def _by_longer_steps(line: Timeline, scale: Scale, claimed: int, coarse: Gaps, coarser: Gaps) -> Estimate:
-    """The error from motions with steps of 2 dt and 4 dt, which is sure where these show the method's order.
+def by_longer_steps(
+    motion: Motion, coarse: Gaps, coarser: Gaps, ratio: float = 2.0, order_gap: float = _ORDER_GAP, order: float = 1.0
+) -> BlockErrors:
+    """The error from two motions with steps, or tolerances, longer by a ratio each; sure where they show the order.
 
     Args:
-        coarse: Between the motion and the one with steps of 2 dt.
-        coarser: Between that one and the one with steps of 4 dt.
+        coarse: Between the motion and the one with the longer steps.
+        coarser: Between that one and the one with the longest steps.
+        ratio: Of steps, or tolerances, that follow one another.
+        order_gap: How far the observed order may be from the motion's.
+        order: The order where none is seen.
     """
-    gap, before, floor = line.recent(coarse), line.recent(coarser), rounding(line, scale)
-    D, least = share(gap, scale), FLOORS * share(floor, scale)
-    found = _observed_order(share(before, scale), D)
-    fits = (np.abs(found - claimed) < _ORDER_GAP) & (D < 0.1)
-    counts = (D >= 0.1 * D.max()) & (D > least)
-    order = np.where(np.isnan(found), 1.0, np.clip(found, 0.5, claimed))[:, None]
-    error = np.maximum(gap / (2**order - 1), np.minimum(gap, FLOORS * floor))
-    return Estimate(np.maximum(error, floor), _typical(found, D, counts & fits), bool(np.all(fits[counts])))
+    gap, before, floor = motion.line.recent(coarse), motion.line.recent(coarser), motion.rounding
+    D = motion.shares(gap)
+    found = _observed_order(motion.shares(before), D) / np.log2(ratio)
+    fits = (np.abs(found - motion.order) < order_gap) & (D < 0.1)
+    counts = (D >= 0.1 * D.max()) & (D > _FLOORS * motion.shares(floor))
+    orders = np.where(np.isnan(found), order, np.clip(found, 0.5, motion.order))[:, None]
+    error = np.maximum(gap / (ratio**orders - 1), np.minimum(gap, _FLOORS * floor))
+    return BlockErrors(np.maximum(error, floor), _typical(found, D, counts & fits), bool(np.all(fits[counts])))
 
 
-def estimate(
-    line: Timeline, scale: Scale, claimed: int, advance: Advance, difference: Difference, states: Point,
-    divisible: bool = True,
-) -> Estimate:  # fmt: skip
+def motion_error(motion: Motion, advance: Advance, divisible: bool = True) -> StepError:
     """The error of the steps of a motion, from the motions with other steps that its length asks for.
 
     Short ones are compared with steps of dt/2 (and of 2 dt, for the order). Long ones with steps of 2 dt and 4 dt,
     which take 3/4 of the motion's own time, and where these do not show the method's order with steps of 5/6 dt.
 
     Args:
-        claimed: The order of the method.
-        states: The motion's states at its nodes (nodes + 1, ...).
         divisible: Whether the steps may have other ends than those of the motion; not where each has its own force.
     """
-    size = scale.size
-    if not divisible or line.steps[-1] <= SHORT:
+
+    def neighbor_rate() -> float:
+        size, start = motion.scale.size, motion.neighbor()
+        return parting_rate(motion, compare(advance, motion.difference, motion.states, (1, 1), size, start=start)[0])
+
+    return verdict(motion, _block_errors(motion, advance, divisible), neighbor_rate)
+
+
+def _block_errors(motion: Motion, advance: Advance, divisible: bool) -> BlockErrors:
+    states, difference, size = motion.states, motion.difference, motion.scale.size
+    steps = int(motion.line.steps[-1])
+    if not divisible or steps <= SHORT:
         half, _ = compare(advance, difference, states, (2, 1), size)
         double = compare(advance, difference, states, (1, 2), size)[0] if divisible else None
-        return by_shorter_steps(line, scale, claimed, half, 2.0, double)
+        return by_shorter_steps(motion, half, 2.0, double)
     coarse, twice = compare(advance, difference, states, (1, 2), size)
-    found = Estimate(np.zeros((line.blocks, len(size))), float("nan"), False)
+    found = None
     if coarse.whole:
         coarser, _ = compare(advance, difference, twice, (1, 4), size, every=2)
-        found = _by_longer_steps(line, scale, claimed, coarse, coarser)
-    if not found.sure:
+        found = by_longer_steps(motion, coarse, coarser)
+    if found is None or not found.sure:
         fine, _ = compare(advance, difference, states, (6, 5), size)
-        found = by_shorter_steps(line, scale, claimed, fine, 6 / 5, None)
-    head, _ = compare(advance, difference, states, (2, 1), size, until=max(1, HEAD * line.nodes // int(line.steps[-1])))
+        found = by_shorter_steps(motion, fine, 6 / 5)
+    head, _ = compare(advance, difference, states, (2, 1), size, until=max(1, HEAD * motion.line.nodes // steps))
     # zero at the end, so that it says nothing of what comes after
-    node, gap = np.append(head.node, line.nodes), np.append(head.gap, np.zeros((1, len(size))), axis=0)
-    first = by_shorter_steps(line, scale, claimed, head._replace(node=node, gap=gap), 2.0, None)
-    return replace(found, error=np.maximum(found.error, first.error))
+    node, gap = np.append(head.node, motion.line.nodes), np.append(head.gap, np.zeros((1, len(size))), axis=0)
+    first = by_shorter_steps(motion, head._replace(node=node, gap=gap), 2.0)
+    return found._replace(error=np.maximum(found.error, first.error))
 
 
-def parting_rate(line: Timeline, scale: Scale, neighbors: Gaps, apart: float) -> float:
+def parting_rate(motion: Motion, neighbors: Gaps) -> float:
     """The rate at which a neighboring motion parts, the largest Lyapunov exponent over the time that it takes, 1/s.
 
     Args:
-        neighbors: Between the motion and one from a start that is ``apart`` times the sizes away.
-        apart: That distance.
+        neighbors: Between the motion and one from its neighboring start.
 
     Returns:
         The slope of the logarithm of the distance over time, NaN where it does not grow by some powers of ten.
     """
-    distance = (neighbors.gap / scale.size).max(axis=1, initial=0.0)
+    distance = (neighbors.gap / motion.scale.size).max(axis=1, initial=0.0)
     linear = np.isfinite(distance) & (distance > 0) & np.logical_and.accumulate(~(distance > 0.1))
-    if linear.sum() < 3 or not distance[linear].max() >= apart * min(_GROWN, 0.05 / apart):
+    if linear.sum() < 3 or not distance[linear].max() >= motion.apart * min(_GROWN, 0.05 / motion.apart):
         return float("nan")
-    return float(np.polyfit(line.node_time[neighbors.node[linear] - 1], np.log(distance[linear]), 1)[0])
+    return float(np.polyfit(motion.line.node_time[neighbors.node[linear] - 1], np.log(distance[linear]), 1)[0])
 
 
-def verdict(
-    line: Timeline, scale: Scale, claimed: int, found: Estimate, neighbor_rate: Callable[[], float]
-) -> StepError:
-    """What the estimate says of a motion.
+def verdict(motion: Motion, found: BlockErrors, neighbor_rate: Callable[[], float] = lambda: float("nan")) -> StepError:
+    """What the errors in blocks say of a motion.
 
     Args:
-        claimed: The order of the method.
         neighbor_rate: Gives ``parting_rate``, where it is needed.
     """
-    places, rest = (found.error / scale.size)[:, : scale.places], (found.error / scale.size)[:, scale.places :]
-    worst = places.max(axis=1)
+    line, scale = motion.line, motion.scale
+    shares = found.error / scale.size
+    worst = shares[:, : scale.places].max(axis=1)
     # velocities may be off for a few steps, where something fast dies out that the configuration does not feel
-    if not np.sqrt(np.mean(np.max(rest, axis=1, initial=0.0) ** 2)) <= RESOLVED:
-        worst = share(found.error, scale)
+    if not np.sqrt(np.mean(np.max(shares[:, scale.places :], axis=1, initial=0.0) ** 2)) <= RESOLVED:
+        worst = shares.max(axis=1)
     bad = ~(worst <= RESOLVED)
     good = int(np.argmax(bad)) if bad.any() else len(bad)
     until = float(line.time[good - 1]) if good else 0.0
@@ -314,7 +349,7 @@ def verdict(
     if bad.any():
         rate, step, end = neighbor_rate(), line.time[-1] / max(line.steps[-1], 1.0), line.time[-1]
         # faster growth is that of a method beyond its limit of stability
-        if rate * step < FASTEST and rate * until > 1:
+        if rate * step < _FASTEST and rate * until > 1:
             reason = f"digits hold until {until:.3g} s of {end:.4g} s: neighboring motions part at {rate:.2g} 1/s"
         else:
             rate = float("nan")
@@ -323,34 +358,17 @@ def verdict(
             reason = f"{'all' if far else f'{100 * off:.2g} %'} of the motion may be error of the steps"
             reason += f" from {until:.3g} s on" if until > 0 else ""
     return StepError(
-        line.at_nodes(found.error), scale.size, scale.names, scale.units, scale.places, found.order, claimed,
-        not bad.any(), reason, rate, until,
+        value=line.at_nodes(found.error), tolerance=RESOLVED * scale.size, order=found.order, reason=reason,
+        size=scale.size, names=scale.names, units=scale.units, places=scale.places, claimed=motion.order,
+        rate=rate, until=until,
     )  # fmt: skip
 
 
-def by_tolerances(
-    line: Timeline, scale: Scale, factor: float, loose: Gaps | None, looser: Gaps | None, tight: Gaps | None
-) -> Estimate:
-    """The error of adaptive steps, which is proportional to their tolerance, from other tolerances.
-
-    Args:
-        factor: The ratio of two tolerances that follow one another.
-        loose: Between the motion and the one whose tolerance is ``factor`` times larger.
-        looser: Between that one and the next one.
-        tight: Between the motion and the one whose tolerance is ``factor`` times smaller; in place of the others.
-    """
-    floor = rounding(line, scale)
-    if tight is not None:
-        return Estimate(np.maximum(line.recent(tight) / (1 - factor**-_PROPORTION), floor), float("nan"), True)
-    assert loose is not None and looser is not None
-    gap, before = line.recent(loose), line.recent(looser)
-    D = share(gap, scale)
-    found = _observed_order(share(before, scale), D) / np.log2(factor)
-    fits = (np.abs(found - 1) < _PROPORTION) & (D < 0.1)
-    counts = (D >= 0.1 * D.max()) & (D > FLOORS * share(floor, scale))
-    power = np.where(np.isnan(found), _PROPORTION, np.clip(found, _PROPORTION, 1))[:, None]
-    error = np.maximum(gap / (factor**power - 1), np.minimum(gap, FLOORS * floor))
-    return Estimate(np.maximum(error, floor), _typical(found, D, counts & fits), bool(np.all(fits[counts])))
+def _observed_order(longer: Float[np.ndarray, " n"], shorter: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """The order p of ``longer = 2^p shorter``; NaN where either is no finite positive number."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        order = np.log2(longer / shorter)
+    return np.where(np.isfinite(order), order, np.nan)
 
 
 def _typical(order: np.ndarray, gap: np.ndarray, counts: Bool[np.ndarray, " blocks"]) -> float:

@@ -19,6 +19,7 @@ from lgsim.integrators.rosenbrock_tableau import RosenbrockTableau
 from lgsim.integrators.stability import largest_step, unstable
 from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import State, TorqueSegment, Wrenches
+from lgsim.simulation.fixed_steps import Steps
 from lgsim.simulation.motion_field import motion_jacobian
 from lgsim.simulation.rollout import Drive
 from lgsim.support.printable import printable
@@ -79,15 +80,9 @@ class _Modes(NamedTuple):
 
 
 def unstable_mode(
-    method: Method,
-    model: Model,
+    steps: Steps,
     times: Sequence[float] | Float[np.ndarray, " n"],
     states: Shaped[np.ndarray, "n state"] | Shaped[Array, "n state"],
-    dt: float,
-    *,
-    control: Drive = None,
-    wrenches: Wrenches | None = None,
-    segments: TorqueSegment | None = None,
 ) -> UnstableMode | None:
     """The fastest mode that grows by a method's steps though the motion does not, at the first state that has one.
 
@@ -95,21 +90,22 @@ def unstable_mode(
     Each state is looked at twice, also with its velocities at zero, where dry friction is steepest.
 
     Args:
+        steps: What is computed; joint forces that are not the same all the time are left out.
         times: The times of the states, s.
         states: States (q, v, w), at most some ``STATES`` of which are used.
-        dt: The step, s.
-        segments: Joint forces that are the same all the time, or None.
     """
+    model = steps.model
     found = np.flatnonzero(np.isfinite(np.asarray(states)).all(axis=1))
     if not found.size:
         return None
     chosen = found[_telling(model, np.asarray(states)[found])]
-    steady = segments if segments is None or segments.steady else None
     # by numpy, which compiles nothing
     at, y = np.asarray(times)[chosen].astype(model.dtype), np.asarray(states)[chosen]
-    twice = np.concatenate([at, at]), np.concatenate([y, _at_rest(model, y)])
+    rest = y.copy()
+    rest[:, model.nq : model.nq + model.nv] = 0
+    twice = np.concatenate([at, at]), np.concatenate([y, rest])
     try:
-        data = _modes(model, control, wrenches, steady, *twice)
+        data = _modes(*_driven(steps), *twice)
     except (TypeError, ValueError, NotImplementedError):
         return None  # forward mode does not go through the control or the wrenches
     jacobians = np.asarray(data.jacobian, np.float64)
@@ -118,7 +114,7 @@ def unstable_mode(
     for k in range(STATES):
         for i in (k, k + STATES):
             modes = np.linalg.eigvals(jacobians[i]) if np.isfinite(jacobians[i]).all() else np.zeros(0)
-            bad = modes[unstable(method.tableau, modes.astype(complex), dt)]
+            bad = modes[unstable(steps.method.tableau, modes.astype(complex), steps.dt)]
             if bad.size and (worst is None or np.abs(bad).max() > np.abs(worst[1])):
                 worst = i, complex(bad[np.argmax(np.abs(bad))])
         if worst is not None:
@@ -127,50 +123,31 @@ def unstable_mode(
         return None
     i, mode = worst
     joint, cause = _cause(model, jax.tree.map(lambda x: np.asarray(x[i], np.float64), data), mode)
-    step = largest_step(method.tableau, np.linalg.eigvals(jacobians[i]).astype(complex), dt)
+    step = largest_step(steps.method.tableau, np.linalg.eigvals(jacobians[i]).astype(complex), steps.dt)
     return UnstableMode(float(at[i % STATES]), abs(mode), joint, cause, step)
 
 
-def fastest_rate(
-    model: Model,
-    t: float,
-    y: Shaped[np.ndarray, " state"],
-    *,
-    control: Drive = None,
-    wrenches: Wrenches | None = None,
-    segments: TorqueSegment | None = None,
-) -> float:
-    """The size of the largest eigenvalue of the Jacobian at a state, 1/s; arguments as of ``unstable_mode``."""
-    steady = segments if segments is None or segments.steady else None
-    data = _modes(model, control, wrenches, steady, np.full(1, t, model.dtype), np.asarray(y)[None])
+def fastest_rate(steps: Steps, t: float, y: Shaped[np.ndarray, " state"]) -> float:
+    """The size of the largest eigenvalue of the Jacobian at a state, 1/s; ``steps`` as of ``unstable_mode``."""
+    data = _modes(*_driven(steps), np.full(1, t, steps.model.dtype), np.asarray(y)[None])
     return float(np.abs(np.linalg.eigvals(np.asarray(data.jacobian[0], np.float64))).max(initial=0.0))
 
 
-def singular_joint(
-    method: Method,
-    model: Model,
-    t: float,
-    y: Shaped[np.ndarray, " state"],
-    dt: float,
-    *,
-    control: Drive = None,
-    wrenches: Wrenches | None = None,
-    segments: TorqueSegment | None = None,
-) -> str:
+def singular_joint(steps: Steps, t: float, y: Shaped[np.ndarray, " state"]) -> str:
     """The joint in which the linear system ``1 - gamma dt J`` of a linearly implicit step is singular, or empty.
 
-    That is where a mode grows at the rate 1/(gamma dt), which the step is too long to follow. Arguments are those of
-    ``unstable_mode``, at one state.
+    That is where a mode grows at the rate 1/(gamma dt), which the step is too long to follow; ``steps`` as of
+    ``unstable_mode``.
     """
-    if not isinstance(method.tableau, RosenbrockTableau):
+    model, tableau = steps.model, steps.method.tableau
+    if not isinstance(tableau, RosenbrockTableau):
         return ""
-    steady = segments if segments is None or segments.steady else None
-    data = _modes(model, control, wrenches, steady, np.full(1, t, model.dtype), np.asarray(y)[None])
+    data = _modes(*_driven(steps), np.full(1, t, model.dtype), np.asarray(y)[None])
     jacobian = np.asarray(data.jacobian[0], np.float64)
     if not np.isfinite(jacobian).all():
         return ""
     values, vectors = np.linalg.eig(jacobian)
-    gaps = np.abs(1 - method.tableau.gamma * dt * values)
+    gaps = np.abs(1 - tableau.gamma * steps.dt * values)
     worst = int(np.argmin(gaps))
     if gaps[worst] > SINGULAR:
         return ""
@@ -183,6 +160,11 @@ def _moves(vector: Inexact[np.ndarray, " nv"], inverse_inertia: Float[np.ndarray
     """How much each joint moves in a mode, by its energy; one whose inertia is infinite does not."""
     moves = np.zeros_like(inverse_inertia)
     return np.divide(np.abs(vector), np.sqrt(inverse_inertia), out=moves, where=inverse_inertia > 0)
+
+
+def _driven(steps: Steps) -> tuple[Model, Drive, Wrenches | None, TorqueSegment | None]:
+    steady = steps.rows is None or steps.rows.steady
+    return steps.model, steps.control, steps.wrenches, steps.rows if steady else None
 
 
 @compiled  # not jax.jit: a control may be any function
@@ -225,12 +207,6 @@ def _telling(model: Model, states: Shaped[np.ndarray, "n state"]) -> Int[np.ndar
     return np.concatenate([chosen, np.full(STATES - len(chosen), chosen[-1])])
 
 
-def _at_rest(model: Model, states: Shaped[np.ndarray, "n state"]) -> Shaped[np.ndarray, "n state"]:
-    out = states.copy()
-    out[:, model.nq : model.nq + model.nv] = 0
-    return out
-
-
 def _cause(model: Model, data: _Modes, mode: complex) -> tuple[str, str]:
     """(the name of the joint that moves most in a mode, what makes it fast in words)."""
     values, vectors = np.linalg.eig(data.jacobian)
@@ -238,7 +214,7 @@ def _cause(model: Model, data: _Modes, mode: complex) -> tuple[str, str]:
     nv = model.nv
     moves = _moves(vector[nv : 2 * nv], np.asarray(data.inverse_inertia))
     i = int(np.argmax(moves))
-    turns = _turns(model)[i]
+    turns = turning(model)[i]
     inertia = f"{1 / data.inverse_inertia[i]:.2g} {'kg m^2' if turns else 'kg'}"
     friction = float(model.friction[i] / model.friction_speed[i]) if float(model.friction[i]) else 0.0
     own = float(model.damping[i])
@@ -265,7 +241,7 @@ def _joint_of(model: Model, dof: int) -> str:
     return next(name for name, part in model.v_slices.items() if part.start <= dof < part.stop)
 
 
-def _turns(model: Model) -> list[bool]:
+def turning(model: Model) -> list[bool]:
     """Of each degree of freedom whether it turns."""
     joints = zip(model.topology.joints, model.topology.mimics, strict=True)
     return [row.turns for joint, mimic in joints if mimic is None for row in joint.rows]
