@@ -20,7 +20,7 @@ try:
     import mujoco  # noqa: F401
 except ImportError as missing:
     sys.exit(f"benchmarks/contact.py: {missing.name} is missing; install it with: pip install 'lgsim[oracle]'")
-from contact_parts import landing, standing, trot
+from cases.contact import landing, standing, trot
 
 jax.config.update("jax_enable_x64", True)
 

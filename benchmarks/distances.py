@@ -20,7 +20,7 @@ try:
     import mujoco  # noqa: F401
 except ImportError as missing:
     sys.exit(f"benchmarks/distances.py: {missing.name} is missing; install it with: pip install 'lgsim[oracle]'")
-from distances_parts import pairs
+from cases.distances import pairs
 
 jax.config.update("jax_enable_x64", True)
 

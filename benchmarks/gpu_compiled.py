@@ -19,7 +19,7 @@ os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_gpu_autotune
 import jax
 import jax.numpy as jnp
 import numpy as np
-from gpu_parts import deviceless, hlo
+from cases.gpu import deviceless, hlo
 from robots import robot
 
 import lgsim

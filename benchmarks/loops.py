@@ -19,7 +19,7 @@ try:
     import pinocchio  # noqa: F401
 except ImportError as missing:
     sys.exit(f"benchmarks/loops.py: {missing.name} is missing; install it with: pip install 'lgsim[oracle]'")
-from loops_parts import four_bar, tables
+from cases.loops import four_bar, tables
 
 jax.config.update("jax_enable_x64", True)
 

@@ -22,7 +22,7 @@ except ImportError as missing:
 
 jax.config.update("jax_enable_x64", True)
 
-from montecarlo_parts import devices, growth, native, others  # noqa: E402
+from cases.montecarlo import devices, growth, native, others  # noqa: E402
 
 # growth first: the memory that it looks at is then not that of other sections' programs
 SECTIONS = {"growth": growth.run, "native": native.run, "others": others.run, "devices": devices.run}

@@ -20,8 +20,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import robots
-from symbolic_parts import adam_peer, formulas, mechanics_peer, pinocchio_peer
-from symbolic_parts.timed_code import TimedCode
+from cases.symbolic import adam_peer, formulas, mechanics_peer, pinocchio_peer
+from cases.symbolic.timed_code import TimedCode
 
 import lgsim
 from lgsim.symbolic import compile, shared_library

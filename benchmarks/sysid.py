@@ -29,7 +29,7 @@ except ImportError as missing:
 
 jax.config.update("jax_enable_x64", True)
 
-from sysid_parts import (  # noqa: E402
+from cases.sysid import (  # noqa: E402
     bad_data,
     coverage,
     mujoco_sysid,

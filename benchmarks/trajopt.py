@@ -21,13 +21,13 @@ from contextlib import ExitStack
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
-import control
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from cases import control
+from cases.trajectories import problems
 from peers import client, optimizers
-from trajectories import problems
 
 import lgsim
 from lgsim.optimize import ILQR, mpc, solve

@@ -27,7 +27,7 @@ try:
     import mujoco  # noqa: F401
 except ImportError as missing:
     sys.exit(f"benchmarks/variational.py: {missing.name} is missing; install it with: pip install 'lgsim[oracle]'")
-from variational_parts import chains, energy, flight, maps, speed
+from cases.variational import chains, energy, flight, maps, speed
 
 jax.config.update("jax_enable_x64", True)
 

@@ -20,8 +20,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from verdicts_parts.machines import CHUNK, TOPOLOGIES, draw, field_rates
-from verdicts_parts.truth import exact
+from cases.verdicts.machines import CHUNK, TOPOLOGIES, draw, field_rates
+from cases.verdicts.truth import exact
 
 import lgsim
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.gpu_parts import deviceless, hlo
+from benchmarks.cases.gpu import deviceless, hlo
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
@@ -71,7 +71,7 @@ import os
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = "--xla_gpu_autotune_level=0"
 import jax, lgsim
-from benchmarks.gpu_parts import deviceless, hlo
+from benchmarks.cases.gpu import deviceless, hlo
 arm = lgsim.load_urdf(lgsim.data.arm7(), dtype="float32")
 kinds = [jax.ShapeDtypeStruct((4096, 7), "float32")] * 3
 program, _ = deviceless.compiled(jax.vmap(lambda q, v, tau: lgsim.forward_dynamics(arm, q, v, tau)), *kinds)

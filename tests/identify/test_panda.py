@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("mujoco")
 
-from sysid_parts import panda, panda_data
+from cases.sysid import panda, panda_data
 
 from lgsim.identify.fit import fit
 from lgsim.identify.unknowns.base_parameters import base_parameters

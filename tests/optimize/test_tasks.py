@@ -7,8 +7,8 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from control import TASKS, steps_of
-from control.space import momentum_drift
+from cases.control import TASKS, steps_of
+from cases.control.space import momentum_drift
 
 import lgsim
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.gpu_parts import deviceless
+from benchmarks.cases.gpu import deviceless
 from lgsim._compile.programs import cuda_call, read
 from lgsim._compile.programs.nvrtc import nvrtc
 

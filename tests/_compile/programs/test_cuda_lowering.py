@@ -355,7 +355,7 @@ import os
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = "--xla_gpu_autotune_level=0"
 import jax, jax.numpy as jnp, lgsim
-from benchmarks.gpu_parts import deviceless, hlo
+from benchmarks.cases.gpu import deviceless, hlo
 arm = lgsim.load_urdf(lgsim.data.arm7(), dtype="float32")
 kinds = [jax.ShapeDtypeStruct((4096, 7), "float32")] * 3
 def step(q, v, tau):
@@ -371,7 +371,7 @@ for f in (lambda *x: lgsim.forward_dynamics(arm, *x), step):
 
 def test_xla_takes_the_kernel_for_a_gpu():
     """One for the machine, one for the states; what is left turns arrays whose batch comes first."""
-    from benchmarks.gpu_parts import deviceless
+    from benchmarks.cases.gpu import deviceless
 
     if nvrtc() is None or not deviceless.is_there():
         pytest.skip(deviceless.MISSING)

@@ -1,0 +1,1 @@
+"""What the benchmarks of the folder above measure, by subject."""

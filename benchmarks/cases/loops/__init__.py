@@ -1,0 +1,1 @@
+"""Cases of the benchmark of machines with loops."""
