@@ -29,7 +29,8 @@ except ImportError as missing:
     sys.exit(
         f"benchmarks/celledoni.py: {missing.name} is missing; install it with: pip install 'lgsim[adaptive,oracle]'"
     )
-from cases.manifolds import pendulum, precision, quadrotors, references, study, top
+from cases.manifolds import pendulum, precision, quadrotors, references, top
+from cases.manifolds.study import Page
 
 jax.config.update("jax_enable_x64", True)
 
@@ -38,7 +39,7 @@ TITLE = "Lie group integrators for mechanical systems: the paper's figures by lg
 
 def run(report: harness.Report) -> None:
     """The whole study."""
-    page = study.Page(None if report.quick else harness.RESULTS, TITLE)
+    page = Page(None if report.quick else harness.RESULTS, TITLE)
     references.states(report)
     for study in (pendulum.convergence, pendulum.manifold, pendulum.steps, top.symplectic, quadrotors.flights):
         study(report, page)
