@@ -30,7 +30,7 @@ from lgsim.identify.estimators.estimator import (
 from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, undetermined, whiteness
 from lgsim.identify.step_error import FitStepError, fit_step_error
-from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.identify.unknowns.parameters import Parameters, value_names
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.identify.verdict import bounds_met, fit_verdict, outer_estimate
 from lgsim.multibody.model import Model
@@ -97,7 +97,7 @@ class Fit:
 
     def _values_at(self, x: Float[Array, " p"]) -> dict[str, float]:
         found = _values_and_slopes(self.parameters, eqx.tree_at(lambda e: e.x, self.estimate, x))[0]
-        return dict(zip(_value_names(self.parameters), found.tolist(), strict=True))
+        return dict(zip(value_names(self.parameters.values, x), found.tolist(), strict=True))
 
     @cached_property
     def deviations(self) -> dict[str, float]:
@@ -395,18 +395,6 @@ def _next_round(rounds: FitRounds, now: RoundState) -> RoundState:
     # past the last round the state counts for nothing
     state = _Programs.started(rounds, carry, jnp.minimum(following, rounds.count - 1))[0]
     return RoundState(following, now.iterations, carry, state, every)
-
-
-def _value_names(parameters: Parameters) -> list[str]:
-    """The names of ``parameters.values``, in order, without computing any."""
-    names: list[str] = []
-
-    def trace(x: Float[Array, " p"]) -> Float[Array, " p"]:
-        names.extend(parameters.values(x))
-        return x
-
-    jax.eval_shape(trace, jnp.zeros(parameters.size, parameters.dtype))
-    return names
 
 
 @compiled_fast

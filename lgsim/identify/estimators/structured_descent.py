@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim._compile.linalg.box_qp import box_minimum
-from lgsim._compile.linalg.levenberg_marquardt import LevenbergMarquardt, Proposal
+from lgsim._compile.linalg.levenberg_marquardt import LevenbergMarquardt, LinearStep, Proposal
 from lgsim._compile.xla import control_flow
 from lgsim.identify.estimators.estimator import RESULTS
 from lgsim.identify.estimators.multiple_shooting import ShootingNormalEquations
@@ -99,7 +99,7 @@ def _predicted_decrease(
     return -(slope + curvature / 2)
 
 
-class StructuredStep(NamedTuple):
+class StructuredStep(LinearStep):
     """The step of the normal equations of a chain of states, for ``LevenbergMarquardt``.
 
     The states are eliminated, so that the time of a step grows with the number of windows only. x are the coordinates
@@ -107,11 +107,9 @@ class StructuredStep(NamedTuple):
     """
 
     def gradient(self, normal: ShootingNormalEquations) -> Float[Array, " p"]:
-        """The gradient of the cost by the coordinates."""
         return normal.gx
 
     def diagonals(self, normal: ShootingNormalEquations) -> tuple[Float[Array, " p"], Float[Array, "windows n"]]:
-        """The diagonal of the Hessian: of the coordinates, and of the states."""
         return jnp.diagonal(normal.xx), jnp.diagonal(normal.ss, axis1=1, axis2=2)
 
     def propose(
@@ -123,7 +121,6 @@ class StructuredStep(NamedTuple):
         lower: Float[Array, " p"],
         upper: Float[Array, " p"],
     ) -> Proposal:
-        """The minimum of the model within the bounds of the coordinates, with ``mu D`` added to its diagonal."""
         schur, g, factors = eliminate(normal, mu * D[1])
         dx, _ = box_minimum(schur + mu * jnp.diag(D[0]), g, lower - x, upper - x)
         dx = jnp.clip(x + dx, lower, upper) - x

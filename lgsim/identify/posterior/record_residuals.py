@@ -184,7 +184,7 @@ def simulated_records(
     parameters: Parameters, samples: SensorRecords, estimator: SimulationFit, correlation: SerialCorrelation | None
 ) -> SimulatedResiduals:
     """Records of sensors, in the windows of an estimator, with its smallest gaps."""
-    windows, rounds = estimator.prepare(parameters, samples)
-    channels = samples.broadcast(parameters.plant.model).channels.values()
-    weights = jnp.concatenate([c.weight for c in channels], axis=-1)
-    return SimulatedResiduals(parameters, estimator.loss, correlation, weights, rounds[-1], windows)
+    rounds = estimator.in_rounds(parameters, samples)
+    return SimulatedResiduals(
+        parameters, estimator.loss, correlation, rounds.weights, rounds.shooting, rounds.windows
+    )  # fmt: skip

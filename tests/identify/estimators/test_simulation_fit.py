@@ -148,14 +148,15 @@ def test_slopes_are_those_of_finite_differences(floating):
 
     @jax.jit
     def derivatives_and_values(x, zs):
-        cut, rounds = SimulationFit(window_steps=20).prepare(parameters, records)
+        rounds = SimulationFit(window_steps=20).in_rounds(parameters, records)
+        cut, shooting = rounds.windows, rounds.shooting
         window = jax.tree.map(lambda a: a[1], cut)
 
         def off(z):
             y0 = space.move(z[x.size :], window.start)
-            return window_residuals(rounds[0], parameters.plant_at(z[: x.size]), window, y0)[0]
+            return window_residuals(shooting, parameters.plant_at(z[: x.size]), window, y0)[0]
 
-        return window_jacobian(rounds[0], window, x, window.start, cut.start[2], 12)[0], jax.lax.map(off, zs)
+        return window_jacobian(shooting, window, x, window.start, cut.start[2], 12)[0], jax.lax.map(off, zs)
 
     J, values = (np.asarray(a) for a in derivatives_and_values(x, np.concatenate([z + steps, z - steps])))
     after, before = np.split(values, 2)
@@ -169,8 +170,9 @@ def test_elimination_is_the_solution_of_the_whole_system():
 
     @jax.jit
     def solved(records):
-        cut, rounds = FIT.prepare(parameters, records)
-        at = linearize(rounds[0], cut, jnp.zeros(3), cut.start)
+        rounds = FIT.in_rounds(parameters, records)
+        shooting, cut = rounds.shooting._replace(gap_deviations=rounds.gaps[0]), rounds.windows
+        at = linearize(shooting, cut, jnp.zeros(3), cut.start)
         schur, gradient, factors = eliminate(at, jnp.zeros_like(at.gs))
         dx = -jnp.linalg.solve(schur, gradient)
         return at, schur, dx, substitute(factors, dx), state_sensitivities(factors)
