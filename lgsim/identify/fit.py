@@ -42,6 +42,8 @@ from lgsim.support.files import write_whole
 from lgsim.support.fingerprint import fingerprint
 from lgsim.support.verdict import Verdict
 
+_FORMAT = "lgsim fit 1"
+_SIGNALS = ("scale", "offset", "stribeck", "stribeck_speed")
 JOINT_FORCES, ROUNDING = TorqueFit(), 1e-12
 SMALL = 500_000
 """The number of numbers in records up to which programs that read them a few times are compiled fast."""
@@ -162,17 +164,17 @@ class Fit:
 
     def residuals(self, samples: Any = None) -> Float[Array, "n columns"]:
         """Signals of the plant found less recorded ones, in the records' units, by default of the fitted records."""
-        return self._residuals(samples)[0]
+        return self._residuals(self.estimate.x, samples)[0]
 
     def rmse(self, samples: Any = None) -> Float[np.ndarray, " columns"]:
         """Weighted root mean square of each column of ``residuals(samples)``."""
-        r, w = map(np.asarray, self._residuals(samples))
+        r, w = map(np.asarray, self._residuals(self.estimate.x, samples))
         total = np.sum(w, axis=0)
         return np.sqrt(np.sum(np.where(w > 0, r, 0) ** 2 * w, axis=0) / np.where(total > 0, total, 1))
 
     def residuals_at(self, x: Float[Array, " p"]) -> Float[Array, "n columns"]:
         """``residuals`` of the fitted records at other coordinates."""
-        return _Programs.by_size("residuals", self.samples)(self.estimator, self.parameters, x, self.samples)[0]
+        return self._residuals(x)[0]
 
     def signal_deviations(self, samples: Any = None) -> Float[Array, "n columns"]:
         """Standard deviations of what the plant gives, in the records' units, that come from the covariance alone."""
@@ -184,14 +186,16 @@ class Fit:
 
         What has no weight counts as the mean of its column; a column without any is left out of the statistic.
         """
-        r, w = map(np.asarray, self._residuals(None))
+        r, w = map(np.asarray, self._residuals(self.estimate.x))
         used = w > 0
         mean = np.sum(np.where(used, r, 0), axis=0) / np.maximum(np.sum(used, axis=0), 1)
         return whiteness(np.where(used, r, mean[None]))
 
-    def _residuals(self, samples: Any) -> tuple[Float[Array, "n columns"], Float[Array, "n columns"]]:
+    def _residuals(
+        self, x: Float[Array, " p"], samples: Any = None
+    ) -> tuple[Float[Array, "n columns"], Float[Array, "n columns"]]:
         given = self.samples if samples is None else samples
-        return _Programs.by_size("residuals", given)(self.estimator, self.parameters, self.estimate.x, given)
+        return _Programs.by_size("residuals", given)(self.estimator, self.parameters, x, given)
 
     def save(self, path: str | Path) -> Path:
         """Write an ``.npz`` file, whole or not at all.
@@ -204,7 +208,29 @@ class Fit:
         Raises:
             ValueError: the ending is another one.
         """
-        return save(self, Path(path))
+        path = Path(path)
+        if path.suffix != ".npz":
+            raise ValueError(f"{path}: expected a name that ends in .npz, got {path.suffix or 'no ending'!r}")
+        plant, estimate = self.plant, self.estimate
+        arrays = {
+            "names": np.array(list(self.values)), "values": np.array(list(self.values.values())),
+            "prior": np.array(list(self.prior.values())), "deviations": np.array(list(self.deviations.values())),
+            "intervals": np.array(list(self.intervals.values())),
+            "x": estimate.x, "covariance": estimate.covariance, "information": estimate.information,
+            "columns": np.array(self.estimator.columns(self.parameters, self.samples)), "noise": estimate.noise,
+            "costs": estimate.costs, "rmse": self.rmse(),
+        }  # fmt: skip
+        if self.validation is not None:
+            arrays["rmse_held_out"] = self.rmse(self.validation)
+        arrays |= {f"signal.{name}": getattr(plant, name) for name in _SIGNALS}
+        if estimate.starts is not None:
+            arrays["starts"] = estimate.starts
+        about = {"message": self.message, "verdict": str(self.verdict), "coordinates": self.parameters.names}
+        if isinstance(plant, Plant) and plant.actuators is not None:
+            about["actuators"], numbers = to_record(plant.actuators)
+            arrays |= numbers
+        write_whole(path, model_files.to_bytes(_FORMAT, about, plant.model, arrays))
+        return path
 
     def summary(self) -> str:
         """The verdict, a table of the numbers with their deviations, and the remarks, as text."""
@@ -410,40 +436,6 @@ def _values_and_slopes(
     J, found = jax.jacfwd(values, has_aux=True)(estimate.x)
     r = jax.jacfwd(parameters.prior_residuals)(estimate.x)
     return found, J, undetermined(estimate.information + r.T @ r)
-
-
-_FORMAT = "lgsim fit 1"
-_SIGNALS = ("scale", "offset", "stribeck", "stribeck_speed")
-
-
-def save(fit: Fit, path: Path) -> Path:
-    """Write a fit as ``Fit.save`` does.
-
-    Raises:
-        ValueError: the ending is not .npz.
-    """
-    if path.suffix != ".npz":
-        raise ValueError(f"{path}: expected a name that ends in .npz, got {path.suffix or 'no ending'!r}")
-    plant, estimate = fit.plant, fit.estimate
-    arrays = {
-        "names": np.array(list(fit.values)), "values": np.array(list(fit.values.values())),
-        "prior": np.array(list(fit.prior.values())), "deviations": np.array(list(fit.deviations.values())),
-        "intervals": np.array(list(fit.intervals.values())),
-        "x": estimate.x, "covariance": estimate.covariance, "information": estimate.information,
-        "columns": np.array(fit.estimator.columns(fit.parameters, fit.samples)), "noise": estimate.noise,
-        "costs": estimate.costs, "rmse": fit.rmse(),
-    }  # fmt: skip
-    if fit.validation is not None:
-        arrays["rmse_held_out"] = fit.rmse(fit.validation)
-    arrays |= {f"signal.{name}": getattr(plant, name) for name in _SIGNALS}
-    if estimate.starts is not None:
-        arrays["starts"] = estimate.starts
-    about = {"message": fit.message, "verdict": str(fit.verdict), "coordinates": fit.parameters.names}
-    if isinstance(plant, Plant) and plant.actuators is not None:
-        about["actuators"], numbers = to_record(plant.actuators)
-        arrays |= numbers
-    write_whole(path, model_files.to_bytes(_FORMAT, about, plant.model, arrays))
-    return path
 
 
 def load_plant(path: str | Path) -> Plant:

@@ -156,12 +156,9 @@ def _not_finite(fit: Any) -> Verdict:
         return Verdict(Outcome.FAILED, f"failed: {RESULTS[RESULTS.nonfinite]}")
     row, column = map(int, bad[0])
     name = fit.estimator.columns(fit.parameters, fit.samples)[column]
-    what = f"failed at sample {row}: what the model gives for {name} is not finite, nor is it for {_others(bad)}"
+    others = f"{len(np.unique(bad[:, 0])) - 1} other samples"
+    what = f"failed at sample {row}: what the model gives for {name} is not finite, nor is it for {others}"
     return Verdict(Outcome.FAILED, what, sample=row)
-
-
-def _others(bad: np.ndarray) -> str:
-    return f"{len(np.unique(bad[:, 0])) - 1} other samples"
 
 
 def _diagnosis(fit: Any) -> str:

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import DTypeLike
 from jaxtyping import Bool, Float, Int, PyTree
 
 from lgsim._compile.linalg.box_qp import native_box_minimum
@@ -22,6 +21,7 @@ from lgsim.multibody.loops.refusal import refuse_loops
 from lgsim.multibody.model import Model
 from lgsim.optimize.clearance import Clearance
 from lgsim.optimize.constraints import check_order
+from lgsim.optimize.solver import tolerance_of
 from lgsim.support import check
 from lgsim.support.verdict import Outcome, Verdict, converged, first_names
 
@@ -308,7 +308,7 @@ def _limits_met(model: Model, q: Float[np.ndarray, " nq"]) -> tuple[str, ...]:
     at, speeds = single_numbers(model.q_slices, model.v_slices)
     owners = {part.start: name for name, part in model.v_slices.items()}
     lower, upper = np.asarray(model.lower), np.asarray(model.upper)
-    near = 10.0 ** (-0.6 * np.finfo(q.dtype).precision)
+    near = tolerance_of(None, 0.6, q.dtype)
     found = []
     for i, k in zip(at, speeds, strict=True):
         name = next(owners[start] for start in sorted(owners, reverse=True) if start <= k)
@@ -403,9 +403,8 @@ def inverse_kinematics(
     guesses = _guesses(model, q0, limits)
     home = guesses[0] if posture is None else check.floating("posture", posture, model.nq)
     weights = [jnp.asarray(w, model.dtype) for w in weights]
-    options = SearchOptions(
-        max_iterations, jnp.asarray(damping, model.dtype), _tolerance(tolerance, model.dtype), limits
-    )
+    bound = tolerance_of(tolerance, 0.6, model.dtype)
+    options = SearchOptions(max_iterations, jnp.asarray(damping, model.dtype), jnp.asarray(bound, model.dtype), limits)
     kept = _kept(model, clearance)
     task = PoseResiduals(model, weights, home, jnp.asarray(posture_weight, model.dtype), frames, kept)
     batch = jnp.broadcast_shapes(*(x.shape[:k] for x, k in targets))
@@ -457,7 +456,7 @@ def _implicit(
     H = jax.jacfwd(lambda dv: gradient(still, aims, dv))(zero)
     H = jnp.where(free[:, None] & free[None, :], (H + H.T) / 2, 0)
     inverse = jax.lax.stop_gradient(
-        jnp.linalg.pinv(H, rtol=jnp.asarray(_digits(0.4, q.dtype), H.dtype), hermitian=True)
+        jnp.linalg.pinv(H, rtol=jnp.asarray(tolerance_of(None, 0.4, q.dtype), H.dtype), hermitian=True)
     )
     dv = -inverse @ gradient(task, targets, zero)
     # the diagonal of the projection on what no target sees
@@ -510,13 +509,3 @@ def _guesses(model: Model, q0: Any, limits: bool) -> Float[Array, "guesses nq"]:
     check_order("limits", low, high)
     low, high = (jnp.broadcast_to(x, (len(guesses), len(at))) for x in (low, high))
     return guesses.at[:, at].set(jnp.clip(guesses[:, at], low, high))
-
-
-def _tolerance(given: float | None, dtype: DTypeLike) -> Float[Array, ""]:
-    """The bound of the errors, by default from the digits of the dtype."""
-    return jnp.asarray(_digits(0.6, dtype) if given is None else given, dtype)
-
-
-def _digits(share: float, dtype: DTypeLike) -> float:
-    """10 to the minus that share of the digits of a dtype."""
-    return 10.0 ** (-share * np.finfo(dtype).precision)

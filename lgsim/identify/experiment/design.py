@@ -402,11 +402,7 @@ def _motion_with_forces(
     return q, v, plant.joint_forces(q, v, a)
 
 
-@compiled
-def _constraint_rows(
-    problem: ExcitationProblem, coefficients: Float[Array, "nv size"], fraction: Float[Array, ""]
-) -> dict[str, Float[Array, "n _"]]:
-    return problem.constraint_rows(coefficients, fraction)
+_constraint_rows = compiled(ExcitationProblem.constraint_rows)
 
 
 @compiled

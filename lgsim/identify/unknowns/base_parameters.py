@@ -11,7 +11,7 @@ from jax import Array
 from jaxtyping import Float, Int, Key
 
 from lgsim.identify.unknowns.parameters import Parameters
-from lgsim.identify.unknowns.plant import Plant
+from lgsim.identify.unknowns.plant import Plant, signal_sensitivities
 from lgsim.multibody.model import Model
 from lgsim.support.packages import package
 
@@ -134,17 +134,4 @@ def sensitivities(
     return np.asarray(_jacobian(plant, jnp.asarray(indices), q, v, a)).reshape(-1, len(indices))
 
 
-@jax.jit
-def _jacobian(
-    plant: Plant,
-    indices: Int[Array, " p"],
-    q: Float[Array, "n nq"],
-    v: Float[Array, "n nv"],
-    a: Float[Array, "n nv"],
-) -> Float[Array, "n nv p"]:
-    all_parameters = plant.dynamic_parameters
-
-    def signals(part: Float[Array, " p"]) -> Float[Array, "n nv"]:
-        return plant.with_dynamic_parameters(all_parameters.at[indices].set(part)).signals(q, v, a)
-
-    return jax.jacfwd(signals)(all_parameters[indices])
+_jacobian = jax.jit(lambda *args: signal_sensitivities(*args)[0])

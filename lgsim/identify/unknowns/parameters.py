@@ -113,6 +113,11 @@ class Parameters(eqx.Module):
         found = [p for p in indices if p is not None]
         return np.unique(np.concatenate(found)) if len(found) == len(indices) else None
 
+    def affine_change(self, x: Float[Array, " size"]) -> Float[Array, " moved"]:
+        """The dynamic parameters at ``affine_indices`` of the plant at x less those of the prior."""
+        indices = self.affine_indices
+        return self.plant_at(x).dynamic_parameters[indices] - self.plant.dynamic_parameters[indices]
+
     @property
     def linear_indices(self) -> Int[np.ndarray, " size"] | None:
         """The place in ``Plant.dynamic_parameters`` of each coordinate.
