@@ -22,7 +22,6 @@ from lgsim.identify.estimators.estimator import (
     RESULTS,
     Estimate,
     Estimator,
-    FitRounds,
     Iteration,
     RoundState,
     StepwiseEstimator,
@@ -343,16 +342,14 @@ def _run_in_chunks(
 
     def advance(now: RoundState) -> RoundState:
         rows.clear()
-        if _unfinished(now.state):
-            before, now = int(now.iterations), _Programs.iterate(rounds, now)
-            if int(now.iterations) == before:
-                return now if _unfinished(now.state) else _next_round(rounds, now)
+        before, now = int(now.iterations), _Programs.advance(rounds, now)
+        if int(now.iterations) > before:
             numbers = int(now.iterations), float(now.state.cost), float(now.state.mu), int(now.round) + 1
             rows.append(Iteration(*numbers, rounds.count))
-        return now if _unfinished(now.state) else _next_round(rounds, now)
+        return now if bool(now.state.unfinished) else _Programs.advance(rounds, now)
 
     state, interrupted = run_in_chunks(
-        _first_state(rounds),
+        _Programs.begin(rounds),
         advance,
         lambda now: int(now.round) >= rounds.count,
         progress=None if progress is None else lambda before, after: [progress(row) for row in rows],
@@ -360,14 +357,9 @@ def _run_in_chunks(
     )
     while int(state.round) < rounds.count:
         # of an interrupted search: the rounds that are left end where they start
-        state = _next_round(rounds, state)
+        state = _Programs.advance(rounds, state._replace(state=state.state._replace(done=jnp.array(True))))
     estimate = _Programs.conclude(rounds, state.carry, state.found)
     return eqx.tree_at(lambda e: e.result, estimate, RESULTS.interrupted) if interrupted else estimate
-
-
-def _unfinished(state: Any) -> bool:
-    """Whether a round has another iteration to do, by the state of its descent."""
-    return not bool(state.done) and int(state.i) < len(state.costs)
 
 
 def _method(name: str, finish: Callable[[Any], Any] = lambda found: found) -> Callable[..., Any]:
@@ -390,10 +382,8 @@ class _Programs:
     resimulated = staticmethod(compiled(_method("resimulated")))
     deviations = staticmethod(compiled(_method("deviations")))
     plant_at = staticmethod(compiled_fast(_method("plant_at")))
-    opening = staticmethod(compiled_fast(_method("opening", strongly_typed)))
-    started = staticmethod(compiled_fast(_method("started", strongly_typed)))
-    iterate = staticmethod(compiled_fast(_method("iterate", strongly_typed)))
-    closed = staticmethod(compiled_fast(_method("closed", strongly_typed)))
+    begin = staticmethod(compiled_fast(_method("begin", strongly_typed)))
+    advance = staticmethod(compiled_fast(_method("advance", strongly_typed)))
     conclude = staticmethod(compiled_fast(_method("conclude")))
 
     @staticmethod
@@ -406,21 +396,6 @@ class _Programs:
 @cache
 def _by_compiler(name: str, compiler: Callable[..., Any]) -> Callable[..., Any]:
     return compiler(_method(name))
-
-
-def _first_state(rounds: FitRounds) -> RoundState:
-    carry, zero = _Programs.opening(rounds), jnp.zeros((), int)
-    state, end = _Programs.started(rounds, carry, zero)
-    every = jax.tree.map(lambda x: jnp.zeros((rounds.count, *x.shape), x.dtype), end)
-    return RoundState(zero, zero, carry, state, every)
-
-
-def _next_round(rounds: FitRounds, now: RoundState) -> RoundState:
-    carry, every = _Programs.closed(rounds, now)
-    following = now.round + 1
-    # past the last round the state counts for nothing
-    state = _Programs.started(rounds, carry, jnp.minimum(following, rounds.count - 1))[0]
-    return RoundState(following, now.iterations, carry, state, every)
 
 
 @compiled_fast

@@ -199,6 +199,11 @@ class State(NamedTuple):
         """The cost at the best point so far."""
         return self.normal.cost
 
+    @property
+    def unfinished(self) -> Bool[Array, ""]:
+        """Whether another iteration is due."""
+        return ~self.done & (self.i < self.costs.size)
+
 
 class LevenbergMarquardt(NamedTuple):
     """A local minimum of half a sum of squares within bounds; pure functions for ``jit`` and ``vmap``.
@@ -242,7 +247,7 @@ class LevenbergMarquardt(NamedTuple):
 
     def find(self, x0: Float[Array, " p"], rest: PyTree = None) -> Solution:
         """The solution after all iterations from a point within the bounds."""
-        return self.end(control_flow.while_loop(self.more, self.step, self.begin(x0, rest)))
+        return self.end(control_flow.while_loop(lambda s: s.unfinished, self.step, self.begin(x0, rest)))
 
     def begin(self, x0: Float[Array, " p"], rest: PyTree = None) -> State:
         """The state before the first iteration from a point within the bounds."""
@@ -258,10 +263,6 @@ class LevenbergMarquardt(NamedTuple):
         return State(
             i, x0, rest, (x0, rest), zero, blank, zero, scales, mu, growth, no, no, costs, path, result
         )  # fmt: skip
-
-    def more(self, s: State) -> Bool[Array, ""]:
-        """Whether another iteration is due."""
-        return ~s.done & (s.i < self.max_iterations)
 
     def step(self, s: State) -> State:
         """The state after one more iteration: the cost at the trial, which becomes the best point or not; the next one.

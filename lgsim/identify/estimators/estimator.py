@@ -221,26 +221,32 @@ class FitRounds(eqx.Module):
         """The estimate after all rounds, as one program."""
         return self.conclude(*self.search())
 
-    def started(self, start: RoundStart, number: Int[Array, ""]) -> tuple[State, Solution]:
-        """(the first state of a round, its solution if it ended there).
-
-        One program for all rounds, since the start of a search is a large part of one.
-        """
-        descent = self.descent(start, number)
+    def begin(self) -> RoundState:
+        """The state before the first iteration."""
+        start, zero = self.opening(), jnp.zeros((), int)
+        descent = self.descent(start, zero)
         state = descent.begin(start.x, start.rest)
-        return state, descent.end(state)
+        every = jax.tree.map(lambda x: jnp.zeros((self.count, *x.shape), x.dtype), descent.end(state))
+        return RoundState(zero, zero, start, state, every)
 
-    def iterate(self, now: RoundState) -> RoundState:
-        """The state after one more iteration of the round."""
-        state = self.descent(now.carry, now.round).step(now.state)
-        # an evaluation of the start is no iteration
-        return now._replace(state=state, iterations=jnp.where(now.state.i >= 0, now.iterations + 1, now.iterations))
+    def advance(self, now: RoundState) -> RoundState:
+        """The state after one more iteration of the round, or of one that has ended at the start of the next."""
 
-    def closed(self, now: RoundState) -> tuple[RoundStart, Solution]:
-        """(what the next round starts from, the solutions with that of this round, which ends where it is)."""
-        found = self.descent(now.carry, now.round).end(now.state)
-        every = jax.tree.map(lambda all, one: all.at[now.round].set(one), now.found, found)
-        return self.close(now.carry, found), every
+        def iterate(now: RoundState) -> RoundState:
+            state = self.descent(now.carry, now.round).step(now.state)
+            # an evaluation of the start is no iteration
+            done = jnp.where(now.state.i >= 0, now.iterations + 1, now.iterations)
+            return now._replace(state=state, iterations=done)
+
+        def close(now: RoundState) -> RoundState:
+            found = self.descent(now.carry, now.round).end(now.state)
+            every = jax.tree.map(lambda all, one: all.at[now.round].set(one), now.found, found)
+            start, number = self.close(now.carry, found), now.round + 1
+            # past the last round the state counts for nothing
+            state = self.descent(start, jnp.minimum(number, self.count - 1)).begin(start.x, start.rest)
+            return RoundState(number, now.iterations, start, state, every)
+
+        return control_flow.cond(now.state.unfinished, iterate, close, now)
 
 
 def concatenate_rounds(rounds: Solution) -> Solution:
