@@ -19,7 +19,7 @@ from lgsim.lie.action import Action, Point
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, ModelError
 from lgsim.optimize.constraints import Constraint
-from lgsim.optimize.cost import Control, StateResidual, check_weight
+from lgsim.optimize.cost import Control, StateResidual
 from lgsim.simulation.state_space import StateSpace
 from lgsim.support.check import is_traced
 
@@ -44,7 +44,6 @@ class ClearanceCost(StateResidual):
     pairs: Pairs | None = eqx.field(static=True, default=None, converter=_named)
 
     def __check_init__(self) -> None:
-        check_weight(type(self).__name__, self.weight)
         _check_clearance(type(self).__name__, self.model, self.margin, self.solid_pairs)
 
     @property

@@ -32,7 +32,7 @@ from lgsim.identify.estimators.multiple_shooting import (
     window_residuals,
 )
 from lgsim.identify.estimators.records import SensorRecords, Windows, cut_windows
-from lgsim.identify.estimators.structured_descent import eliminate, state_sensitivities, structured_descent
+from lgsim.identify.estimators.structured_descent import StructuredStep, eliminate, state_sensitivities
 from lgsim.identify.estimators.uncertainty import covariance
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike
@@ -64,7 +64,7 @@ class SimulationFit(StepwiseEstimator):
             and the last round repeated with them.
         loss: The loss of the squared residuals of the sensors.
         guess_halfwidth: Number of nodes on either side from whose positions first guesses of the states are made.
-        max_iterations: Largest number of iterations of each round.
+        max_iterations: Largest number of iterations of each round; each simulates all records once, with derivatives.
         tolerance: As of ``LevenbergMarquardt``; by default a thousandth of a residual's square.
         tile: Number of windows whose Jacobians are in memory at once; None: all.
 
@@ -206,9 +206,14 @@ class GapRounds(FitRounds):
         now = _scale_deviations(self.shooting._replace(gap_deviations=self.gaps[number]), start.noise)
         space, tolerance = plant_space(self.shooting.parameters.plant), self.fit.tolerance
         count = sum(w.size for w in self.windows.weights.values())
-        return structured_descent(
-            lambda x, s: linearize(now, self.windows, x, s), space.move, *self.bounds, self.fit.max_iterations,
-            2e-3 / count if tolerance is None else tolerance,
+
+        def moved(ds: Float[Array, "windows n"], starts: Array) -> Array:
+            return jax.vmap(space.move)(ds, starts) if ds.shape[1] else starts
+
+        # each trial is linearized at once: most are accepted, and a simulation costs little less than its derivatives
+        return LevenbergMarquardt(
+            lambda x, s: linearize(now, self.windows, x, s), None, *self.bounds, self.fit.max_iterations,
+            2e-3 / count if tolerance is None else tolerance, moved, StructuredStep(), results=RESULTS,
         )  # fmt: skip
 
     def noise_after(self, start: RoundStart, found: Solution) -> Float[Array, " columns"]:

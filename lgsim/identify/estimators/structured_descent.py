@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.scipy.linalg import solve_triangular
-from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim._compile.linalg.box_qp import box_minimum
-from lgsim._compile.linalg.levenberg_marquardt import LevenbergMarquardt, LinearStep, Proposal
+from lgsim._compile.linalg.levenberg_marquardt import LinearStep, Proposal
 from lgsim._compile.xla import control_flow
-from lgsim.identify.estimators.estimator import RESULTS
 from lgsim.identify.estimators.multiple_shooting import ShootingNormalEquations
 
 
@@ -126,30 +122,3 @@ class StructuredStep(LinearStep):
         dx = jnp.clip(x + dx, lower, upper) - x
         ds = substitute(factors, dx)
         return Proposal(x + dx, ds, _predicted_decrease(normal, dx, ds))
-
-
-def structured_descent(
-    linearize: Callable[[Array, Array], ShootingNormalEquations],
-    move: Callable[[Array, Array], Array],
-    lower: Float[Array, " p"],
-    upper: Float[Array, " p"],
-    max_iterations: int,
-    tolerance: ArrayLike | None,
-) -> LevenbergMarquardt:
-    """The search over the coordinates of a plant and the first states of its windows.
-
-    Each trial is linearized at once: most are accepted, and a simulation costs little less than its derivatives.
-
-    Args:
-        linearize: ``linearize(x, starts)``, the normal equations.
-        move: ``move(tangent, start)``, the first state of one window after a step.
-        max_iterations: Largest number of iterations; each one simulates all records once, with derivatives.
-        tolerance: See ``LevenbergMarquardt``.
-    """
-
-    def moved(ds: Float[Array, "windows n"], starts: Array) -> Array:
-        return jax.vmap(move)(ds, starts) if ds.shape[1] else starts
-
-    return LevenbergMarquardt(
-        linearize, None, lower, upper, max_iterations, tolerance, moved, StructuredStep(), results=RESULTS
-    )
