@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -24,6 +24,7 @@ _DAMPING, _LARGEST = 1e-4, 1e12
 """The first mu, and the one above which there is no hope of a step."""
 
 
+@runtime_checkable
 class HasCost(Protocol):
     """Normal equations of any structure, at a point of known cost."""
 

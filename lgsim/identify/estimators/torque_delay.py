@@ -66,9 +66,8 @@ def torque_delay(recording: Recording, plant: Plant, max_delay: float = 0.2) -> 
         y = (np.stack(late, axis=1) / size - rest).reshape(-1)
         return float(y @ y - np.sum((U.T @ y) ** 2)) / (len(time) * len(size))
 
-    lags = dt * np.arange(-int(max_delay / dt), int(max_delay / dt) + 1)
-    costs = np.array([squares_left(d) for d in lags])
+    lags = np.arange(-int(max_delay / dt), int(max_delay / dt) + 1)
+    costs = np.array([squares_left(dt * lag) for lag in lags])
     best = int(np.argmin(costs))
-    if not 0 < best < len(lags) - 1:
-        return float(lags[best]), float(costs[best])
-    return parabola_minimum(lags, costs), float(costs[best])
+    within = 0 < best < len(lags) - 1
+    return dt * (parabola_minimum(lags, costs) if within else float(lags[best])), float(costs[best])

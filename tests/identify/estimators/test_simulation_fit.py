@@ -77,6 +77,8 @@ def test_a_double_pendulum_from_positions_alone(many):
     """Neither torques nor velocities: mass and damping of exact angles to 1e-6."""
     found = one_of(many, SEEDS)
     assert bool(found.result == RESULTS.successful)
+    costs, done = np.asarray(found.costs), int(found.iterations)
+    assert np.all(np.isfinite(costs[:done])) and np.all(np.isnan(costs[done:]))
     np.testing.assert_allclose(values(found), TRUE, rtol=1e-6, atol=2e-7)
 
 
