@@ -53,7 +53,7 @@ from lgsim.identify.recording.recording import Recording as Recording
 from lgsim.identify.recording.smoothing import smooth as smooth
 from lgsim.identify.unknowns.actuator_blocks import ActuatorParameter as ActuatorParameter
 from lgsim.identify.unknowns.base_parameters import base_parameters as base_parameters
-from lgsim.identify.unknowns.body_blocks import Block as Block
+from lgsim.identify.unknowns.block import Block as Block
 from lgsim.identify.unknowns.body_blocks import CentersOfMass as CentersOfMass
 from lgsim.identify.unknowns.body_blocks import Inertias as Inertias
 from lgsim.identify.unknowns.body_blocks import Masses as Masses

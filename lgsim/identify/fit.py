@@ -22,7 +22,6 @@ from lgsim.identify.estimators.estimator import (
     RESULTS,
     Estimate,
     Estimator,
-    FitRounds,
     Iteration,
     RoundState,
     StepwiseEstimator,
@@ -30,7 +29,7 @@ from lgsim.identify.estimators.estimator import (
 from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, undetermined, whiteness
 from lgsim.identify.step_error import FitStepError, fit_step_error
-from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.identify.unknowns.parameters import Parameters, value_names
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.identify.verdict import bounds_met, fit_verdict, outer_estimate
 from lgsim.multibody.model import Model
@@ -42,6 +41,8 @@ from lgsim.support.files import write_whole
 from lgsim.support.fingerprint import fingerprint
 from lgsim.support.verdict import Verdict
 
+_FORMAT = "lgsim fit 1"
+_SIGNALS = ("scale", "offset", "stribeck", "stribeck_speed")
 JOINT_FORCES, ROUNDING = TorqueFit(), 1e-12
 SMALL = 500_000
 """The number of numbers in records up to which programs that read them a few times are compiled fast."""
@@ -97,7 +98,7 @@ class Fit:
 
     def _values_at(self, x: Float[Array, " p"]) -> dict[str, float]:
         found = _values_and_slopes(self.parameters, eqx.tree_at(lambda e: e.x, self.estimate, x))[0]
-        return dict(zip(_value_names(self.parameters), found.tolist(), strict=True))
+        return dict(zip(value_names(self.parameters.values, x), found.tolist(), strict=True))
 
     @cached_property
     def deviations(self) -> dict[str, float]:
@@ -162,17 +163,17 @@ class Fit:
 
     def residuals(self, samples: Any = None) -> Float[Array, "n columns"]:
         """Signals of the plant found less recorded ones, in the records' units, by default of the fitted records."""
-        return self._residuals(samples)[0]
+        return self._residuals(self.estimate.x, samples)[0]
 
     def rmse(self, samples: Any = None) -> Float[np.ndarray, " columns"]:
         """Weighted root mean square of each column of ``residuals(samples)``."""
-        r, w = map(np.asarray, self._residuals(samples))
+        r, w = map(np.asarray, self._residuals(self.estimate.x, samples))
         total = np.sum(w, axis=0)
         return np.sqrt(np.sum(np.where(w > 0, r, 0) ** 2 * w, axis=0) / np.where(total > 0, total, 1))
 
     def residuals_at(self, x: Float[Array, " p"]) -> Float[Array, "n columns"]:
         """``residuals`` of the fitted records at other coordinates."""
-        return _Programs.by_size("residuals", self.samples)(self.estimator, self.parameters, x, self.samples)[0]
+        return self._residuals(x)[0]
 
     def signal_deviations(self, samples: Any = None) -> Float[Array, "n columns"]:
         """Standard deviations of what the plant gives, in the records' units, that come from the covariance alone."""
@@ -184,14 +185,16 @@ class Fit:
 
         What has no weight counts as the mean of its column; a column without any is left out of the statistic.
         """
-        r, w = map(np.asarray, self._residuals(None))
+        r, w = map(np.asarray, self._residuals(self.estimate.x))
         used = w > 0
         mean = np.sum(np.where(used, r, 0), axis=0) / np.maximum(np.sum(used, axis=0), 1)
         return whiteness(np.where(used, r, mean[None]))
 
-    def _residuals(self, samples: Any) -> tuple[Float[Array, "n columns"], Float[Array, "n columns"]]:
+    def _residuals(
+        self, x: Float[Array, " p"], samples: Any = None
+    ) -> tuple[Float[Array, "n columns"], Float[Array, "n columns"]]:
         given = self.samples if samples is None else samples
-        return _Programs.by_size("residuals", given)(self.estimator, self.parameters, self.estimate.x, given)
+        return _Programs.by_size("residuals", given)(self.estimator, self.parameters, x, given)
 
     def save(self, path: str | Path) -> Path:
         """Write an ``.npz`` file, whole or not at all.
@@ -204,7 +207,29 @@ class Fit:
         Raises:
             ValueError: the ending is another one.
         """
-        return save(self, Path(path))
+        path = Path(path)
+        if path.suffix != ".npz":
+            raise ValueError(f"{path}: expected a name that ends in .npz, got {path.suffix or 'no ending'!r}")
+        plant, estimate = self.plant, self.estimate
+        arrays = {
+            "names": np.array(list(self.values)), "values": np.array(list(self.values.values())),
+            "prior": np.array(list(self.prior.values())), "deviations": np.array(list(self.deviations.values())),
+            "intervals": np.array(list(self.intervals.values())),
+            "x": estimate.x, "covariance": estimate.covariance, "information": estimate.information,
+            "columns": np.array(self.estimator.columns(self.parameters, self.samples)), "noise": estimate.noise,
+            "costs": estimate.costs, "rmse": self.rmse(),
+        }  # fmt: skip
+        if self.validation is not None:
+            arrays["rmse_held_out"] = self.rmse(self.validation)
+        arrays |= {f"signal.{name}": getattr(plant, name) for name in _SIGNALS}
+        if estimate.starts is not None:
+            arrays["starts"] = estimate.starts
+        about = {"message": self.message, "verdict": str(self.verdict), "coordinates": self.parameters.names}
+        if isinstance(plant, Plant) and plant.actuators is not None:
+            about["actuators"], numbers = to_record(plant.actuators)
+            arrays |= numbers
+        write_whole(path, model_files.to_bytes(_FORMAT, about, plant.model, arrays))
+        return path
 
     def summary(self) -> str:
         """The verdict, a table of the numbers with their deviations, and the remarks, as text."""
@@ -317,16 +342,14 @@ def _run_in_chunks(
 
     def advance(now: RoundState) -> RoundState:
         rows.clear()
-        if _unfinished(now.state):
-            before, now = int(now.iterations), _Programs.iterate(rounds, now)
-            if int(now.iterations) == before:
-                return now if _unfinished(now.state) else _next_round(rounds, now)
+        before, now = int(now.iterations), _Programs.advance(rounds, now)
+        if int(now.iterations) > before:
             numbers = int(now.iterations), float(now.state.cost), float(now.state.mu), int(now.round) + 1
             rows.append(Iteration(*numbers, rounds.count))
-        return now if _unfinished(now.state) else _next_round(rounds, now)
+        return now if bool(now.state.unfinished) else _Programs.advance(rounds, now)
 
     state, interrupted = run_in_chunks(
-        _first_state(rounds),
+        _Programs.begin(rounds),
         advance,
         lambda now: int(now.round) >= rounds.count,
         progress=None if progress is None else lambda before, after: [progress(row) for row in rows],
@@ -334,14 +357,9 @@ def _run_in_chunks(
     )
     while int(state.round) < rounds.count:
         # of an interrupted search: the rounds that are left end where they start
-        state = _next_round(rounds, state)
+        state = _Programs.advance(rounds, state._replace(state=state.state._replace(done=jnp.array(True))))
     estimate = _Programs.conclude(rounds, state.carry, state.found)
     return eqx.tree_at(lambda e: e.result, estimate, RESULTS.interrupted) if interrupted else estimate
-
-
-def _unfinished(state: Any) -> bool:
-    """Whether a round has another iteration to do, by the state of its descent."""
-    return not bool(state.done) and int(state.i) < len(state.costs)
 
 
 def _method(name: str, finish: Callable[[Any], Any] = lambda found: found) -> Callable[..., Any]:
@@ -364,10 +382,8 @@ class _Programs:
     resimulated = staticmethod(compiled(_method("resimulated")))
     deviations = staticmethod(compiled(_method("deviations")))
     plant_at = staticmethod(compiled_fast(_method("plant_at")))
-    opening = staticmethod(compiled_fast(_method("opening", strongly_typed)))
-    started = staticmethod(compiled_fast(_method("started", strongly_typed)))
-    iterate = staticmethod(compiled_fast(_method("iterate", strongly_typed)))
-    closed = staticmethod(compiled_fast(_method("closed", strongly_typed)))
+    begin = staticmethod(compiled_fast(_method("begin", strongly_typed)))
+    advance = staticmethod(compiled_fast(_method("advance", strongly_typed)))
     conclude = staticmethod(compiled_fast(_method("conclude")))
 
     @staticmethod
@@ -380,33 +396,6 @@ class _Programs:
 @cache
 def _by_compiler(name: str, compiler: Callable[..., Any]) -> Callable[..., Any]:
     return compiler(_method(name))
-
-
-def _first_state(rounds: FitRounds) -> RoundState:
-    carry, zero = _Programs.opening(rounds), jnp.zeros((), int)
-    state, end = _Programs.started(rounds, carry, zero)
-    every = jax.tree.map(lambda x: jnp.zeros((rounds.count, *x.shape), x.dtype), end)
-    return RoundState(zero, zero, carry, state, every)
-
-
-def _next_round(rounds: FitRounds, now: RoundState) -> RoundState:
-    carry, every = _Programs.closed(rounds, now)
-    following = now.round + 1
-    # past the last round the state counts for nothing
-    state = _Programs.started(rounds, carry, jnp.minimum(following, rounds.count - 1))[0]
-    return RoundState(following, now.iterations, carry, state, every)
-
-
-def _value_names(parameters: Parameters) -> list[str]:
-    """The names of ``parameters.values``, in order, without computing any."""
-    names: list[str] = []
-
-    def trace(x: Float[Array, " p"]) -> Float[Array, " p"]:
-        names.extend(parameters.values(x))
-        return x
-
-    jax.eval_shape(trace, jnp.zeros(parameters.size, parameters.dtype))
-    return names
 
 
 @compiled_fast
@@ -422,40 +411,6 @@ def _values_and_slopes(
     J, found = jax.jacfwd(values, has_aux=True)(estimate.x)
     r = jax.jacfwd(parameters.prior_residuals)(estimate.x)
     return found, J, undetermined(estimate.information + r.T @ r)
-
-
-_FORMAT = "lgsim fit 1"
-_SIGNALS = ("scale", "offset", "stribeck", "stribeck_speed")
-
-
-def save(fit: Fit, path: Path) -> Path:
-    """Write a fit as ``Fit.save`` does.
-
-    Raises:
-        ValueError: the ending is not .npz.
-    """
-    if path.suffix != ".npz":
-        raise ValueError(f"{path}: expected a name that ends in .npz, got {path.suffix or 'no ending'!r}")
-    plant, estimate = fit.plant, fit.estimate
-    arrays = {
-        "names": np.array(list(fit.values)), "values": np.array(list(fit.values.values())),
-        "prior": np.array(list(fit.prior.values())), "deviations": np.array(list(fit.deviations.values())),
-        "intervals": np.array(list(fit.intervals.values())),
-        "x": estimate.x, "covariance": estimate.covariance, "information": estimate.information,
-        "columns": np.array(fit.estimator.columns(fit.parameters, fit.samples)), "noise": estimate.noise,
-        "costs": estimate.costs, "rmse": fit.rmse(),
-    }  # fmt: skip
-    if fit.validation is not None:
-        arrays["rmse_held_out"] = fit.rmse(fit.validation)
-    arrays |= {f"signal.{name}": getattr(plant, name) for name in _SIGNALS}
-    if estimate.starts is not None:
-        arrays["starts"] = estimate.starts
-    about = {"message": fit.message, "verdict": str(fit.verdict), "coordinates": fit.parameters.names}
-    if isinstance(plant, Plant) and plant.actuators is not None:
-        about["actuators"], numbers = to_record(plant.actuators)
-        arrays |= numbers
-    write_whole(path, model_files.to_bytes(_FORMAT, about, plant.model, arrays))
-    return path
 
 
 def load_plant(path: str | Path) -> Plant:

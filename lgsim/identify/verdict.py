@@ -15,7 +15,7 @@ from lgsim.identify.estimators.estimator import RESULTS, Estimate
 from lgsim.identify.estimators.uncertainty import has_information, rank_tolerance, scaled_spectrum
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.support.messages import counted
-from lgsim.support.verdict import NAMED, Outcome, Verdict, first_names
+from lgsim.support.verdict import NAMED, Outcome, Verdict, converged, first_names
 
 WORSE = 1.3
 """The largest ratio of held-out to fitted errors that counts as no worse."""
@@ -139,17 +139,11 @@ def fit_verdict(fit: Any) -> Verdict:
     if fit.message:
         return Verdict(Outcome.FAILED, f"failed: {_diagnosis(fit)}", remarks=remarks)
     outer = outer_estimate(fit.parameters, estimate)
-    bounds = tuple(bounds_met(fit.parameters, estimate, outer))
-    unknown = tuple(undetermined_combinations(fit.parameters.names, outer))
-    parts = ["converged"]
-    if bounds:
-        parts[0] += f" at {counted(len(bounds), 'bound')} ({first_names(bounds)})"
-    if unknown:
-        shares = [f"{name}: {'nothing decides it' if np.isnan(s) else f'prior {100 * s:.0f} %'}" for name, s in unknown]
-        count = f"{len(unknown)} of {fit.parameters.size} combinations"
-        parts.append(f"{count} not determined by the data ({first_names(shares)})")
-    outcome = Outcome.AT_BOUND if bounds else Outcome.NOT_DETERMINED if unknown else Outcome.CONVERGED
-    return Verdict(outcome, "; ".join(parts), bounds, unknown, remarks=remarks)
+    bounds = bounds_met(fit.parameters, estimate, outer)
+    unknown = undetermined_combinations(fit.parameters.names, outer)
+    shares = [f"{name}: {'nothing decides it' if np.isnan(s) else f'prior {100 * s:.0f} %'}" for name, s in unknown]
+    count = f"{len(unknown)} of {fit.parameters.size} combinations"
+    return converged(bounds, "bound", unknown, f"{count} not determined by the data ({first_names(shares)})", remarks)
 
 
 def _not_finite(fit: Any) -> Verdict:
@@ -162,12 +156,9 @@ def _not_finite(fit: Any) -> Verdict:
         return Verdict(Outcome.FAILED, f"failed: {RESULTS[RESULTS.nonfinite]}")
     row, column = map(int, bad[0])
     name = fit.estimator.columns(fit.parameters, fit.samples)[column]
-    what = f"failed at sample {row}: what the model gives for {name} is not finite, nor is it for {_others(bad)}"
+    others = f"{len(np.unique(bad[:, 0])) - 1} other samples"
+    what = f"failed at sample {row}: what the model gives for {name} is not finite, nor is it for {others}"
     return Verdict(Outcome.FAILED, what, sample=row)
-
-
-def _others(bad: np.ndarray) -> str:
-    return f"{len(np.unique(bad[:, 0])) - 1} other samples"
 
 
 def _diagnosis(fit: Any) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+from jaxtyping import Int
+
 from lgsim.multibody.joint import ScrewJoint
 from lgsim.multibody.topology import Topology
 
@@ -35,3 +38,15 @@ class JointSlices(dict[str, slice]):
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or name in self.parts
+
+
+def single_numbers(
+    q_slices: Mapping[str, slice], v_slices: Mapping[str, slice]
+) -> tuple[Int[np.ndarray, " joints"], Int[np.ndarray, " joints"]]:
+    """The places in q and in v of all joints that are numbers, not groups."""
+    at, speeds = [np.zeros(0, int)], [np.zeros(0, int)]
+    for name, q in q_slices.items():
+        v = v_slices[name]
+        if q.stop - q.start == v.stop - v.start:
+            at, speeds = [*at, np.arange(q.start, q.stop)], [*speeds, np.arange(v.start, v.stop)]
+    return np.concatenate(at), np.concatenate(speeds)

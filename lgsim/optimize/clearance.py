@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from lgsim.lie.action import Action, Point
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, ModelError
 from lgsim.optimize.constraints import Constraint
-from lgsim.optimize.cost import Control, StateResidual, check_weight
+from lgsim.optimize.cost import Control, StateResidual
 from lgsim.simulation.state_space import StateSpace
 from lgsim.support.check import is_traced
 
@@ -38,28 +38,12 @@ class ClearanceCost(StateResidual):
     It is zero where all are far enough, and its gradient is continuous where that of the distance is.
     """
 
-    if TYPE_CHECKING:  # a field here would be the first argument of what inherits it
-
-        @property
-        def model(self) -> Model: ...
-
-        @property
-        def margin(self) -> Any: ...
-
-        @property
-        def weight(self) -> Any: ...
-
-        @property
-        def pairs(self) -> Pairs | None: ...
-
-    else:
-        model: eqx.AbstractVar[Model]
-        margin: eqx.AbstractVar[Any]
-        weight: eqx.AbstractVar[Any]
-        pairs: eqx.AbstractVar[Pairs | None]
+    model: Model
+    margin: Any
+    weight: Any = number_field(1.0)
+    pairs: Pairs | None = eqx.field(static=True, default=None, converter=_named)
 
     def __check_init__(self) -> None:
-        check_weight(type(self).__name__, self.weight)
         _check_clearance(type(self).__name__, self.model, self.margin, self.solid_pairs)
 
     @property
@@ -97,11 +81,6 @@ class ObstacleCost(ClearanceCost):
         ValueError: the margin is not finite or has a wrong shape, a weight is negative.
     """
 
-    model: Model
-    margin: Any
-    weight: Any = number_field(1.0)
-    pairs: Pairs | None = eqx.field(static=True, default=None, converter=_named)
-
     @property
     def solid_pairs(self) -> Pairs:
         return _pairs_of(self.model, lambda moving: not all(moving)) if self.pairs is None else self.pairs
@@ -120,11 +99,6 @@ class SelfCollision(ClearanceCost):
     Raises:
         ModelError, ValueError: as ``ObstacleCost``.
     """
-
-    model: Model
-    margin: Any
-    weight: Any = number_field(1.0)
-    pairs: Pairs | None = eqx.field(static=True, default=None, converter=_named)
 
     @property
     def solid_pairs(self) -> Pairs:

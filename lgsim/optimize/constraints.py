@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from lgsim._compile.xla import export_module
 from lgsim.integrators.method import Number
 from lgsim.lie.action import Point
+from lgsim.multibody.joint_slices import single_numbers
 from lgsim.multibody.model import Model
 from lgsim.optimize.cost import Control, Cost, Residual, Sum
 from lgsim.support.check import is_traced
@@ -149,20 +150,17 @@ def joint_limits(model: Model, velocities: bool = True) -> StateBounds:
     Raises:
         ValueError: the model has no limit at all.
     """
-    slices = [(model.q_slices[name], model.v_slices[name]) for name in model.q_slices]
-    places, lower, upper = [], [], []
     low, high, speed = (np.asarray(x) for x in (model.lower, model.upper, model.velocity_limit))
-    for q, v in slices:
-        if q.stop - q.start != v.stop - v.start:
-            continue
-        for i, j in zip(range(q.start, q.stop), range(v.start, v.stop), strict=True):
-            if np.isfinite(low[j]) and np.isfinite(high[j]):
-                places, lower, upper = [*places, i], [*lower, low[j]], [*upper, high[j]]
-    for j in range(model.nv if velocities else 0):
-        if np.isfinite(speed[j]) and speed[j] != 0:
-            places, lower, upper = [*places, model.nq + j], [*lower, -speed[j]], [*upper, speed[j]]
+    at, joints = single_numbers(model.q_slices, model.v_slices)
+    limited = np.isfinite(low[joints]) & np.isfinite(high[joints])
+    fast = np.flatnonzero(np.isfinite(speed) & (speed != 0) & velocities)
+    places = [*at[limited].tolist(), *(model.nq + fast).tolist()]
     if not places:
         raise ValueError("model: no joint has a limit, so that there is nothing to bound")
+    lower, upper = (
+        jnp.asarray(np.concatenate([x[joints[limited]], y[fast]]), model.dtype)
+        for x, y in ((low, -speed), (high, speed))
+    )
     return StateBounds(jnp.asarray(lower, model.dtype), jnp.asarray(upper, model.dtype), _Entries(tuple(places)))
 
 

@@ -140,6 +140,9 @@ class Residual(Cost):
 class StateResidual(Residual):
     """Squares of residuals of the state alone: their model has no derivative by the control."""
 
+    def __check_init__(self):
+        check_weight(type(self).__name__, self.weight)
+
     def quadratic(self, action: Action, t: Number, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
         model = super().quadratic(action, t, y, None, args, exact)
         rest = 0 if u is None else u.size

@@ -241,13 +241,9 @@ def _line_search(
     slack: Float[Array, ""],
     trials: Int[Array, ""] | int,
 ) -> LineSearch:
-    """The step, shortened until ``merit = cost + weight * sum |gaps|`` falls enough.
+    """The step of ``_forward_pass``, shortened until ``merit = cost + weight * sum |gaps|`` falls enough.
 
     Args:
-        problem: As for ``_forward_pass``.
-        ys: As for ``_forward_pass``.
-        us: As for ``_forward_pass``.
-        policy: As for ``_forward_pass``.
         slope: Derivative of the merit by the length at zero, negative.
         slack: What rounding may add to the merit.
         trials: Largest number of lengths tried; with none the trajectory itself comes back.
@@ -457,16 +453,9 @@ class ILQR(IterativeSolver):
 
 
 class _State(NamedTuple):
-    """The state of ``ILQR``; its order is that of checkpoints.
+    """The state of ``ILQR``, with the fields of ``Solution``; its order is that of checkpoints.
 
     Attributes:
-        gradient: As in ``Solution``.
-        feasibility: As in ``Solution``.
-        gains: As in ``Solution``.
-        history: As in ``Solution``.
-        result: As in ``Solution``.
-        bad_node: As in ``Solution``.
-        bad_quantity: As in ``Solution``.
         reg: The regularization of the next iteration.
         flat: Whether the last step was expected to bring less than rounding.
         reg_growth: Factor by which the regularization grows if the next step is not accepted.

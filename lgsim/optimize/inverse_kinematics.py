@@ -10,21 +10,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import DTypeLike
 from jaxtyping import Bool, Float, Int, PyTree
 
 from lgsim._compile.linalg.box_qp import native_box_minimum
-from lgsim._compile.linalg.levenberg_marquardt import FixedFactorDamping
 from lgsim._compile.xla import compiled, control_flow, export_codes, export_tuple
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
 from lgsim.lie.group import SE3
+from lgsim.multibody.joint_slices import single_numbers
 from lgsim.multibody.loops.refusal import refuse_loops
 from lgsim.multibody.model import Model
 from lgsim.optimize.clearance import Clearance
 from lgsim.optimize.constraints import check_order
+from lgsim.optimize.solver import tolerance_of
 from lgsim.support import check
-from lgsim.support.messages import counted
-from lgsim.support.verdict import Outcome, Verdict, first_names
+from lgsim.support.verdict import Outcome, Verdict, converged, first_names
 
 _OPEN = 1e-3
 """The share of a joint's motion from which it is said to be open."""
@@ -99,13 +98,8 @@ class InverseKinematicsSolution(NamedTuple):
             return Verdict(Outcome.FAILED, said, bounds)
         slack = chosen(self.slack)
         loose = [name for name, part in model.v_slices.items() if np.any(slack[part] > _OPEN)]
-        parts = ["converged"]
-        if bounds:
-            parts[0] += f" at {counted(len(bounds), 'limit')} ({first_names(bounds)})"
-        if loose:
-            parts.append(f"nothing decides how {first_names(loose)} {'stand' if len(loose) > 1 else 'stands'}")
-        outcome = Outcome.AT_BOUND if bounds else Outcome.NOT_DETERMINED if loose else Outcome.CONVERGED
-        return Verdict(outcome, "; ".join(parts), bounds, tuple((name, float("nan")) for name in loose))
+        open_joints = f"nothing decides how {first_names(loose)} {'stand' if len(loose) > 1 else 'stands'}"
+        return converged(bounds, "limit", [(name, float("nan")) for name in loose], open_joints)
 
 
 class SearchOptions(eqx.Module):
@@ -291,9 +285,10 @@ def _step(task: PoseResiduals, targets: Targets, options: SearchOptions, s: Iter
     dv, _ = native_box_minimum(J.T @ J + add, g, low, high)
     trial = model.retract(s.q, dv)
     after = task.residual(task.errors(targets, trial), trial)
-    rule = FixedFactorDamping(options.damping)
-    better, mu, _ = rule.judge(s.mu, rule.begin(dtype)[1], r @ r, after @ after, jnp.zeros((), dtype))
-    stop = met | (~better & rule.exhausted(s.mu))
+    better = after @ after < r @ r
+    mu = jnp.where(better, jnp.maximum(s.mu / 4, options.damping), 8 * s.mu)
+    # with more damping there is no hope of a step
+    stop = met | (~better & (s.mu > 1 / options.damping**2))
     q = jnp.where(better & ~stop, trial, s.q)
     return IterationState(s.i + 1, q, mu, jnp.sqrt(squares), gradient, held, met, stop)
 
@@ -303,27 +298,17 @@ def _room(model: Model, q: Float[Array, " nq"], limits: bool) -> tuple[Float[Arr
     wide = jnp.full(model.nv, jnp.inf, q.dtype)
     if not limits:
         return -wide, wide
-    at, speeds = numbers_of(model)
+    at, speeds = single_numbers(model.q_slices, model.v_slices)
     low = (-wide).at[speeds].set(jnp.minimum(model.lower[speeds] - q[at], 0))
     return low, wide.at[speeds].set(jnp.maximum(model.upper[speeds] - q[at], 0))
 
 
-def numbers_of(model: Model) -> tuple[Int[np.ndarray, " joints"], Int[np.ndarray, " joints"]]:
-    """The places in q and in v of all joints that are numbers, not groups."""
-    at, speeds = [np.zeros(0, int)], [np.zeros(0, int)]
-    for name, q in model.q_slices.items():
-        v = model.v_slices[name]
-        if q.stop - q.start == v.stop - v.start:
-            at, speeds = [*at, np.arange(q.start, q.stop)], [*speeds, np.arange(v.start, v.stop)]
-    return np.concatenate(at), np.concatenate(speeds)
-
-
 def _limits_met(model: Model, q: Float[np.ndarray, " nq"]) -> tuple[str, ...]:
     """The position limits at which a configuration stands, by name."""
-    at, speeds = numbers_of(model)
+    at, speeds = single_numbers(model.q_slices, model.v_slices)
     owners = {part.start: name for name, part in model.v_slices.items()}
     lower, upper = np.asarray(model.lower), np.asarray(model.upper)
-    near = 10.0 ** (-0.6 * np.finfo(q.dtype).precision)
+    near = tolerance_of(None, 0.6, q.dtype)
     found = []
     for i, k in zip(at, speeds, strict=True):
         name = next(owners[start] for start in sorted(owners, reverse=True) if start <= k)
@@ -418,9 +403,8 @@ def inverse_kinematics(
     guesses = _guesses(model, q0, limits)
     home = guesses[0] if posture is None else check.floating("posture", posture, model.nq)
     weights = [jnp.asarray(w, model.dtype) for w in weights]
-    options = SearchOptions(
-        max_iterations, jnp.asarray(damping, model.dtype), _tolerance(tolerance, model.dtype), limits
-    )
+    bound = tolerance_of(tolerance, 0.6, model.dtype)
+    options = SearchOptions(max_iterations, jnp.asarray(damping, model.dtype), jnp.asarray(bound, model.dtype), limits)
     kept = _kept(model, clearance)
     task = PoseResiduals(model, weights, home, jnp.asarray(posture_weight, model.dtype), frames, kept)
     batch = jnp.broadcast_shapes(*(x.shape[:k] for x, k in targets))
@@ -472,7 +456,7 @@ def _implicit(
     H = jax.jacfwd(lambda dv: gradient(still, aims, dv))(zero)
     H = jnp.where(free[:, None] & free[None, :], (H + H.T) / 2, 0)
     inverse = jax.lax.stop_gradient(
-        jnp.linalg.pinv(H, rtol=jnp.asarray(_digits(0.4, q.dtype), H.dtype), hermitian=True)
+        jnp.linalg.pinv(H, rtol=jnp.asarray(tolerance_of(None, 0.4, q.dtype), H.dtype), hermitian=True)
     )
     dv = -inverse @ gradient(task, targets, zero)
     # the diagonal of the projection on what no target sees
@@ -520,18 +504,8 @@ def _guesses(model: Model, q0: Any, limits: bool) -> Float[Array, "guesses nq"]:
     guesses = guesses.reshape(-1, model.nq)
     if not limits:
         return guesses
-    at, speeds = numbers_of(model)
+    at, speeds = single_numbers(model.q_slices, model.v_slices)
     low, high = model.lower[speeds], model.upper[speeds]
     check_order("limits", low, high)
     low, high = (jnp.broadcast_to(x, (len(guesses), len(at))) for x in (low, high))
     return guesses.at[:, at].set(jnp.clip(guesses[:, at], low, high))
-
-
-def _tolerance(given: float | None, dtype: DTypeLike) -> Float[Array, ""]:
-    """The bound of the errors, by default from the digits of the dtype."""
-    return jnp.asarray(_digits(0.6, dtype) if given is None else given, dtype)
-
-
-def _digits(share: float, dtype: DTypeLike) -> float:
-    """10 to the minus that share of the digits of a dtype."""
-    return 10.0 ** (-share * np.finfo(dtype).precision)

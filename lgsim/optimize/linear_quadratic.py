@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 
 from lgsim._compile.linalg import box_qp, dense
 from lgsim._compile.linalg.dense import SymmetricBlocks, add_symmetric_product, product, times, times_blocks, to_blocks
-from lgsim._compile.xla import batch_last, control_flow, fusion_barrier, scan_last
+from lgsim._compile.xla import batch_last, control_flow, fusion_barrier
 from lgsim.lie.action import Point
 from lgsim.optimize.cost import Cost, zero_tangent
 from lgsim.optimize.dynamics import Dense, Transition, matrices
@@ -63,10 +63,6 @@ class LinearQuadratic(NamedTuple):
     r: Float[Array, "horizon m"]
     P: Float[Array, "n n"]
     p: Float[Array, " n"]
-
-
-Bounds = tuple[Float[Array, "horizon m"], Float[Array, "horizon m"]]
-"""(lower, upper) bounds of the controls at each step."""
 
 
 def linearize_step(
@@ -135,11 +131,8 @@ def add_curvature(
     """The problem with the second derivatives of the steps, weighted by the multipliers, added to its Hessians.
 
     Args:
-        problem: As for ``linearize``, which gave ``lq`` and ``multipliers``.
-        ys: As for ``linearize``.
-        us: As for ``linearize``.
-        lq: The problem without them.
-        multipliers: Multipliers of the steps.
+        lq: The problem without them, by ``linearize``.
+        multipliers: Multipliers of the steps, by ``linearize``.
         costs: Whether what Gauss-Newton's model leaves out of the costs is added as well.
     """
     action = problem.dynamics.action
@@ -342,46 +335,10 @@ class Policy(NamedTuple):
     definite: Bool[Array, ""]
 
 
-def riccati(lq: LinearQuadratic, bounds: Bounds | None = None) -> Policy:
-    """The solution of a linear-quadratic problem, one step after the other from the end.
-
-    Args:
-        bounds: Bounds of u between which zero lies; see ``bounded_backward_step``.
-    """
-
-    def back(ahead: CostToGo, x: tuple[Node, Any]) -> tuple[CostToGo, Policy]:
-        node, bounds = x
-        zero = jnp.zeros_like(lq.p[0])
-        now, step = (
-            backward_step(ahead, node, zero) if bounds is None else bounded_backward_step(ahead, node, zero, *bounds)
-        )
-        return now, Policy(step.K, step.k, now.Vxx[0][0], now.Vx, step.definite)
-
-    _, out = scan_last(back, CostToGo.at_end(lq.P, lq.p), (nodes_of(lq), bounds), reverse=True)
-    Vxx, Vx = jnp.concatenate([out.Vxx, lq.P[None]]), jnp.concatenate([out.Vx, lq.p[None]])
-    return Policy(out.K, out.k, Vxx, Vx, jnp.all(out.definite))
-
-
 def nodes_of(lq: LinearQuadratic) -> Node:
     """The steps of a linear-quadratic problem, with the leading axis of time."""
     H = jnp.block([[lq.Q, lq.N], [jnp.swapaxes(lq.N, 1, 2), lq.R]])
     return Node(Dense(lq.A, lq.B), lq.c, H, jnp.concatenate([lq.q, lq.r], axis=1))
-
-
-def rollout_policy(
-    lq: LinearQuadratic, K: Float[Array, "horizon m n"], k: Float[Array, "horizon m"]
-) -> tuple[Float[Array, "horizon+1 n"], Float[Array, "horizon m"]]:
-    """(x, u) of the linear system from x = 0 under ``u = K x + k``."""
-
-    def step(x: Array, node: tuple) -> tuple[Array, tuple[Array, Array]]:
-        A, B, c, K, k = node
-        u = K @ x + k
-        after = A @ x + B @ u + c
-        return after, (after, u)
-
-    x0 = jnp.zeros_like(lq.p)
-    _, (xs, us) = control_flow.scan(step, x0, (lq.A, lq.B, lq.c, K, k))
-    return jnp.concatenate([x0[None], xs]), us
 
 
 def expected_change(

@@ -25,19 +25,15 @@ ITERATIONS = 4
 class MPCState(eqx.Module):
     """The plan that a controller keeps from one step to the next; arrays for ``jit``, ``vmap`` and ``lax.scan``.
 
+    From the cost on its fields are those of the last solution, see ``Solution``.
+
     Attributes:
         t: Time of the next measurement, s.
         ys: The guess of the next problem's states: those of the last solution, shifted by one step; leaves (H + 1,
             ...).
         us: The guess of its controls, likewise (H, controls).
-        cost: That of the last solution, as in ``Solution``; so are the next ones.
-        gradient: As in ``Solution``.
-        feasibility: As in ``Solution``.
-        violation: As in ``Solution``.
-        iterations: As in ``Solution``.
-        result: As in ``Solution``. A solver of few iterations seldom ends with ``RESULTS.successful``.
-        bad_node: As in ``Solution``; -1 where all is finite.
-        bad_quantity: As in ``Solution``.
+        result: A solver of few iterations seldom ends with ``RESULTS.successful``.
+        bad_node: -1 where all is finite.
     """
 
     t: Float[Array, ""]

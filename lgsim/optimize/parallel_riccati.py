@@ -25,10 +25,10 @@ class Span(NamedTuple):
 
 
 def parallel_riccati(lq: LinearQuadratic) -> Policy:
-    """The solution of ``riccati`` without bounds, by an associative scan over spans of time.
+    """The solution of a linear-quadratic problem without bounds, by an associative scan over spans of time.
 
-    Total work is a few times that of ``riccati``; it pays on an accelerator for long horizons. R must be positive
-    definite at every step (not only Quu), else ``definite`` is False.
+    Total work is a few times that of a Riccati recursion; it pays on an accelerator for long horizons. R must be
+    positive definite at every step (not only Quu), else ``definite`` is False.
 
     Source: Särkkä and García-Fernández 2023, Temporal parallelization of dynamic programming and linear quadratic
     control, IEEE Trans. Automatic Control 68(2), (33) and (40).
@@ -61,7 +61,7 @@ def parallel_riccati(lq: LinearQuadratic) -> Policy:
 def parallel_rollout_policy(
     lq: LinearQuadratic, K: Float[Array, "horizon m n"], k: Float[Array, "horizon m"]
 ) -> tuple[Float[Array, "horizon+1 n"], Float[Array, "horizon m"]]:
-    """The trajectory (x, u) of ``rollout_policy``, by an associative scan over affine maps."""
+    """(x, u) of the linear system from x = 0 under ``u = K x + k``, by an associative scan over affine maps."""
     A, b = lq.A + lq.B @ K, lq.c + _apply(lq.B, k)
 
     def chain(early: tuple[Array, Array], late: tuple[Array, Array]) -> tuple[Array, Array]:

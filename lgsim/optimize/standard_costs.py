@@ -37,9 +37,6 @@ class StateDistance(StateResidual):
     target: Point
     weight: Any = number_field(1.0)
 
-    def __check_init__(self):
-        check_weight("StateDistance", self.weight)
-
     def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return self.action.difference(self.target, y)
 
@@ -66,9 +63,6 @@ class GeodesicDistance(StateResidual):
     target: Any
     element: Callable[[Point], Any] | None = None
     weight: Any = number_field(1.0)
-
-    def __check_init__(self):
-        check_weight("GeodesicDistance", self.weight)
 
     def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         g = y if self.element is None else self.element(y)
@@ -115,7 +109,6 @@ class Posture(StateResidual):
     weight: Any = number_field(1.0)
 
     def __check_init__(self):
-        check_weight("Posture", self.weight)
         check.floating("target", self.target, self.model.nq)
 
     def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
@@ -133,9 +126,6 @@ class JointVelocity(StateResidual):
     model: Model
     weight: Any = number_field(1.0)
     target: Any = number_field(0.0)
-
-    def __check_init__(self):
-        check_weight("JointVelocity", self.weight)
 
     def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         nq, nv = self.model.nq, self.model.nv
@@ -282,7 +272,6 @@ class CenterOfMass(StateResidual):
     weight: Any = number_field(1.0)
 
     def __check_init__(self):
-        check_weight("CenterOfMass", self.weight)
         check.floating("target", self.target, 3)
 
     def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
@@ -313,8 +302,7 @@ def _length_of(times: Any) -> int:
 
 
 def _check_fields(cost: Any, **arrays: tuple[int, ...]) -> None:
-    """Raise where the frame is unknown, a weight negative or an array has a wrong shape."""
-    check_weight(type(cost).__name__, cost.weight)
+    """Raise where the frame is unknown or an array has a wrong shape."""
     frame_index(cost.model.topology, cost.frame)
     for name, shape in arrays.items():
         check.floating(name, getattr(cost, name), *shape)

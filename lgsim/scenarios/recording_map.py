@@ -14,7 +14,7 @@ from jaxtyping import Float
 from lgsim.identify import Plant, Recording, RecordingMapError, TotalMass, read_recording
 from lgsim.identify.logs.log_columns import TopicFault, read_topics
 from lgsim.identify.recording.filters import Butterworth, Smoother, Spline
-from lgsim.identify.unknowns.body_blocks import Block
+from lgsim.identify.unknowns.block import Block
 from lgsim.identify.unknowns.parameters import Prior
 from lgsim.multibody import Model
 from lgsim.scenarios import unknowns

@@ -19,7 +19,7 @@ from lgsim.identify import (
     StandardParameters,
     TorqueOffset,
 )
-from lgsim.identify.unknowns.body_blocks import Block
+from lgsim.identify.unknowns.block import Block
 from lgsim.support.messages import one_line, unknown_name
 from lgsim.support.toml_table import Table
 

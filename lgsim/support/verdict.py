@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from lgsim.support.messages import counted
 from lgsim.support.printable import printable
 
 NAMED = 3
@@ -54,6 +55,28 @@ class Verdict:
     def __str__(self) -> str:
         """The sentence and the remarks in one line."""
         return printable("; ".join((self.sentence, *self.remarks)))
+
+
+def converged(
+    bounds: Sequence[str],
+    bound: str,
+    undetermined: Sequence[tuple[str, float]],
+    remainder: str,
+    remarks: tuple[str, ...] = (),
+) -> Verdict:
+    """The verdict of a search that found what it looked for.
+
+    Args:
+        bound: What one of the bounds is called, such as "limit".
+        remainder: What the sentence says of what is undetermined.
+    """
+    sentence = "converged"
+    if bounds:
+        sentence += f" at {counted(len(bounds), bound)} ({first_names(bounds)})"
+    if undetermined:
+        sentence += f"; {remainder}"
+    outcome = Outcome.AT_BOUND if bounds else Outcome.NOT_DETERMINED if undetermined else Outcome.CONVERGED
+    return Verdict(outcome, sentence, tuple(bounds), tuple(undetermined), remarks=remarks)
 
 
 def first_names(names: Sequence[str]) -> str:

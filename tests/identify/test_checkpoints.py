@@ -100,15 +100,15 @@ def test_interrupted_in_every_iteration_and_resumed_it_is_the_same_fit(case, tmp
 def test_what_an_interrupted_fit_gives(torque_case, monkeypatch, tmp_path):
     """Before the first iteration the prior, after some the plant so far, with its residuals' noise."""
     calls = itertools.count()
-    iterate = FIT._Programs.iterate
+    advance = FIT._Programs.advance
 
     def pressed(*args):
-        # the first call of a round evaluates its start
-        if next(calls) in (0, 4):
+        # the first call of a round evaluates its start; three of them end the rounds of the first fit
+        if next(calls) in (0, 7):
             raise KeyboardInterrupt
-        return iterate(*args)
+        return advance(*args)
 
-    monkeypatch.setattr(FIT._Programs, "iterate", staticmethod(pressed))
+    monkeypatch.setattr(FIT._Programs, "advance", staticmethod(pressed))
     first = fit(*torque_case, checkpoint=tmp_path / "state.npz")
     assert bool(first.estimate.result == RESULTS.interrupted) and int(first.estimate.iterations) == 0
     assert first.values == first.prior and np.isnan(first.estimate.costs).all()

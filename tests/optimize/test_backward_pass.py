@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from lgsim.optimize.ilqr import backward_pass, parallel_backward_pass, second_order_backward_pass
-from lgsim.optimize.linear_quadratic import add_curvature, expected_change, linearize, riccati, rollout_policy
+from lgsim.optimize.linear_quadratic import add_curvature, expected_change, linearize
 from tests.optimize.problems import turn
+from tests.optimize.quadratics import riccati, rollout_policy
 
 
 @eqx.filter_jit

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim._compile.linalg.dense import from_blocks, to_blocks
+from lgsim._compile.linalg.dense import to_blocks, transpose
 from lgsim._compile.xla import batch_last
 from lgsim.optimize import ControlEffort, Problem, SymplecticEulerDynamics, solve, to_trajectory
 from lgsim.optimize.dynamics import Dynamics
@@ -85,7 +85,10 @@ def test_the_factored_transition_multiplies_like_its_matrices(machine, derivativ
     @batch_last
     def products(step, V, H, v):
         xx, ux, uu = step.congruence(to_blocks(V, dynamics.block_sizes), H)
-        return (from_blocks(xx), ux, uu), step.pullback(v)
+        rows = [[xx[max(i, j)][min(i, j)] for j in range(len(xx))] for i in range(len(xx))]
+        rows = [[transpose(X) if j > i else X for j, X in enumerate(row)] for i, row in enumerate(rows)]
+        whole = jnp.concatenate([jnp.concatenate(row, axis=1) for row in rows])
+        return (whole, ux, uu), step.pullback(v)
 
     def found(y, V, H, v):
         step = dynamics.transition(0.0, y, u, y_next, None)[0]

@@ -10,9 +10,9 @@ from scipy.linalg import solve_discrete_are
 from scipy.optimize import minimize
 
 from lgsim._compile.linalg.box_qp import box_minimum
-from lgsim.optimize.linear_quadratic import LinearQuadratic, expected_change, riccati, rollout_policy
+from lgsim.optimize.linear_quadratic import LinearQuadratic, expected_change
 from lgsim.optimize.parallel_riccati import parallel_riccati, parallel_rollout_policy
-from tests.optimize.quadratics import dense
+from tests.optimize.quadratics import dense, riccati, rollout_policy
 
 H, N, M = 13, 4, 2
 

@@ -130,18 +130,6 @@ def native_box_minimum(
     return box_minimum(H, g, lower, upper, _solve_free)
 
 
-@batch_last
-def native_box_step(
-    H: Float[Array, "m m *#batch"],
-    G: Float[Array, "m n *#batch"],
-    g: Float[Array, "m *#batch"],
-    lower: Float[Array, "m *#batch"],
-    upper: Float[Array, "m *#batch"],
-) -> tuple[Float[Array, "m n *#batch"], Float[Array, "m *#batch"], Bool[Array, "*#batch"]]:
-    """``box_step`` of one problem as a native function; a batch enters by ``jax.vmap``."""
-    return box_step(H, G, g, lower, upper)
-
-
 def _solve_free(
     H: Float[Array, "m m *#batch"], rhs: Float[Array, "m *#batch"], free: Bool[Array, "m *#batch"]
 ) -> Float[Array, "m *#batch"]:

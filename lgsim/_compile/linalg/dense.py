@@ -197,13 +197,6 @@ def to_blocks(A: Float[Array, "n n *batch"], sizes: Sequence[int]) -> SymmetricB
     return tuple(tuple(A[at[i], at[j]] for j in range(i + 1)) for i in range(len(at)))
 
 
-def from_blocks(V: SymmetricBlocks) -> Float[Array, "n n *batch"]:
-    """The symmetric matrix of lower blocks."""
-    n = len(V)
-    rows = [[V[i][j] if j <= i else transpose(V[j][i]) for j in range(n)] for i in range(n)]
-    return jnp.concatenate([jnp.concatenate(row, axis=1) for row in rows])
-
-
 def times_blocks(V: SymmetricBlocks, x: Float[Array, "n *#batch"]) -> Float[Array, "n *#batch"]:
     """The product of a symmetric matrix in blocks and a vector."""
     at, n = _slices_of(V), len(V)

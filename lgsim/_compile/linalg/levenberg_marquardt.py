@@ -1,24 +1,27 @@
 """Nonlinear least squares in a box by the method of Levenberg and Marquardt, from normal equations.
 
-One loop for all sizes and structures: how its linear systems are solved (``LinearStep``) and how their damping grows
-and falls (``DampingRule``) are data.
+One loop for all sizes and structures: how its linear systems are solved (``LinearStep``) is data.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike, DTypeLike
+from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Int, PyTree
 
 from lgsim._compile.linalg.box_qp import box_minimum
 from lgsim._compile.xla import control_flow
+
+_DAMPING, _LARGEST = 1e-4, 1e12
+"""The first mu, and the one above which there is no hope of a step."""
 
 
 @runtime_checkable
@@ -29,9 +32,6 @@ class HasCost(Protocol):
     def cost(self) -> Float[Array, ""]:
         """Half the sum of squares at the point."""
         ...
-
-
-Normal = TypeVar("Normal", bound=HasCost, contravariant=True)
 
 
 class NormalEquations(NamedTuple):
@@ -60,107 +60,6 @@ class RESULTS(eqx.Enumeration):
     nonfinite = "The cost is not finite at the start. Give another one."
 
 
-class DampingRule(Protocol):
-    """How the damping mu of ``(H + mu D) dx = -g`` follows from the steps that were tried.
-
-    A state of the rule is a pair (mu, growth) of numbers: the damping, and the factor by which it grows next.
-    """
-
-    def begin(self, dtype: DTypeLike) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """(mu, growth) before the first step."""
-        ...
-
-    def judge(
-        self,
-        mu: Float[Array, ""],
-        growth: Float[Array, ""],
-        before: Float[Array, ""],
-        after: Float[Array, ""],
-        predicted: Float[Array, ""],
-    ) -> tuple[Bool[Array, ""], Float[Array, ""], Float[Array, ""]]:
-        """(whether a step is accepted, the next mu, the next growth).
-
-        Args:
-            growth: The factor by which it grows next.
-            before: The cost before the step.
-            after: The cost after it.
-            predicted: By how much the quadratic model falls along the step.
-        """
-        ...
-
-    def exhausted(self, mu: Float[Array, ""]) -> Bool[Array, ""]:
-        """Whether more damping than mu makes no sense."""
-        ...
-
-
-class GainDamping(NamedTuple):
-    """Damping by the gain ratio, the cost's fall by the model's; a step that lowers the cost is accepted.
-
-    ``mu <- mu max(1/3, 1 - (2 gain - 1)^3)`` after an accepted step; else ``mu <- growth mu, growth <- 2 growth``.
-
-    Attributes:
-        start: The first mu.
-        largest: The mu at which there is no hope of a step.
-
-    Source: Nielsen 1999, Damping parameter in Marquardt's method, IMM-REP-1999-05.
-    """
-
-    start: float = 1e-4
-    largest: float = 1e12
-
-    def begin(self, dtype: DTypeLike) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """(mu, growth) before the first step."""
-        return jnp.asarray(self.start, dtype), jnp.full((), 2, dtype)
-
-    def judge(
-        self,
-        mu: Float[Array, ""],
-        growth: Float[Array, ""],
-        before: Float[Array, ""],
-        after: Float[Array, ""],
-        predicted: Float[Array, ""],
-    ) -> tuple[Bool[Array, ""], Float[Array, ""], Float[Array, ""]]:
-        """See ``DampingRule.judge``."""
-        gain = (before - after) / jnp.where(predicted > 0, predicted, 1)
-        better = (gain > 0) & jnp.isfinite(after) & (predicted > 0)
-        mu = mu * jnp.where(better, jnp.maximum(1 / 3, 1 - (2 * gain - 1) ** 3), growth)
-        return better, mu, jnp.where(better, 2, 2 * growth)
-
-    def exhausted(self, mu: Float[Array, ""]) -> Bool[Array, ""]:
-        """Whether mu is above the largest one."""
-        return mu > self.largest
-
-
-class FixedFactorDamping(NamedTuple):
-    """Damping by fixed factors: ``mu <- max(mu / 4, least)`` after a step that lowers the cost, else ``mu <- 8 mu``.
-
-    Attributes:
-        least: The least mu, which is also the first one; above ``1 / least^2`` there is no hope of a step.
-    """
-
-    least: Float[Array, ""]
-
-    def begin(self, dtype: DTypeLike) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """(mu, growth) before the first step."""
-        return jnp.asarray(self.least, dtype), jnp.full((), 8, dtype)
-
-    def judge(
-        self,
-        mu: Float[Array, ""],
-        growth: Float[Array, ""],
-        before: Float[Array, ""],
-        after: Float[Array, ""],
-        predicted: Float[Array, ""],
-    ) -> tuple[Bool[Array, ""], Float[Array, ""], Float[Array, ""]]:
-        """See ``DampingRule.judge``; the model's fall plays no part."""
-        better = after < before
-        return better, jnp.where(better, jnp.maximum(mu / 4, self.least), mu * growth), growth
-
-    def exhausted(self, mu: Float[Array, ""]) -> Bool[Array, ""]:
-        """Whether mu is above ``1 / least^2``."""
-        return mu > 1 / self.least**2
-
-
 class Proposal(NamedTuple):
     """A step that a linear system proposes.
 
@@ -177,20 +76,21 @@ class Proposal(NamedTuple):
     promised: Float[Array, ""] | None = None
 
 
-class LinearStep(Protocol[Normal]):
+class LinearStep(eqx.Module):
     """How steps come from normal equations: their structure, and the bounds of the coordinates."""
 
-    def gradient(self, normal: Normal) -> Float[Array, " p"]:
+    @abstractmethod
+    def gradient(self, normal: Any) -> Float[Array, " p"]:
         """The gradient of the cost by the bounded coordinates."""
-        ...
 
-    def diagonals(self, normal: Normal) -> PyTree[Float[Array, " ..."]]:
+    @abstractmethod
+    def diagonals(self, normal: Any) -> PyTree[Float[Array, " ..."]]:
         """The diagonal of the Hessian, of all unknowns."""
-        ...
 
+    @abstractmethod
     def propose(
         self,
-        normal: Normal,
+        normal: Any,
         D: PyTree[Float[Array, " ..."]],
         mu: Float[Array, ""] | float,
         x: Float[Array, " p"],
@@ -207,18 +107,15 @@ class LinearStep(Protocol[Normal]):
             lower: Lower bounds of x.
             upper: Upper bounds of x.
         """
-        ...
 
 
-class BoxStep(NamedTuple):
+class BoxStep(LinearStep):
     """The step of dense normal equations, by a projected Newton method in the box."""
 
     def gradient(self, normal: NormalEquations) -> Float[Array, " p"]:
-        """The gradient of the cost."""
         return normal.gradient
 
     def diagonals(self, normal: NormalEquations) -> Float[Array, " p"]:
-        """The diagonal of the Gauss-Newton Hessian."""
         return jnp.diagonal(normal.hessian)
 
     def propose(
@@ -230,7 +127,6 @@ class BoxStep(NamedTuple):
         lower: Float[Array, " p"],
         upper: Float[Array, " p"],
     ) -> Proposal:
-        """See ``LinearStep.propose``."""
         H, g = normal.hessian, normal.gradient
         dx, _ = box_minimum(H + mu * jnp.diag(D), g, lower - x, upper - x)
         trial = jnp.clip(x + dx, lower, upper)
@@ -270,12 +166,13 @@ class State(NamedTuple):
         i: Number of iterations done; -1 where the start is still to be evaluated, which is no iteration.
         x: Bounded coordinates (p,) of the best point so far.
         rest: The other unknowns there, None where there are none.
-        trial: (x, rest) to evaluate next where trials are linearized at once, else None.
-        predicted: By how much the model falls at the trial, or None.
+        trial: (x, rest) to evaluate next.
+        predicted: By how much the model falls at the trial.
         normal: The normal equations at the best point, as the search's ``normal`` gives them.
         first: The cost at the start.
         scales: The largest diagonals of the Hessian so far.
-        growth: The factor by which it grows next.
+        growth: The factor by which mu grows next.
+        settled: Whether the step from the best point promises too little.
         done: Whether nothing is left to do.
         costs: See ``Solution``.
         path: See ``Solution``.
@@ -285,13 +182,14 @@ class State(NamedTuple):
     i: Int[Array, ""]
     x: Float[Array, " p"]
     rest: PyTree
-    trial: tuple[Float[Array, " p"], PyTree] | None
-    predicted: Float[Array, ""] | None
+    trial: tuple[Float[Array, " p"], PyTree]
+    predicted: Float[Array, ""]
     normal: Any
     first: Float[Array, ""]
     scales: PyTree[Float[Array, " ..."]]
     mu: Float[Array, ""]
     growth: Float[Array, ""]
+    settled: Bool[Array, ""]
     done: Bool[Array, ""]
     costs: Float[Array, " max_iterations"]
     path: Float[Array, "max_iterations p"]
@@ -302,13 +200,20 @@ class State(NamedTuple):
         """The cost at the best point so far."""
         return self.normal.cost
 
+    @property
+    def unfinished(self) -> Bool[Array, ""]:
+        """Whether another iteration is due."""
+        return ~self.done & (self.i < self.costs.size)
+
 
 class LevenbergMarquardt(NamedTuple):
     """A local minimum of half a sum of squares within bounds; pure functions for ``jit`` and ``vmap``.
 
-    Each step solves ``(H + mu D) dx = -g`` within the bounds, D being the largest diagonal of H so far and mu following
-    the damping rule. The iterations end where the step almost without damping would lower the cost by less than
-    ``tolerance`` of it: along a flat valley damped steps gain little long before the end.
+    Each step solves ``(H + mu D) dx = -g`` within the bounds, D being the largest diagonal of H so far. A step that
+    lowers the cost is accepted; the damping follows the gain, the cost's fall by the model's:
+    ``mu <- mu max(1/3, 1 - (2 gain - 1)^3)``, else ``mu <- growth mu, growth <- 2 growth``. The iterations end where
+    the step almost without damping would lower the cost by less than ``tolerance`` of it: along a flat valley damped
+    steps gain little long before the end.
 
     The unknowns are x (p,), which has bounds, and any other ones, ``rest``, a pytree that ``move`` moves along tangent
     vectors. Where the cost alone is much cheaper than the normal equations, these are made of accepted points only, and
@@ -325,10 +230,10 @@ class LevenbergMarquardt(NamedTuple):
             default 2e-7 in float64 and 2e-3 in float32, which is far below what noise allows.
         move: ``move(tangent, rest)``, the other unknowns after a step.
         linear_step: How steps come from normal equations.
-        damping: The damping rule.
         results: The enumeration of ``Solution.result``, with the names of ``RESULTS``: its texts are the user's.
 
-    Source: More 1978, The Levenberg-Marquardt algorithm: implementation and theory, for D.
+    Source: More 1978, The Levenberg-Marquardt algorithm: implementation and theory, for D; Nielsen 1999, Damping
+    parameter in Marquardt's method, IMM-REP-1999-05, for mu.
     """
 
     normal: Callable[[Array, Any], HasCost]
@@ -338,13 +243,12 @@ class LevenbergMarquardt(NamedTuple):
     max_iterations: int = 50
     tolerance: ArrayLike | None = None
     move: Callable[[Any, Any], Any] | None = None
-    linear_step: LinearStep[Any] = BoxStep()
-    damping: DampingRule = GainDamping()
+    linear_step: LinearStep = BoxStep()
     results: Any = RESULTS
 
     def find(self, x0: Float[Array, " p"], rest: PyTree = None) -> Solution:
         """The solution after all iterations from a point within the bounds."""
-        return self.end(control_flow.while_loop(self.more, self.step, self.begin(x0, rest)))
+        return self.end(control_flow.while_loop(lambda s: s.unfinished, self.step, self.begin(x0, rest)))
 
     def begin(self, x0: Float[Array, " p"], rest: PyTree = None) -> State:
         """The state before the first iteration from a point within the bounds."""
@@ -353,20 +257,50 @@ class LevenbergMarquardt(NamedTuple):
         # the first step evaluates the start, so that the normal equations are compiled once
         blank = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(self.normal, x0, rest))
         zero, no = jnp.zeros((), x0.dtype), jnp.array(False)
-        trial, predicted = ((x0, rest), zero) if self.cost is None else (None, None)
         scales = jax.tree.map(jnp.zeros_like, self.linear_step.diagonals(blank))
+        mu, growth = jnp.asarray(_DAMPING, x0.dtype), jnp.full((), 2, x0.dtype)
+        result = self.results.where(no, *2 * [self.results.successful])
+        i = jnp.array(0 if self.cost is None else -1)
         return State(
-            jnp.array(0 if self.cost is None else -1), x0, rest, trial, predicted, blank, zero, scales,
-            *self.damping.begin(x0.dtype), no, costs, path, self.results.where(no, *2 * [self.results.successful]),
+            i, x0, rest, (x0, rest), zero, blank, zero, scales, mu, growth, no, no, costs, path, result
         )  # fmt: skip
 
-    def more(self, s: State) -> Bool[Array, ""]:
-        """Whether another iteration is due."""
-        return ~s.done & (s.i < self.max_iterations)
-
     def step(self, s: State) -> State:
-        """The state after one more iteration."""
-        return self._linearize_at_once(s) if self.cost is None else self._linearize_if_accepted(s, self.cost)
+        """The state after one more iteration: the cost at the trial, which becomes the best point or not; the next one.
+
+        The first call evaluates the start.
+        """
+        at_once, (trial, there) = self.cost is None, s.trial
+        initial = s.i == (0 if at_once else -1)
+        normal = self.normal(trial, there) if self.cost is None else s.normal
+        after = normal.cost if self.cost is None else self.cost(trial, there)
+        gain = (s.cost - after) / jnp.where(s.predicted > 0, s.predicted, 1)
+        better = (gain > 0) & jnp.isfinite(after) & (s.predicted > 0)
+        mu = jnp.where(initial, s.mu, s.mu * jnp.where(better, jnp.maximum(1 / 3, 1 - (2 * gain - 1) ** 3), s.growth))
+        growth = jnp.where(initial, s.growth, jnp.where(better, 2, 2 * s.growth))
+        better = better | initial
+        x, rest = jax.tree.map(lambda new, old: jnp.where(better, new, old), s.trial, (s.x, s.rest))
+        if at_once:
+            normal = jax.tree.map(lambda new, old: jnp.where(better, new, old), normal, s.normal)
+        else:
+            normal = control_flow.cond(better, self.normal, lambda *_: s.normal, x, rest)
+        first = jnp.where(initial, normal.cost, s.first)
+        scales = jax.tree.map(jnp.maximum, s.scales, self.linear_step.diagonals(normal))
+        settled = self._promises_little(x, normal, scales, first)
+        lost, broken = ~better & (s.mu > _LARGEST), ~jnp.isfinite(first)
+        # where a trial costs little, that of a settled point is tried
+        ended = settled if at_once else s.settled
+        proposal = self._proposal(x, normal, scales, mu)
+        moved = rest if self.move is None else self.move(proposal.tangent, rest)
+        result = self.results.where(lost & ~ended, self.results.stalled, s.result)
+        row, cost, place = (s.i, normal.cost, x) if at_once else (
+            jnp.where(initial, self.max_iterations, s.i), s.cost, s.x
+        )  # fmt: skip
+        return State(
+            s.i + 1, x, rest, (proposal.x, moved), proposal.predicted, normal, first, scales, mu, growth, settled,
+            ended | lost | broken, s.costs.at[row].set(cost, mode="drop"), s.path.at[row].set(place, mode="drop"),
+            self.results.where(broken, self.results.nonfinite, result),
+        )  # fmt: skip
 
     def end(self, s: State) -> Solution:
         """The solution, or what has been found so far."""
@@ -375,63 +309,6 @@ class LevenbergMarquardt(NamedTuple):
         held = ((s.x <= self.lower) & (g > 0)) | ((s.x >= self.upper) & (g < 0))
         path = jnp.where(jnp.arange(self.max_iterations)[:, None] < s.i, s.path, s.x)
         return Solution(s.x, s.rest, s.normal, held, s.costs, path, jnp.maximum(s.i, 0), result)
-
-    def _linearize_if_accepted(self, s: State, cost: Callable[[Array, Any], Array]) -> State:
-        """One iteration: a step from the best point, its cost, and the normal equations there if it is accepted.
-
-        The first call evaluates the start instead.
-        """
-        starting = s.i < 0
-        scales = self._widened(s.scales, s.normal)
-        trial, there, predicted = self._proposed(s.x, s.rest, s.normal, scales, s.mu)
-        better, mu, growth = self.damping.judge(s.mu, s.growth, s.cost, cost(trial, there), predicted)
-        settled = self._promises_little(s.x, s.normal, scales, s.first) & ~starting
-        lost = ~better & self.damping.exhausted(s.mu) & ~starting
-        x, rest = jax.tree.map(lambda new, old: jnp.where(better & ~starting, new, old), (trial, there), (s.x, s.rest))
-        normal = control_flow.cond(better | starting, self.normal, lambda *_: s.normal, x, rest)
-        broken = starting & ~jnp.isfinite(normal.cost)
-        result = self.results.where(lost & ~settled, self.results.stalled, s.result)
-        at = jnp.where(starting, self.max_iterations, s.i)
-        return State(
-            s.i + 1, x, rest, None, None, normal, jnp.where(starting, normal.cost, s.first), scales,
-            jnp.where(starting, s.mu, mu), jnp.where(starting, s.growth, growth), settled | lost | broken,
-            s.costs.at[at].set(s.cost, mode="drop"), s.path.at[at].set(s.x, mode="drop"),
-            self.results.where(broken, self.results.nonfinite, result),
-        )  # fmt: skip
-
-    def _linearize_at_once(self, s: State) -> State:
-        """One iteration: the normal equations at the trial, which becomes the best point or not, and the next trial."""
-        assert s.trial is not None and s.predicted is not None
-        trial, there = s.trial
-        after = self.normal(trial, there)
-        initial = s.i == 0
-        better, mu, growth = self.damping.judge(s.mu, s.growth, s.cost, after.cost, s.predicted)
-        better, mu, growth = better | initial, jnp.where(initial, s.mu, mu), jnp.where(initial, s.growth, growth)
-        x, rest, normal = jax.tree.map(
-            lambda new, old: jnp.where(better, new, old), (trial, there, after), (s.x, s.rest, s.normal)
-        )
-        first = jnp.where(initial, after.cost, s.first)
-        scales = self._widened(s.scales, normal)
-        lost = ~better & self.damping.exhausted(mu)
-        settled = self._promises_little(x, normal, scales, first)
-        trial, there, predicted = self._proposed(x, rest, normal, scales, mu)
-        result = self.results.where(lost, self.results.stalled, s.result)
-        result = self.results.where(jnp.isfinite(first), result, self.results.nonfinite)
-        return State(
-            s.i + 1, x, rest, (trial, there), predicted, normal, first, scales, mu, growth,
-            settled | lost | ~jnp.isfinite(first), s.costs.at[s.i].set(normal.cost), s.path.at[s.i].set(x), result,
-        )  # fmt: skip
-
-    def _widened(self, scales: PyTree, normal: HasCost) -> PyTree:
-        """The largest diagonals so far."""
-        return jax.tree.map(jnp.maximum, scales, self.linear_step.diagonals(normal))
-
-    def _proposed(
-        self, x: Float[Array, " p"], rest: PyTree, normal: HasCost, scales: PyTree, mu: Float[Array, ""] | float
-    ) -> tuple[Float[Array, " p"], PyTree, Float[Array, ""]]:
-        """(x, rest after a damped step, by how much the model falls)."""
-        found = self._proposal(x, normal, scales, mu)
-        return found.x, rest if self.move is None else self.move(found.tangent, rest), found.predicted
 
     def _proposal(
         self, x: Float[Array, " p"], normal: HasCost, scales: PyTree, mu: Float[Array, ""] | float

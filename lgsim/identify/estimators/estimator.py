@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int
 
+from lgsim._compile.linalg.levenberg_marquardt import LevenbergMarquardt, Solution, State
 from lgsim._compile.xla import control_flow
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.integrators.method import Method
@@ -141,6 +142,22 @@ class Iteration(NamedTuple):
     rounds: int
 
 
+class RoundStart(NamedTuple):
+    """What a round starts from.
+
+    Attributes:
+        x: Coordinates of the unknowns (p,).
+        rest: The other unknowns of the search, such as first states, or None.
+        noise: What the noise of each column is taken to be (columns,).
+        noise_before: The same in the round before.
+    """
+
+    x: Float[Array, " p"]
+    rest: Any
+    noise: Float[Array, " columns"]
+    noise_before: Float[Array, " columns"]
+
+
 class RoundState(NamedTuple):
     """State of an estimator between two iterations: arrays that hold all that the next one needs.
 
@@ -154,9 +171,9 @@ class RoundState(NamedTuple):
 
     round: Int[Array, ""]
     iterations: Int[Array, ""]
-    carry: Any
-    state: Any
-    found: Any
+    carry: RoundStart
+    state: State
+    found: Solution
 
 
 class FitRounds(eqx.Module):
@@ -168,54 +185,80 @@ class FitRounds(eqx.Module):
         """Number of rounds."""
 
     @abstractmethod
-    def opening(self) -> Any:
+    def opening(self) -> RoundStart:
         """What the first round starts from."""
 
     @abstractmethod
-    def descent(self, carry: Any, number: Int[Array, ""]) -> Any:
-        """The method of a round, numbered from 0: with ``more``, ``step`` and ``end``."""
+    def descent(self, start: RoundStart, number: Int[Array, ""]) -> LevenbergMarquardt:
+        """The method of a round, numbered from 0."""
 
     @abstractmethod
-    def begin(self, carry: Any, number: Int[Array, ""]) -> tuple[Any, Any]:
-        """(the method of a round, its first state)."""
+    def noise_after(self, start: RoundStart, found: Solution) -> Float[Array, " columns"]:
+        """The noise after a round that found a solution."""
 
     @abstractmethod
-    def close(self, carry: Any, found: Any) -> Any:
+    def estimate(self, end: RoundStart, found: Solution) -> Estimate:
+        """The estimate, from what a further round would start from and the solution by ``concatenate_rounds``."""
+
+    def close(self, start: RoundStart, found: Solution) -> RoundStart:
         """What the next round starts from, after a round that found a solution."""
+        return RoundStart(found.x, found.rest, self.noise_after(start, found), start.noise)
 
-    @abstractmethod
-    def conclude(self, carry: Any, found: Any) -> Estimate:
-        """The estimate, from the last carry and the solutions of all rounds (rounds, ...)."""
+    def conclude(self, end: RoundStart, every: Solution) -> Estimate:
+        """The estimate, from what a further round would start from and the solutions of all rounds (rounds, ...)."""
+        return self.estimate(end, concatenate_rounds(every))
+
+    def search(self) -> tuple[RoundStart, Solution]:
+        """(what a further round would start from, the solutions of all rounds (rounds, ...)), as one program."""
+
+        def once(start: RoundStart, number: Array) -> tuple[RoundStart, Solution]:
+            found = self.descent(start, number).find(start.x, start.rest)
+            return self.close(start, found), found
+
+        return control_flow.scan(once, self.opening(), jnp.arange(self.count))
 
     def run(self) -> Estimate:
         """The estimate after all rounds, as one program."""
+        return self.conclude(*self.search())
 
-        def once(carry: Any, number: Array) -> tuple[Any, Any]:
-            descent, state = self.begin(carry, number)
-            found = descent.end(control_flow.while_loop(descent.more, descent.step, state))
-            return self.close(carry, found), found
+    def begin(self) -> RoundState:
+        """The state before the first iteration."""
+        start, zero = self.opening(), jnp.zeros((), int)
+        descent = self.descent(start, zero)
+        state = descent.begin(start.x, start.rest)
+        every = jax.tree.map(lambda x: jnp.zeros((self.count, *x.shape), x.dtype), descent.end(state))
+        return RoundState(zero, zero, start, state, every)
 
-        return self.conclude(*control_flow.scan(once, self.opening(), jnp.arange(self.count)))
+    def advance(self, now: RoundState) -> RoundState:
+        """The state after one more iteration of the round, or of one that has ended at the start of the next."""
 
-    def started(self, carry: Any, number: Int[Array, ""]) -> tuple[Any, Any]:
-        """(the first state of a round, its solution if it ended there).
+        def iterate(now: RoundState) -> RoundState:
+            state = self.descent(now.carry, now.round).step(now.state)
+            # an evaluation of the start is no iteration
+            done = jnp.where(now.state.i >= 0, now.iterations + 1, now.iterations)
+            return now._replace(state=state, iterations=done)
 
-        One program for all rounds, since the start of a search is a large part of one.
-        """
-        descent, state = self.begin(carry, number)
-        return state, descent.end(state)
+        def close(now: RoundState) -> RoundState:
+            found = self.descent(now.carry, now.round).end(now.state)
+            every = jax.tree.map(lambda all, one: all.at[now.round].set(one), now.found, found)
+            start, number = self.close(now.carry, found), now.round + 1
+            # past the last round the state counts for nothing
+            state = self.descent(start, jnp.minimum(number, self.count - 1)).begin(start.x, start.rest)
+            return RoundState(number, now.iterations, start, state, every)
 
-    def iterate(self, now: RoundState) -> RoundState:
-        """The state after one more iteration of the round."""
-        state = self.descent(now.carry, now.round).step(now.state)
-        # an evaluation of the start is no iteration
-        return now._replace(state=state, iterations=jnp.where(now.state.i >= 0, now.iterations + 1, now.iterations))
+        return control_flow.cond(now.state.unfinished, iterate, close, now)
 
-    def closed(self, now: RoundState) -> tuple[Any, Any]:
-        """(what the next round starts from, the solutions with that of this round, which ends where it is)."""
-        found = self.descent(now.carry, now.round).end(now.state)
-        every = jax.tree.map(lambda all, one: all.at[now.round].set(one), now.found, found)
-        return self.close(now.carry, found), every
+
+def concatenate_rounds(rounds: Solution) -> Solution:
+    """The solution of the last of some rounds (rounds, ...), with the costs and coordinates of all of them in a row."""
+    last: Solution = jax.tree.map(lambda a: a[-1], rounds)
+    costs = rounds.costs.reshape(-1)
+    # those of a round end with NaN
+    order = jnp.argsort(jnp.isnan(costs), stable=True)
+    costs = costs[order]
+    path = rounds.path.reshape(-1, last.x.size)[order]
+    path = jnp.where(jnp.isnan(costs)[:, None], last.x[None], path)
+    return last._replace(costs=costs, path=path, iterations=jnp.sum(rounds.iterations))
 
 
 class StepwiseEstimator(Estimator):
@@ -224,3 +267,6 @@ class StepwiseEstimator(Estimator):
     @abstractmethod
     def in_rounds(self, parameters: Parameters, samples: Any) -> FitRounds:
         """The rounds on some records; a pure function of arrays."""
+
+    def run(self, parameters: Parameters, samples: Any) -> Estimate:
+        return self.in_rounds(parameters, samples).run()

@@ -206,9 +206,10 @@ class SensorRecords(eqx.Module):
             raise ValueError("states: without a channel of PositionSensor() the records need a guess of the states")
         return SensorRecords(self.dt.astype(model.dtype), channels, **out)
 
-    def count_readings(self) -> int:
-        """Number of readings with a weight, of records that ``broadcast`` gave."""
-        return sum(int(np.sum(np.asarray(c.weight) > 0)) for c in self.channels.values())
+    @property
+    def weights(self) -> Float[Array, "sets nodes columns"]:
+        """The weights of all channels side by side, of records that ``broadcast`` gave."""
+        return jnp.concatenate([c.weight for c in self.channels.values()], axis=-1)
 
 
 class Windows(NamedTuple):

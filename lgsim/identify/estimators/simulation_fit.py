@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -12,13 +13,13 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
-from lgsim._compile.linalg.levenberg_marquardt import LevenbergMarquardt, Solution, State
-from lgsim._compile.xla import control_flow
+from lgsim._compile.linalg.levenberg_marquardt import LevenbergMarquardt, Solution
 from lgsim.identify.estimators.estimator import (
     RESULTS,
     Estimate,
     FitRounds,
     Resimulation,
+    RoundStart,
     StepwiseEstimator,
 )
 from lgsim.identify.estimators.loss import Loss, SquaredLoss
@@ -31,16 +32,13 @@ from lgsim.identify.estimators.multiple_shooting import (
     window_residuals,
 )
 from lgsim.identify.estimators.records import SensorRecords, Windows, cut_windows
-from lgsim.identify.estimators.structured_descent import eliminate, state_sensitivities, structured_descent
+from lgsim.identify.estimators.structured_descent import StructuredStep, eliminate, state_sensitivities
 from lgsim.identify.estimators.uncertainty import covariance
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.support import check
-
-Carry = tuple[Float[Array, " p"], Float[Array, "windows state"], Float[Array, " columns"], Float[Array, " columns"]]
-"""Between rounds: x, first states, factors of the sensors' deviations, and those of the round before."""
 
 
 class SimulationFit(StepwiseEstimator):
@@ -66,7 +64,7 @@ class SimulationFit(StepwiseEstimator):
             and the last round repeated with them.
         loss: The loss of the squared residuals of the sensors.
         guess_halfwidth: Number of nodes on either side from whose positions first guesses of the states are made.
-        max_iterations: Largest number of iterations of each round.
+        max_iterations: Largest number of iterations of each round; each simulates all records once, with derivatives.
         tolerance: As of ``LevenbergMarquardt``; by default a thousandth of a residual's square.
         tile: Number of windows whose Jacobians are in memory at once; None: all.
 
@@ -93,16 +91,9 @@ class SimulationFit(StepwiseEstimator):
         if not isinstance(samples, SensorRecords):
             kind = type(samples).__name__
             raise TypeError(f"samples: expected SensorRecords, got {kind}; SensorRecords.from_recording makes them")
-        return samples.broadcast(parameters.plant.model).count_readings()
+        return int(np.sum(np.asarray(samples.broadcast(parameters.plant.model).weights) > 0))
 
-    def run(self, parameters: Parameters, samples: SensorRecords) -> Estimate:
-        windows, rounds = self.prepare(parameters, samples)
-        x = jnp.zeros(parameters.size, parameters.dtype)
-        found, factors = self.minimize(rounds, windows, x, windows.start, parameters.bounds())
-        return _simulation_estimate(found, factors * column_deviations(rounds[0]))
-
-    def prepare(self, parameters: Parameters, samples: SensorRecords) -> tuple[Windows, list[Shooting]]:
-        """(windows of the records, the problem of each round)."""
+    def in_rounds(self, parameters: Parameters, samples: SensorRecords) -> GapRounds:
         model = parameters.plant.model
         records = samples.broadcast(model)
         windows = cut_windows(records, parameters.plant, self.window_steps, self.guess_halfwidth)
@@ -114,56 +105,13 @@ class SimulationFit(StepwiseEstimator):
             start = jnp.broadcast_to(jnp.asarray(self.start_deviation, model.dtype), (space.dim,))
         chained = len(windows.start) > len(next(iter(records.channels.values())).values)
         gaps = self.gap_deviations if chained else self.gap_deviations[-1:]
-        return windows, [
-            Shooting(
-                parameters, records.channels, records.dt, self.method, self.loss, size * gap, start, self.known_start,
-                self.tile,
-            )
-            for gap in (*gaps, *(gaps[-1:] if self.estimate_noise else ()))
-        ]  # fmt: skip
-
-    def minimize(
-        self,
-        rounds: list[Shooting],
-        windows: Windows,
-        x: Float[Array, " p"],
-        starts: Float[Array, "windows state"],
-        bounds: tuple[Float[Array, " p"], Float[Array, " p"]],
-    ) -> tuple[Solution, Float[Array, " columns"]]:
-        """(the solution of the last round, with the costs of all, and its factors of the columns' deviations)."""
-        gaps = jnp.stack([s.gap_deviations for s in rounds])
-
-        def once(
-            carry: tuple[Float[Array, " p"], Float[Array, "windows state"], Float[Array, " columns"]],
-            gap: Float[Array, " n"],
-        ) -> tuple[
-            tuple[Float[Array, " p"], Float[Array, "windows state"], Float[Array, " columns"]],
-            tuple[Solution, Float[Array, " columns"]],
-        ]:
-            x, starts, factor = carry
-            now = _scale_deviations(rounds[0]._replace(gap_deviations=gap), factor)
-            found = self.descent(now, windows, bounds).find(x, starts)
-            again = factor * _column_rms(found.normal) if self.estimate_noise else factor
-            return (found.x, found.rest, again), (found, factor)
-
-        columns = sum(c.deviation.size for c in rounds[0].channels.values())
-        _, (every, factors) = control_flow.scan(once, (x, starts, jnp.ones(columns, x.dtype)), gaps)
-        return concatenate_rounds(every), factors[-1]
-
-    def descent(
-        self, shooting: Shooting, windows: Windows, bounds: tuple[Float[Array, " p"], Float[Array, " p"]]
-    ) -> LevenbergMarquardt:
-        """The iterations of one round, in which the states are eliminated."""
-        space = plant_space(shooting.parameters.plant)
-        count = sum(w.size for w in windows.weights.values())
-        return structured_descent(
-            lambda x, s: linearize(shooting, windows, x, s), space.move, *bounds, self.max_iterations,
-            2e-3 / count if self.tolerance is None else self.tolerance,
+        gaps = jnp.stack([size * gap for gap in (*gaps, *(gaps[-1:] if self.estimate_noise else ()))])
+        shooting = Shooting(
+            parameters, records.channels, records.dt, self.method, self.loss, gaps[-1], start, self.known_start,
+            self.tile,
         )  # fmt: skip
-
-    def in_rounds(self, parameters: Parameters, samples: SensorRecords) -> FitRounds:
-        windows, rounds = self.prepare(parameters, samples)
-        return GapRounds(self, windows, rounds[0], jnp.stack([s.gap_deviations for s in rounds]))
+        x = jnp.zeros(parameters.size, parameters.dtype)
+        return GapRounds(self, windows, shooting, gaps, records.weights, x, parameters.bounds())
 
     def columns(self, parameters: Parameters, samples: SensorRecords) -> list[str]:
         model = parameters.plant.model
@@ -172,13 +120,8 @@ class SimulationFit(StepwiseEstimator):
     def residuals(
         self, parameters: Parameters, x: Float[Array, " p"], samples: SensorRecords
     ) -> tuple[Float[Array, "nodes columns"], Float[Array, "nodes columns"]]:
-        windows, rounds = self.prepare(parameters, samples)
-        found, _ = self.minimize(rounds, windows, x, windows.start, (x, x))
-        plant = parameters.plant_at(x)
-        r = jax.vmap(lambda w, s: window_residuals(rounds[0], plant, w, s).residuals)(windows, found.rest)
-        channels = samples.broadcast(parameters.plant.model).channels.values()
-        weight = jnp.concatenate([c.weight for c in channels], axis=-1)
-        return by_nodes(r * column_deviations(rounds[0])[None, None], weight), weight.reshape(-1, weight.shape[-1])
+        rounds = self.in_rounds(parameters, samples).with_known_plant(x)
+        return rounds.residuals(x, rounds.search()[0].rest), rounds.weights.reshape(-1, rounds.weights.shape[-1])
 
     @property
     def integration(self) -> Method:
@@ -187,85 +130,104 @@ class SimulationFit(StepwiseEstimator):
     def resimulated(
         self, parameters: Parameters, estimate: Estimate, samples: SensorRecords, substeps: Int[Array, ""]
     ) -> Resimulation:
-        windows, rounds = self.prepare(parameters, samples)
-        x, starts, plant = estimate.x, estimate.starts, parameters.plant_at(estimate.x)
+        rounds = self.in_rounds(parameters, samples)
+        x, starts = estimate.x, estimate.starts
         assert starts is not None
-        r = jax.vmap(lambda w, s: window_residuals(rounds[0], plant, w, s, substeps).residuals)(windows, starts)
-        channels = samples.broadcast(parameters.plant.model).channels.values()
-        weight = jnp.concatenate([c.weight for c in channels], axis=-1)
-        residuals = by_nodes(r * column_deviations(rounds[0])[None, None], weight)
-        now = _scale_deviations(rounds[-1], estimate.noise / column_deviations(rounds[-1]))
-        linear = linearize(now, windows, x, starts, substeps)
+        factors = estimate.noise / column_deviations(rounds.shooting)
+        linear = linearize(_scale_deviations(rounds.shooting, factors), rounds.windows, x, starts, substeps)
         gradient = eliminate(linear, jnp.zeros_like(linear.gs))[1]
-        return Resimulation(residuals, weight.reshape(-1, weight.shape[-1]), gradient)
+        weights = rounds.weights.reshape(-1, rounds.weights.shape[-1])
+        return Resimulation(rounds.residuals(x, starts, substeps), weights, gradient)
 
     def deviations(
         self, parameters: Parameters, x: Float[Array, " p"], covariance: Float[Array, "p p"], samples: SensorRecords
     ) -> Float[Array, "nodes columns"]:
-        windows, rounds = self.prepare(parameters, samples)
-        found, _ = self.minimize(rounds, windows, x, windows.start, (x, x))
-        now, starts = rounds[-1], found.rest
-        n, p = found.normal.gs.shape[1], x.size
+        rounds = self.in_rounds(parameters, samples).with_known_plant(x)
+        end, every = rounds.search()
+        now, starts, normal = rounds.shooting, end.rest, jax.tree.map(lambda a: a[-1], every.normal)
+        n, p = normal.gs.shape[1], x.size
         following = jnp.roll(starts, -1, axis=0)
-        J = jax.vmap(lambda w, y0, y1: window_jacobian(now, w, x, y0, y1, n)[0])(windows, starts, following)
+        J = jax.vmap(lambda w, y0, y1: window_jacobian(now, w, x, y0, y1, n)[0])(rounds.windows, starts, following)
         total = J[..., :p]
         if n:
-            states = state_sensitivities(eliminate(found.normal, jnp.zeros_like(found.normal.gs))[2])
+            states = state_sensitivities(eliminate(normal, jnp.zeros_like(normal.gs))[2])
             total = total + jnp.einsum("wkmn,wnp->wkmp", J[..., p:], states)
         variance = jnp.maximum(jnp.einsum("wkmp,pq,wkmq->wkm", total, covariance, total), 0)
-        out = jnp.sqrt(variance) * column_deviations(now)[None, None]
-        channels = samples.broadcast(parameters.plant.model).channels.values()
-        return by_nodes(out, jnp.concatenate([c.weight for c in channels], axis=-1))
+        return by_nodes(jnp.sqrt(variance) * column_deviations(now)[None, None], rounds.weights)
 
 
 class GapRounds(FitRounds):
-    """Rounds with gaps of other sizes, which carry ``Carry``.
+    """Rounds with gaps of other sizes, whose noise are factors of the sensors' deviations.
 
     Attributes:
-        shooting: The problem of the first round.
+        shooting: The problem of the last round.
         gaps: Standard deviations of the gaps of each round (rounds, n).
+        weights: Weights of the records (sets, nodes, columns).
+        x: Coordinates of the plant at which the first round starts (p,).
+        bounds: Their lower and upper bounds.
     """
 
     fit: SimulationFit
     windows: Windows
     shooting: Shooting
     gaps: Float[Array, "rounds n"]
+    weights: Float[Array, "sets nodes columns"]
+    x: Float[Array, " p"]
+    bounds: tuple[Float[Array, " p"], Float[Array, " p"]]
 
     @property
     def count(self) -> int:
         return len(self.gaps)
 
-    def opening(self) -> Carry:
-        parameters = self.shooting.parameters
-        columns = sum(c.deviation.size for c in self.shooting.channels.values())
-        one = jnp.ones(columns, parameters.dtype)
-        return jnp.zeros(parameters.size, parameters.dtype), self.windows.start, one, one
+    def with_known_plant(self, x: Float[Array, " p"]) -> GapRounds:
+        """The rounds in which only first states are unknown, of the plant at x."""
+        return replace(self, x=x, bounds=(x, x))
 
-    def descent(self, carry: Carry, number: Int[Array, ""]) -> LevenbergMarquardt:
-        now = _scale_deviations(self.shooting._replace(gap_deviations=self.gaps[number]), carry[2])
-        return self.fit.descent(now, self.windows, self.shooting.parameters.bounds())
+    def residuals(
+        self, x: Float[Array, " p"], starts: Float[Array, "windows state"], substeps: Int[Array, ""] | None = None
+    ) -> Float[Array, "rows columns"]:
+        """Readings less measurements, in the records' units, of the plant at x from first states.
 
-    def begin(self, carry: Carry, number: Int[Array, ""]) -> tuple[LevenbergMarquardt, State]:
-        descent = self.descent(carry, number)
-        return descent, descent.begin(carry[0], carry[1])
+        Args:
+            starts: First states of the windows.
+            substeps: Number of steps of the method within each step; None for one.
+        """
+        plant = self.shooting.parameters.plant_at(x)
+        r = jax.vmap(lambda w, s: window_residuals(self.shooting, plant, w, s, substeps).residuals)(
+            self.windows, starts
+        )
+        return by_nodes(r * column_deviations(self.shooting)[None, None], self.weights)
 
-    def close(self, carry: Carry, found: Solution) -> Carry:
-        factor = carry[2]
-        again = factor * _column_rms(found.normal) if self.fit.estimate_noise else factor
-        return found.x, found.rest, again, factor
+    def opening(self) -> RoundStart:
+        one = jnp.ones(self.weights.shape[-1], self.x.dtype)
+        return RoundStart(self.x, self.windows.start, one, one)
 
-    def conclude(self, carry: Carry, found: Solution) -> Estimate:
-        return _simulation_estimate(concatenate_rounds(found), carry[3] * column_deviations(self.shooting))
+    def descent(self, start: RoundStart, number: Int[Array, ""]) -> LevenbergMarquardt:
+        now = _scale_deviations(self.shooting._replace(gap_deviations=self.gaps[number]), start.noise)
+        space, tolerance = plant_space(self.shooting.parameters.plant), self.fit.tolerance
+        count = sum(w.size for w in self.windows.weights.values())
 
+        def moved(ds: Float[Array, "windows n"], starts: Array) -> Array:
+            return jax.vmap(space.move)(ds, starts) if ds.shape[1] else starts
 
-def concatenate_rounds(rounds: Solution) -> Solution:
-    """The solution of the last of some rounds (rounds, ...), with the costs and coordinates of all of them in a row.
+        # each trial is linearized at once: most are accepted, and a simulation costs little less than its derivatives
+        return LevenbergMarquardt(
+            lambda x, s: linearize(now, self.windows, x, s), None, *self.bounds, self.fit.max_iterations,
+            2e-3 / count if tolerance is None else tolerance, moved, StructuredStep(), results=RESULTS,
+        )  # fmt: skip
 
-    The costs of each round end with NaN where it did fewer iterations than it might.
-    """
-    last: Solution = jax.tree.map(lambda a: a[-1], rounds)
-    path = rounds.path.reshape(-1, last.x.size)
-    return last._replace(costs=rounds.costs.reshape(-1), path=path, iterations=jnp.sum(rounds.iterations))
+    def noise_after(self, start: RoundStart, found: Solution) -> Float[Array, " columns"]:
+        return start.noise * _column_rms(found.normal) if self.fit.estimate_noise else start.noise
+
+    def estimate(self, end: RoundStart, found: Solution) -> Estimate:
+        """The estimate at a solution with its uncertainty: states are eliminated, so that theirs is counted."""
+        linear, noise = found.normal, end.noise_before * column_deviations(self.shooting)
+        schur, _, _ = eliminate(linear, jnp.zeros_like(linear.gs))
+        result = RESULTS.where(jnp.all(jnp.isfinite(schur)), found.result, RESULTS.nonfinite)
+        return Estimate(
+            found.x, covariance(schur, ~found.held), schur - linear.prior_hessian, noise, found.costs, found.path,
+            found.iterations, result, found.rest,
+        )  # fmt: skip
 
 
 def column_deviations(shooting: Shooting) -> Float[Array, " columns"]:
@@ -303,14 +265,3 @@ def _column_rms(linear: ShootingNormalEquations) -> Float[Array, " columns"]:
     squares, weight = linear.squares
     mean = squares / jnp.where(weight > 0, weight, 1)
     return jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1)), 1)
-
-
-def _simulation_estimate(found: Solution, noise: Float[Array, " columns"]) -> Estimate:
-    """The estimate at a solution with its uncertainty: states are eliminated, so that theirs is counted."""
-    linear = found.normal
-    schur, _, _ = eliminate(linear, jnp.zeros_like(linear.gs))
-    result = RESULTS.where(jnp.all(jnp.isfinite(schur)), found.result, RESULTS.nonfinite)
-    return Estimate(
-        found.x, covariance(schur, ~found.held), schur - linear.prior_hessian, noise, found.costs, found.path,
-        found.iterations, result, found.rest,
-    )  # fmt: skip

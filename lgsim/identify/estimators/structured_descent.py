@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.scipy.linalg import solve_triangular
-from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim._compile.linalg.box_qp import box_minimum
-from lgsim._compile.linalg.levenberg_marquardt import LevenbergMarquardt, Proposal
+from lgsim._compile.linalg.levenberg_marquardt import LinearStep, Proposal
 from lgsim._compile.xla import control_flow
-from lgsim.identify.estimators.estimator import RESULTS
 from lgsim.identify.estimators.multiple_shooting import ShootingNormalEquations
 
 
@@ -99,7 +95,7 @@ def _predicted_decrease(
     return -(slope + curvature / 2)
 
 
-class StructuredStep(NamedTuple):
+class StructuredStep(LinearStep):
     """The step of the normal equations of a chain of states, for ``LevenbergMarquardt``.
 
     The states are eliminated, so that the time of a step grows with the number of windows only. x are the coordinates
@@ -107,11 +103,9 @@ class StructuredStep(NamedTuple):
     """
 
     def gradient(self, normal: ShootingNormalEquations) -> Float[Array, " p"]:
-        """The gradient of the cost by the coordinates."""
         return normal.gx
 
     def diagonals(self, normal: ShootingNormalEquations) -> tuple[Float[Array, " p"], Float[Array, "windows n"]]:
-        """The diagonal of the Hessian: of the coordinates, and of the states."""
         return jnp.diagonal(normal.xx), jnp.diagonal(normal.ss, axis1=1, axis2=2)
 
     def propose(
@@ -123,36 +117,8 @@ class StructuredStep(NamedTuple):
         lower: Float[Array, " p"],
         upper: Float[Array, " p"],
     ) -> Proposal:
-        """The minimum of the model within the bounds of the coordinates, with ``mu D`` added to its diagonal."""
         schur, g, factors = eliminate(normal, mu * D[1])
         dx, _ = box_minimum(schur + mu * jnp.diag(D[0]), g, lower - x, upper - x)
         dx = jnp.clip(x + dx, lower, upper) - x
         ds = substitute(factors, dx)
         return Proposal(x + dx, ds, _predicted_decrease(normal, dx, ds))
-
-
-def structured_descent(
-    linearize: Callable[[Array, Array], ShootingNormalEquations],
-    move: Callable[[Array, Array], Array],
-    lower: Float[Array, " p"],
-    upper: Float[Array, " p"],
-    max_iterations: int,
-    tolerance: ArrayLike | None,
-) -> LevenbergMarquardt:
-    """The search over the coordinates of a plant and the first states of its windows.
-
-    Each trial is linearized at once: most are accepted, and a simulation costs little less than its derivatives.
-
-    Args:
-        linearize: ``linearize(x, starts)``, the normal equations.
-        move: ``move(tangent, start)``, the first state of one window after a step.
-        max_iterations: Largest number of iterations; each one simulates all records once, with derivatives.
-        tolerance: See ``LevenbergMarquardt``.
-    """
-
-    def moved(ds: Float[Array, "windows n"], starts: Array) -> Array:
-        return jax.vmap(move)(ds, starts) if ds.shape[1] else starts
-
-    return LevenbergMarquardt(
-        linearize, None, lower, upper, max_iterations, tolerance, moved, StructuredStep(), results=RESULTS
-    )

@@ -7,6 +7,7 @@ import numpy as np
 from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.recording.recording import Recording
 from lgsim.identify.recording.smoothing import smooth
+from lgsim.identify.recording.torque_plausibility import parabola_minimum
 from lgsim.identify.unknowns.base_parameters import sensitivities
 from lgsim.identify.unknowns.body_blocks import StandardParameters
 from lgsim.identify.unknowns.joint_blocks import JointParameter, TorqueOffset
@@ -65,11 +66,8 @@ def torque_delay(recording: Recording, plant: Plant, max_delay: float = 0.2) -> 
         y = (np.stack(late, axis=1) / size - rest).reshape(-1)
         return float(y @ y - np.sum((U.T @ y) ** 2)) / (len(time) * len(size))
 
-    lags = dt * np.arange(-int(max_delay / dt), int(max_delay / dt) + 1)
-    costs = np.array([squares_left(d) for d in lags])
+    lags = np.arange(-int(max_delay / dt), int(max_delay / dt) + 1)
+    costs = np.array([squares_left(dt * lag) for lag in lags])
     best = int(np.argmin(costs))
-    if not 0 < best < len(lags) - 1:
-        return float(lags[best]), float(costs[best])
-    below, here, above = costs[best - 1 : best + 2]
-    curvature = below - 2 * here + above
-    return float(lags[best] + (dt * (below - above) / (2 * curvature) if curvature > 0 else 0.0)), float(here)
+    within = 0 < best < len(lags) - 1
+    return dt * (parabola_minimum(lags, costs) if within else float(lags[best])), float(costs[best])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -18,7 +18,6 @@ from lgsim._compile.linalg.levenberg_marquardt import (
     NormalEquations,
     Proposal,
     Solution,
-    State,
 )
 from lgsim._compile.xla import control_flow
 from lgsim.identify.estimators.estimator import (
@@ -26,6 +25,7 @@ from lgsim.identify.estimators.estimator import (
     Estimate,
     Estimator,
     FitRounds,
+    RoundStart,
     StepwiseEstimator,
 )
 from lgsim.identify.estimators.loss import Loss, SquaredLoss
@@ -77,7 +77,7 @@ class TorqueEstimator(Estimator):
         return out.reshape(-1, out.shape[-1])[: len(samples)]
 
 
-class TorqueFit(TorqueEstimator, StepwiseEstimator):
+class TorqueFit(StepwiseEstimator, TorqueEstimator):
     """Weighted nonlinear least squares of the joint forces in the coordinates of any blocks.
 
     ``min_x 1/2 sum_t sum_j w_tj rho(r_tj^2 / noise_j^2) + 1/2 |prior_residuals(x)|^2``,
@@ -105,9 +105,6 @@ class TorqueFit(TorqueEstimator, StepwiseEstimator):
     max_iterations: int = eqx.field(static=True, default=300)
     tolerance: ArrayLike | None = None
 
-    def run(self, parameters: Parameters, samples: TorqueSamples) -> Estimate:
-        return self.in_rounds(parameters, samples).run()
-
     def in_rounds(self, parameters: Parameters, samples: TorqueSamples) -> FitRounds:
         tolerance = 2e-3 / samples.signals.size if self.tolerance is None else self.tolerance
         objective = torque_objective(parameters, samples, self.loss)
@@ -116,7 +113,7 @@ class TorqueFit(TorqueEstimator, StepwiseEstimator):
 
 
 class NoiseRounds(FitRounds):
-    """Rounds after each of which the noise is estimated anew, unless it is given; they carry (x, noise).
+    """Rounds after each of which the noise is estimated anew, unless it is given.
 
     Attributes:
         noise: Standard deviations of the signals (nv,) in the first round.
@@ -135,13 +132,11 @@ class NoiseRounds(FitRounds):
         rounds = 1 if self.fit.noise is not None else self.fit.noise_updates
         return max(rounds, 1 + FALLS) if self.parameters.has_barrier else rounds
 
-    def opening(self) -> tuple[Float[Array, " p"], Float[Array, " nv"]]:
-        return jnp.zeros(self.parameters.size, self.parameters.dtype), self.noise
+    def opening(self) -> RoundStart:
+        return RoundStart(jnp.zeros(self.parameters.size, self.parameters.dtype), None, self.noise, self.noise)
 
-    def descent(
-        self, carry: tuple[Float[Array, " p"], Float[Array, " nv"]], number: Int[Array, ""]
-    ) -> LevenbergMarquardt:
-        parameters, objective, noise = self.parameters, self.objective, carry[1]
+    def descent(self, start: RoundStart, number: Int[Array, ""]) -> LevenbergMarquardt:
+        parameters, objective, noise = self.parameters, self.objective, start.noise
         # from the middle of all bodies that can exist to their edge, round by round: a body that comes close to a wrong
         # place of the edge can leave it by short steps only; hence also tolerances in proportion to the barriers
         left = jnp.minimum(self.count - 1 - number, FALLS) if parameters.has_barrier else jnp.zeros_like(number)
@@ -153,33 +148,13 @@ class NoiseRounds(FitRounds):
             results=RESULTS,
         )  # fmt: skip
 
-    def begin(
-        self, carry: tuple[Float[Array, " p"], Float[Array, " nv"]], number: Int[Array, ""]
-    ) -> tuple[LevenbergMarquardt, State]:
-        descent = self.descent(carry, number)
-        return descent, descent.begin(carry[0])
-
-    def close(
-        self, carry: tuple[Float[Array, " p"], Float[Array, " nv"]], found: Solution
-    ) -> tuple[Float[Array, " p"], Float[Array, " nv"]]:
+    def noise_after(self, start: RoundStart, found: Solution) -> Float[Array, " nv"]:
         if self.fit.noise is not None:
-            return found.x, carry[1]
-        return found.x, estimate_noise(self.parameters, self.objective, found.x, carry[1], ~found.held)
+            return start.noise
+        return estimate_noise(self.parameters, self.objective, found.x, start.noise, ~found.held)
 
-    def conclude(self, carry: tuple[Float[Array, " p"], Float[Array, " nv"]], found: Solution) -> Estimate:
-        return torque_estimate(self.parameters, self.objective, *carry, self.fit.lags, concatenate_rounds(found))
-
-
-def concatenate_rounds(rounds: Solution) -> Solution:
-    """The solution of the last of some rounds (rounds, ...), with the costs and coordinates of all of them in a row."""
-    last: Solution = jax.tree.map(lambda a: a[-1], rounds)
-    costs = rounds.costs.reshape(-1)
-    # those of a round end with NaN
-    order = jnp.argsort(jnp.isnan(costs), stable=True)
-    costs = costs[order]
-    path = rounds.path.reshape(-1, last.x.size)[order]
-    path = jnp.where(jnp.isnan(costs)[:, None], last.x[None], path)
-    return last._replace(costs=costs, path=path, iterations=jnp.sum(rounds.iterations))
+    def estimate(self, end: RoundStart, found: Solution) -> Estimate:
+        return torque_estimate(self.parameters, self.objective, end.x, end.noise, self.fit.lags, found)
 
 
 def initial_noise(given: NumbersLike | None, samples: TorqueSamples) -> Float[Array, " nv"]:
@@ -210,7 +185,7 @@ def estimate_noise(
     return objective.residual_deviations(x, noise, jnp.sum(C * data.hessian))
 
 
-class StraightStep(NamedTuple):
+class StraightStep(BoxStep):
     """The step of ``BoxStep`` along which the plant's numbers move straight, so that data see no curved coordinates.
 
     Where it would leave what can exist the whole step is shortened: what the numbers of one body lose those of others
@@ -218,14 +193,6 @@ class StraightStep(NamedTuple):
     """
 
     parameters: Parameters
-
-    def gradient(self, normal: NormalEquations) -> Float[Array, " p"]:
-        """The gradient of the cost."""
-        return normal.gradient
-
-    def diagonals(self, normal: NormalEquations) -> Float[Array, " p"]:
-        """The diagonal of the Hessian."""
-        return jnp.diagonal(normal.hessian)
 
     def propose(
         self,
@@ -236,8 +203,7 @@ class StraightStep(NamedTuple):
         lower: Float[Array, " p"],
         upper: Float[Array, " p"],
     ) -> Proposal:
-        """See ``LinearStep.propose``."""
-        whole = BoxStep().propose(normal, D, mu, x, lower, upper)
+        whole = super().propose(normal, D, mu, x, lower, upper)
         dx = whole.x - x
         dx = self.parameters.reach(x, dx) * dx
         predicted = -(normal.gradient @ dx + dx @ normal.hessian @ dx / 2)

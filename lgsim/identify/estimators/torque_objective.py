@@ -15,6 +15,7 @@ from lgsim._compile.xla import control_flow
 from lgsim.identify.estimators.loss import Loss, SquaredLoss
 from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.identify.unknowns.plant import signal_sensitivities
 
 TILE = 512
 """Number of samples whose Jacobians are in memory at once."""
@@ -144,35 +145,28 @@ class CompressedObjective(TorqueObjective):
     weight: Float[Array, " nv"]
 
     def cost(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, ""]:
-        return jnp.sum(self._squares(self._change(x)) / noise**2) / 2
+        return jnp.sum(self._squares(self.parameters.affine_change(x)) / noise**2) / 2
 
     def normal_equations(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> NormalEquations:
-        d, T = self._change(x), jax.jacfwd(self._change)(x)
+        change = self.parameters.affine_change
+        d, T = change(x), jax.jacfwd(change)(x)
         G = jnp.einsum("jkl,j->kl", self.gram, 1 / noise**2)
         gradient = (self.slope.T @ (1 / noise**2) + G @ d) @ T
         return NormalEquations(jnp.sum(self._squares(d) / noise**2) / 2, gradient, T.T @ G @ T)
 
     def informations(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, "nv p p"]:
-        T = jax.jacfwd(self._change)(x)
+        T = jax.jacfwd(self.parameters.affine_change)(x)
         return jnp.einsum("kp,jkl,lq->jpq", T, self.gram / noise[:, None, None] ** 2, T)
 
     def residual_deviations(
         self, x: Float[Array, " p"], noise: Float[Array, " nv"], unknowns: Float[Array, ""]
     ) -> Float[Array, " nv"]:
-        return standard_deviations(self._squares(self._change(x)), self.weight, unknowns)
+        return standard_deviations(self._squares(self.parameters.affine_change(x)), self.weight, unknowns)
 
     def _squares(self, d: Float[Array, " k"]) -> Float[Array, " nv"]:
         """The weighted sum of squares of each signal, for parameters changed by d."""
         # rounding must not leave less than nothing
         return jnp.maximum(self.constant + 2 * self.slope @ d + jnp.einsum("k,jkl,l->j", d, self.gram, d), 0)
-
-    def _change(self, x: Float[Array, " p"]) -> Float[Array, " k"]:
-        """The dynamic parameters at x less those of the prior."""
-        indices = self.parameters.affine_indices
-        return (
-            self.parameters.plant_at(x).dynamic_parameters[indices]
-            - (self.parameters.plant.dynamic_parameters[indices])
-        )
 
 
 def torque_objective(parameters: Parameters, samples: TorqueSamples, loss: Loss) -> TorqueObjective:
@@ -181,16 +175,9 @@ def torque_objective(parameters: Parameters, samples: TorqueSamples, loss: Loss)
     indices = parameters.affine_indices
     if indices is None or not isinstance(loss, SquaredLoss):
         return StreamedObjective(parameters, tiles, loss)
-    plant = parameters.plant
-    theta = plant.dynamic_parameters
-
-    def signals(part: Float[Array, " k"], tile: TorqueSamples) -> tuple[Float[Array, "t nv"], Float[Array, "t nv"]]:
-        moved = plant.with_dynamic_parameters(theta.at[indices].set(part))
-        out = moved.signals(tile.q, tile.v, tile.a, tile.wrenches)
-        return out, out
 
     def add(total: tuple[Array, ...], tile: TorqueSamples) -> tuple[tuple[Array, ...], None]:
-        Y, predicted = jax.jacfwd(signals, has_aux=True)(theta[indices], tile)
+        Y, predicted = signal_sensitivities(parameters.plant, indices, tile.q, tile.v, tile.a, tile.wrenches)
         w, r = tile.weight, predicted - tile.signals
         part = (
             jnp.einsum("tjk,tjl->jkl", w[..., None] * Y, Y), jnp.einsum("tj,tjk->jk", w * r, Y),
@@ -199,7 +186,7 @@ def torque_objective(parameters: Parameters, samples: TorqueSamples, loss: Loss)
         return jax.tree.map(jnp.add, total, part), None
 
     nv, k = samples.signals.shape[-1], len(indices)
-    zero = tuple(jnp.zeros(shape, theta.dtype) for shape in ((nv, k, k), (nv, k), (nv,), (nv,)))
+    zero = tuple(jnp.zeros(shape, parameters.dtype) for shape in ((nv, k, k), (nv, k), (nv,), (nv,)))
     gram, slope, constant, weight = control_flow.scan(add, zero, tiles)[0]
     return CompressedObjective(parameters, tiles, loss, gram, slope, constant, weight)
 

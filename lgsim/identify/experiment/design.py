@@ -29,7 +29,7 @@ from lgsim.identify.unknowns.plant import NumbersLike, Plant
 from lgsim.multibody.model import Model
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.messages import counted
-from lgsim.support.verdict import Outcome, Verdict, first_names
+from lgsim.support.verdict import Outcome, Verdict, converged, first_names
 
 FINE = 8
 """Factor by which the times at which the limits are looked at in the end are denser than the design's."""
@@ -388,14 +388,9 @@ def _verdict(
         if len(history.values) > 1:
             said += f", {history.values[-1] - history.values[-2]:+.2g} by that search"
         return Verdict(Outcome.FAILED, f"{said}. Give more iterations, or go on from here (start=)", bounds, unseen)
-    parts = ["converged"]
-    if bounds:
-        parts[0] += f" at {counted(len(bounds), 'limit')} ({first_names(bounds)})"
-    if unseen:
-        count = f"{len(unseen)} of {problem.parameters.size} combinations"
-        parts.append(f"{count} shown by no motion ({first_names([name for name, _ in unseen])})")
-    outcome = Outcome.AT_BOUND if bounds else Outcome.NOT_DETERMINED if unseen else Outcome.CONVERGED
-    return Verdict(outcome, "; ".join(parts), bounds, unseen)
+    count = f"{len(unseen)} of {problem.parameters.size} combinations"
+    named = first_names([name for name, _ in unseen])
+    return converged(bounds, "limit", unseen, f"{count} shown by no motion ({named})")
 
 
 @compiled
@@ -407,11 +402,7 @@ def _motion_with_forces(
     return q, v, plant.joint_forces(q, v, a)
 
 
-@compiled
-def _constraint_rows(
-    problem: ExcitationProblem, coefficients: Float[Array, "nv size"], fraction: Float[Array, ""]
-) -> dict[str, Float[Array, "n _"]]:
-    return problem.constraint_rows(coefficients, fraction)
+_constraint_rows = compiled(ExcitationProblem.constraint_rows)
 
 
 @compiled

@@ -123,9 +123,8 @@ class LogDensity(eqx.Module):
         deviations = parameters.prior_deviations(np.full(parameters.size, np.nan))
         lower, upper = map(np.asarray, parameters.bounds())
         own = ~np.isnan(deviations) | (np.isfinite(lower) & np.isfinite(upper))
-        after = np.cumsum(parameters.sizes)
         for prior in self.physical_priors:
-            own[after[prior.block] - parameters.sizes[prior.block] : after[prior.block]] = True
+            own[parameters.slices[prior.block]] = True
         _, s, u, c = self.sizes
         # first states are measured, or have a prior by their guess; both show in the curvature
         return np.concatenate([own, np.zeros(s, bool), np.ones(u + c, bool)])

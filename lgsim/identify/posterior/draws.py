@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +13,7 @@ from jaxtyping import Float, Key
 
 from lgsim._compile.xla import compiled
 from lgsim.identify.posterior.density import LogDensity
-from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.identify.unknowns.parameters import Parameters, value_names
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.multibody.model import Model
 
@@ -45,7 +44,7 @@ class PosteriorDraws:
     def values(self) -> dict[str, Float[np.ndarray, "*draws"]]:
         """The physical numbers of all draws, by name and unit: what ``numpyro.diagnostics`` and plots take."""
         found = np.asarray(_values(self.density, self.flat))
-        names = _names(self.density.values, self.flat[0])
+        names = value_names(self.density.values, self.flat[0])
         return {name: found[:, i].reshape(self.z.shape[:-1]) for i, name in enumerate(names)}
 
     @property
@@ -77,7 +76,7 @@ class PosteriorDraws:
         density, columns = self.density, self.density.columns
         x = _prior_draws(density, first, count)
         found = np.asarray(_plant_values(self.density.parameters, x))
-        out = {name: found[:, i] for i, name in enumerate(_names(density.parameters.values, x[0]))}
+        out = {name: found[:, i] for i, name in enumerate(value_names(density.parameters.values, x[0]))}
         if density.noise.is_sampled:
             noise = np.asarray(density.noise.draw_prior(second, (count, len(columns))))
             out |= {f"noise of {name}": noise[:, i] for i, name in enumerate(columns)}
@@ -99,18 +98,6 @@ class PosteriorDraws:
         return "\n".join(lines)
 
 
-def _names(values: Callable[[Array], dict[str, Array]], at: Float[Array, " size"]) -> list[str]:
-    """The names of some values in their own order, which a dictionary loses on its way through a program."""
-    names: list[str] = []
-
-    def trace(at: Array) -> Array:
-        names.extend(values(at))
-        return at
-
-    jax.eval_shape(trace, at)
-    return names
-
-
 @compiled
 def _values(density: LogDensity, z: Float[Array, "draws size"]) -> Float[Array, "draws values"]:
     return jax.vmap(lambda z: jnp.stack(list(density.values(z).values())))(z)
@@ -118,7 +105,7 @@ def _values(density: LogDensity, z: Float[Array, "draws size"]) -> Float[Array, 
 
 @compiled
 def _plant_values(parameters: Parameters, x: Float[Array, "draws p"]) -> Float[Array, "draws values"]:
-    return jax.vmap(lambda x: jnp.stack(list(parameters.values(x).values())))(x)
+    return jax.vmap(parameters.value_array)(x)
 
 
 @compiled
@@ -148,7 +135,6 @@ def _prior_draws(density: LogDensity, key: Key[Array, ""], count: int) -> Float[
     low, width = jnp.where(between, lower, jnp.nan), jnp.where(between, upper - lower, jnp.nan)
     uniform = low[None] + width[None] * jax.random.uniform(second, size, dtype)
     x = jnp.where(jnp.isnan(deviation)[None], uniform, normal)
-    after = np.cumsum(parameters.sizes)
     for prior in density.physical_priors:
-        x = x.at[:, after[prior.block] - parameters.sizes[prior.block] : after[prior.block]].set(jnp.nan)
+        x = x.at[:, parameters.slices[prior.block]].set(jnp.nan)
     return x

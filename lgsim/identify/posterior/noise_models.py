@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -14,9 +15,9 @@ from lgsim.identify.estimators.loss import Loss, SquaredLoss
 from lgsim.identify.unknowns.plant import NumbersLike
 
 
-def _numbers(given: NumbersLike) -> Float[Array, " *columns"]:
-    """Numbers as an array, so that others do not compile again."""
-    return jnp.asarray(given, float)
+def as_numbers(given: NumbersLike | None) -> Any:
+    """Numbers as an array, so that others do not compile again; None stays."""
+    return None if given is None else jnp.asarray(given, float)
 
 
 class ResidualSums(eqx.Module):
@@ -97,7 +98,7 @@ class KnownNoise(NoiseModel):
         deviation: Standard deviation of each column, one number or (columns,), in the records' units.
     """
 
-    deviation: Float[Array, " *columns"] = eqx.field(converter=_numbers)
+    deviation: Float[Array, " *columns"] = eqx.field(converter=as_numbers)
 
     def log_density(self, u: Float[Array, " _"], sums: ResidualSums) -> Float[Array, ""]:
         s = self.deviations(u, sums)
@@ -118,7 +119,7 @@ class HalfNormalNoise(NoiseModel):
         scale: Scale of the prior, one number or (columns,), in the records' units: s is below twice that with 95 %.
     """
 
-    scale: Float[Array, " *columns"] = eqx.field(converter=_numbers)
+    scale: Float[Array, " *columns"] = eqx.field(converter=as_numbers)
 
     @property
     def is_sampled(self) -> bool:
@@ -153,8 +154,8 @@ class InverseGammaNoise(NoiseModel):
     Source: Gelman et al. 2013, Bayesian Data Analysis, 3rd edition, section 3.3.
     """
 
-    shape: Float[Array, " *columns"] = eqx.field(converter=_numbers, default=0.0)
-    scale: Float[Array, " *columns"] = eqx.field(converter=_numbers, default=0.0)
+    shape: Float[Array, " *columns"] = eqx.field(converter=as_numbers, default=0.0)
+    scale: Float[Array, " *columns"] = eqx.field(converter=as_numbers, default=0.0)
 
     def check(self, loss: Loss) -> None:
         if not isinstance(loss, SquaredLoss):

@@ -53,13 +53,12 @@ class PhysicalPrior(eqx.Module):
 
     def log_density(self, parameters: Parameters, x: Float[Array, " p"]) -> Float[Array, ""]:
         """The logarithm of the density of the block's coordinates at x, the other coordinates being given."""
-        block, first = parameters.blocks[self.block], sum(parameters.sizes[: self.block])
-        size = parameters.sizes[self.block]
+        block, place = parameters.blocks[self.block], parameters.slices[self.block]
 
         def numbers(own: Float[Array, " size"]) -> tuple[Float[Array, " size"], Float[Array, " size"]]:
-            plant = parameters.plant_at(jax.lax.dynamic_update_slice(x, own, (first,)))
+            plant = parameters.plant_at(jax.lax.dynamic_update_slice(x, own, (place.start,)))
             values = jnp.stack(list(block.values(plant).values()))
             return values, values
 
-        J, values = jax.jacfwd(numbers, has_aux=True)(x[first : first + size])
+        J, values = jax.jacfwd(numbers, has_aux=True)(x[place])
         return self.log_prob(values) + jnp.linalg.slogdet(J)[1]

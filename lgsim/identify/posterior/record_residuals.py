@@ -21,6 +21,7 @@ from lgsim.identify.estimators.torque_objective import TILE, torque_residuals
 from lgsim.identify.posterior.noise_models import ResidualSums, RobustSums
 from lgsim.identify.posterior.serial_correlation import SerialCorrelation
 from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.identify.unknowns.plant import signal_sensitivities
 from lgsim.simulation.equations_of_motion import state_space
 
 
@@ -91,10 +92,7 @@ class CompressedTorqueResiduals(TorqueResiduals):
     def sums(
         self, x: Float[Array, " p"], s: Float[Array, " _"], c: Float[Array, " _"]
     ) -> tuple[ResidualSums, Float[Array, ""]]:
-        indices = self.parameters.affine_indices
-        assert indices is not None
-        plant = self.parameters.plant
-        d = self.parameters.plant_at(x).dynamic_parameters[indices] - plant.dynamic_parameters[indices]
+        d = self.parameters.affine_change(x)
         r = jnp.einsum("jab,b->ja", self.factors, jnp.concatenate([d, jnp.ones(1, d.dtype)]))
         return ResidualSums(jnp.sum(self.weights, axis=(0, 1)), jnp.sum(r**2, axis=1)), jnp.zeros((), d.dtype)
 
@@ -158,16 +156,9 @@ def torque_records(
     indices = parameters.affine_indices
     if indices is None or correlation is not None or not isinstance(loss, SquaredLoss):
         return TorqueResiduals(parameters, loss, correlation, weights, samples)
-    plant = parameters.plant
-    theta = plant.dynamic_parameters
-
-    def signals(part: Float[Array, " k"], tile: TorqueSamples) -> tuple[Float[Array, "t nv"], Float[Array, "t nv"]]:
-        moved = plant.with_dynamic_parameters(theta.at[indices].set(part))
-        out = moved.signals(tile.q, tile.v, tile.a, tile.wrenches)
-        return out, out
 
     def add(R: Float[Array, "nv m m"], tile: TorqueSamples) -> tuple[Float[Array, "nv m m"], None]:
-        Y, predicted = jax.jacfwd(signals, has_aux=True)(theta[indices], tile)
+        Y, predicted = signal_sensitivities(parameters.plant, indices, tile.q, tile.v, tile.a, tile.wrenches)
         rows = jnp.concatenate([Y, (predicted - tile.signals)[..., None]], axis=-1)
         used = tile.weight > 0
         rows = jnp.where(used[..., None], rows, 0) * jnp.sqrt(jnp.where(used, tile.weight, 0))[..., None]
@@ -175,7 +166,7 @@ def torque_records(
         return jnp.linalg.qr(stacked, mode="r"), None
 
     size = len(indices) + 1
-    zero = jnp.zeros((samples.signals.shape[-1], size, size), theta.dtype)
+    zero = jnp.zeros((samples.signals.shape[-1], size, size), parameters.dtype)
     factors, _ = control_flow.scan(add, zero, samples.tiles(TILE))
     return CompressedTorqueResiduals(parameters, loss, correlation, weights, samples, factors)
 
@@ -184,7 +175,7 @@ def simulated_records(
     parameters: Parameters, samples: SensorRecords, estimator: SimulationFit, correlation: SerialCorrelation | None
 ) -> SimulatedResiduals:
     """Records of sensors, in the windows of an estimator, with its smallest gaps."""
-    windows, rounds = estimator.prepare(parameters, samples)
-    channels = samples.broadcast(parameters.plant.model).channels.values()
-    weights = jnp.concatenate([c.weight for c in channels], axis=-1)
-    return SimulatedResiduals(parameters, estimator.loss, correlation, weights, rounds[-1], windows)
+    rounds = estimator.in_rounds(parameters, samples)
+    return SimulatedResiduals(
+        parameters, estimator.loss, correlation, rounds.weights, rounds.shooting, rounds.windows
+    )  # fmt: skip

@@ -11,13 +11,8 @@ from jax.typing import DTypeLike
 from jaxtyping import Float, Int, Key
 
 from lgsim._compile.xla import control_flow
-from lgsim.identify.unknowns.plant import NumbersLike
+from lgsim.identify.posterior.noise_models import as_numbers
 from lgsim.support.check import is_traced
-
-
-def _numbers(given: NumbersLike | None) -> Float[Array, " *columns"] | None:
-    """Numbers as an array, so that others do not compile again."""
-    return None if given is None else jnp.asarray(given, float)
 
 
 class SerialCorrelation(eqx.Module):
@@ -32,7 +27,7 @@ class SerialCorrelation(eqx.Module):
         starts: The rows of the records, rising, with which a new recording begins, beside the first one.
     """
 
-    coefficient: Float[Array, " *columns"] | None = eqx.field(converter=_numbers, default=None)
+    coefficient: Float[Array, " *columns"] | None = eqx.field(converter=as_numbers, default=None)
     starts: tuple[int, ...] = eqx.field(static=True, default=())
 
     def __check_init__(self) -> None:

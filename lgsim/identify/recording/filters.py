@@ -17,12 +17,17 @@ DEGREE = 5
 
 _EVEN = 1e-3  # a clock is even where no step differs by more than this part
 
+Column = Float[np.ndarray, " n"]
+"""A number for each of n samples (n,): times, s, one signal, or its weights."""
+Columns = Float[np.ndarray, "n k"]
+"""Those of k signals (n, k), or their weights."""
+
 
 @runtime_checkable
 class Curve(Protocol):
     """A curve with derivatives, such as a ``scipy.interpolate.BSpline``."""
 
-    def __call__(self, time: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n k"]:
+    def __call__(self, time: Column) -> Columns:
         """The points of the curve at times, s."""
         ...
 
@@ -35,9 +40,7 @@ class Smoother(ABC):
     """A method that turns samples into a curve with derivatives."""
 
     @abstractmethod
-    def curve(
-        self, time: Float[np.ndarray, " n"], x: Float[np.ndarray, "n k"], weights: Float[np.ndarray, "n k"]
-    ) -> Curve:
+    def curve(self, time: Column, x: Columns, weights: Columns) -> Curve:
         """The curve through samples of k columns.
 
         Args:
@@ -60,9 +63,7 @@ class Smoother(ABC):
     def reference_spacing(self) -> float:
         """The spacing of knots, s, of a spline that the method leaves as it is."""
 
-    def tune(
-        self, time: Float[np.ndarray, " n"], x: Float[np.ndarray, "n k"], weights: Float[np.ndarray, "n k"]
-    ) -> Smoother:
+    def tune(self, time: Column, x: Columns, weights: Columns) -> Smoother:
         """The same method with the settings that samples, as ``curve`` takes them, decide."""
         del time, x, weights
         return self
@@ -105,9 +106,7 @@ class Butterworth(Smoother):
         """A period at the cutoff."""
         return 1 / self.cutoff
 
-    def curve(
-        self, time: Float[np.ndarray, " n"], x: Float[np.ndarray, "n k"], weights: Float[np.ndarray, "n k"]
-    ) -> Curve:
+    def curve(self, time: Column, x: Columns, weights: Columns) -> Curve:
         signal, interpolate = package("scipy.signal", "identify"), package("scipy.interpolate", "identify")
         x = np.stack([_bridge(time, *pair) for pair in zip(x.T, weights.T, strict=True)], axis=1)
         grid = np.linspace(time[0], time[-1], round((time[-1] - time[0]) / np.median(np.diff(time))) + 1)
@@ -159,17 +158,13 @@ class Spline(Smoother):
         """The spacing of the knots."""
         return self.resolution
 
-    def curve(
-        self, time: Float[np.ndarray, " n"], x: Float[np.ndarray, "n k"], weights: Float[np.ndarray, "n k"]
-    ) -> Curve:
+    def curve(self, time: Column, x: Columns, weights: Columns) -> Curve:
         if self.spacing is None:
             return self.tune(time, x, weights).curve(time, x, weights)
         parts = [(columns, _fit(time, x[:, columns], w, self.spacing)[0]) for columns, w in _by_weights(weights)]
         return parts[0][1] if len(parts) == 1 else _ColumnCurves(parts, x.shape[1])
 
-    def tune(
-        self, time: Float[np.ndarray, " n"], x: Float[np.ndarray, "n k"], weights: Float[np.ndarray, "n k"]
-    ) -> Spline:
+    def tune(self, time: Column, x: Columns, weights: Columns) -> Spline:
         """The same with the spacing that cross-validation finds, where none is given."""
         if self.spacing is not None:
             return self
@@ -187,7 +182,7 @@ class _ColumnCurves:
     def __init__(self, parts: list[tuple[Int[np.ndarray, " _"], Curve]], width: int) -> None:
         self.parts, self.width = parts, width
 
-    def __call__(self, time: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n k"]:
+    def __call__(self, time: Column) -> Columns:
         out = np.empty((len(time), self.width))
         for columns, curve in self.parts:
             out[:, columns] = curve(time)
@@ -198,7 +193,7 @@ class _ColumnCurves:
         return _ColumnCurves([(columns, curve.derivative(order)) for columns, curve in self.parts], self.width)
 
 
-def _by_weights(weights: Float[np.ndarray, "n k"]) -> list[tuple[Int[np.ndarray, " _"], Float[np.ndarray, " n"]]]:
+def _by_weights(weights: Columns) -> list[tuple[Int[np.ndarray, " _"], Column]]:
     """(columns, their weights) of each group of columns with the same weights."""
     left, found = list(range(weights.shape[1])), []
     while left:
@@ -208,9 +203,7 @@ def _by_weights(weights: Float[np.ndarray, "n k"]) -> list[tuple[Int[np.ndarray,
     return found
 
 
-def _fit(
-    time: Float[np.ndarray, " n"], x: Float[np.ndarray, "n k"], weights: Float[np.ndarray, " n"], spacing: float
-) -> tuple[Curve, int]:
+def _fit(time: Column, x: Columns, weights: Column, spacing: float) -> tuple[Curve, int]:
     """(the spline of least weighted squares with knots at a spacing, its number of coefficients per column)."""
     interpolate = package("scipy.interpolate", "identify")
     counts = weights > 0
@@ -221,7 +214,7 @@ def _fit(
     return curve, len(knots) - DEGREE - 1
 
 
-def _knots(time: Float[np.ndarray, " n"], samples: Float[np.ndarray, " m"], spacing: float) -> Float[np.ndarray, " l"]:
+def _knots(time: Column, samples: Float[np.ndarray, " m"], spacing: float) -> Float[np.ndarray, " l"]:
     """Knots with three samples at least between neighbors, the ends repeated."""
     start, end = min(time[0], samples[0]), max(time[-1], samples[-1])
     even = np.linspace(start, end, max(1, round((end - start) / spacing)) + 1)
@@ -235,9 +228,7 @@ def _knots(time: Float[np.ndarray, " n"], samples: Float[np.ndarray, " m"], spac
     return np.concatenate([[start] * (DEGREE + 1), kept, [end] * (DEGREE + 1)])
 
 
-def _cross_validation(
-    time: Float[np.ndarray, " n"], x: Float[np.ndarray, "n k"], weights: Float[np.ndarray, "n k"], spacing: float
-) -> Float[np.ndarray, " k"]:
+def _cross_validation(time: Column, x: Columns, weights: Columns, spacing: float) -> Float[np.ndarray, " k"]:
     """The score ``log(n RSS / (n - p)^2)`` of each column, infinite where there are too many coefficients."""
     scores = np.empty(x.shape[1])
     for columns, w in _by_weights(weights):
@@ -249,9 +240,7 @@ def _cross_validation(
     return scores
 
 
-def _bridge(
-    time: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
-) -> Float[np.ndarray, " n"]:
+def _bridge(time: Column, x: Column, weights: Column) -> Column:
     """The samples with straight lines in the place of those that do not count."""
     counts = weights > 0
     return np.interp(time, time[counts], x[counts]) if counts.any() else x

@@ -28,6 +28,7 @@ from lgsim.identify.recording.torque_plausibility import (
     check_torques,
     correlations,
 )
+from lgsim.multibody.joint_slices import single_numbers
 
 CHECKS = (
     clock_checks.sort_rows,
@@ -112,11 +113,8 @@ def _check_limits(recording: Recording) -> list[Finding]:
     model, found = recording.model, []
     speed = np.asarray(model.velocity_limit)
     limits = {"q": (np.asarray(model.lower), np.asarray(model.upper)), "v": (-speed, speed)}
-    columns = {"q": {}, "v": {i: i for i in range(model.nv)}}
-    for name, part in model.q_slices.items():
-        v = model.v_slices[name]
-        if part.stop - part.start == v.stop - v.start:
-            columns["q"] |= {v.start + i: part.start + i for i in range(v.stop - v.start)}
+    places, dofs = single_numbers(model.q_slices, model.v_slices)
+    columns = {"q": dict(zip(dofs.tolist(), places.tolist(), strict=True)), "v": {i: i for i in range(model.nv)}}
     names, turning = dof_names(model), {at for _, _, at in angles(model)}
     for channel in [name for name in limits if name in recording.channels]:
         for i, at in columns[channel].items():

@@ -208,9 +208,9 @@ def _check_delay(motion: SmoothMotion, joints: list[int], predicted: Float[np.nd
     if left.min() <= 0:
         return []
     left /= left.min(axis=1, keepdims=True)  # in units of the noise
-    delay = dt * _parabola_minimum(fine, left.sum(axis=0))
+    delay = dt * parabola_minimum(fine, left.sum(axis=0))
     now = sum(float(np.interp(0, lags, x) / x.min()) for x in coarse)
-    own = [dt * _parabola_minimum(lags, x) for x in coarse]
+    own = [dt * parabola_minimum(lags, x) for x in coarse]
     agree = np.mean([abs(d - delay) < _AGREE * abs(delay) + dt for d in own])
     gain = now - len(joints)
     if abs(delay) <= dt or gain < max(_WORTH * len(joints), _SIGNIFICANT / n) or agree <= 1 / 2:
@@ -235,7 +235,7 @@ def _squares_by_lag(
     return np.sum(late**2, axis=0) - np.sum((frame.T @ late) ** 2, axis=0)
 
 
-def _parabola_minimum(lags: Int[np.ndarray, " l"], left: Float[np.ndarray, " l"]) -> float:
+def parabola_minimum(lags: Int[np.ndarray, " l"], left: Float[np.ndarray, " l"]) -> float:
     """The lag at which the parabola through the lowest value and its neighbors is lowest."""
     at = int(np.clip(np.argmin(left), 1, len(lags) - 2))
     before, least, after = left[at - 1 : at + 2]

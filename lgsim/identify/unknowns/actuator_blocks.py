@@ -13,12 +13,12 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
 from lgsim.actuators.actuators import Actuators, ActuatorSum
-from lgsim.identify.unknowns.body_blocks import Block, select_names
+from lgsim.identify.unknowns.block import NumberBlock, select_names
 from lgsim.identify.unknowns.plant import NumbersLike, Plant
 from lgsim.support.check import unknown_name
 
 
-class ActuatorParameter(Block):
+class ActuatorParameter(NumberBlock):
     """One kind of number of the plant's actuators, such as ``ActuatorParameter("stages.0.stiffness")``.
 
     A coordinate is the number less that of the prior, or with ``relative`` the logarithm of their ratio, which keeps
@@ -45,7 +45,6 @@ class ActuatorParameter(Block):
     upper: ArrayLike = np.inf
 
     def read(self, plant: Plant) -> Float[Array, " size"]:
-        """The numbers."""
         numbers = self._all(plant)
         return numbers.reshape(-1)[self._places(plant)]
 
@@ -60,25 +59,10 @@ class ActuatorParameter(Block):
         names = [self._names(plant)[i] for i in self._rows(plant)]
         return [f"{what}{k} of {kind} of actuator {name}" for name in names for k in suffix]
 
-    def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
-        numbers, at = self._all(plant), self._places(plant)
-        before = numbers.reshape(-1)[at]
-        after = before * jnp.exp(x) if self.relative else before + x
-        new = numbers.reshape(-1).at[at].set(after).reshape(numbers.shape)
+    def write(self, plant: Plant, numbers: Float[Array, " size"]) -> Plant:
+        every = self._all(plant)
+        new = every.reshape(-1).at[self._places(plant)].set(numbers).reshape(every.shape)
         return eqx.tree_at(lambda p: _follow(p.actuators, self.path), plant, new)
-
-    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
-        unit = f", {self.unit}" if self.unit else ""
-        return {f"{label}{unit}": x for label, x in zip(self.labels(plant), self.read(plant), strict=True)}
-
-    def bounds(self, plant: Plant) -> tuple[ArrayLike, ArrayLike]:
-        start = self.read(plant)
-        if not self.relative:
-            return self.lower - start, self.upper - start
-        # numbers of one sign: those of the other one are out of reach
-        ends = jnp.stack([jnp.broadcast_to(jnp.asarray(b, start.dtype), start.shape) for b in (self.lower, self.upper)])
-        ratios = jnp.sort(ends / start[None], axis=0)
-        return tuple(jnp.where(r > 0, jnp.log(jnp.where(r > 0, r, 1)), -jnp.inf) for r in ratios)  # pyright: ignore[reportReturnType]
 
     def _all(self, plant: Plant) -> Array:
         """The array in which the numbers are."""

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Int, Key
+from jaxtyping import Float, Int
 
 from lgsim.identify.unknowns.parameters import Parameters
-from lgsim.identify.unknowns.plant import Plant
+from lgsim.identify.unknowns.plant import Plant, signal_sensitivities
 from lgsim.multibody.model import Model
 from lgsim.support.packages import package
 
@@ -106,18 +106,12 @@ def base_parameters(parameters: Parameters, seed: int = 0) -> BaseParameters:
     )
 
 
+@jax.jit
 def random_states(
-    model: Model, seed: int = 0
+    model: Model, seed: int | Int[Array, ""] = 0
 ) -> tuple[Float[Array, "n nq"], Float[Array, "n nv"], Float[Array, "n nv"]]:
     """(q, v, a) of ``_RANDOM_STATES`` random states; velocities and accelerations are normal with deviation 2."""
-    return _random_states(model, jax.random.key(seed))
-
-
-@jax.jit
-def _random_states(
-    model: Model, key: Key[Array, ""]
-) -> tuple[Float[Array, "n nq"], Float[Array, "n nv"], Float[Array, "n nv"]]:
-    kq, kv, ka = jax.random.split(key, 3)
+    kq, kv, ka = jax.random.split(jax.random.key(seed), 3)
     q = model.random(kq, (_RANDOM_STATES,))
     v, a = (2 * jax.random.normal(k, (_RANDOM_STATES, model.nv), model.dtype) for k in (kv, ka))
     return q, v, a
@@ -134,17 +128,4 @@ def sensitivities(
     return np.asarray(_jacobian(plant, jnp.asarray(indices), q, v, a)).reshape(-1, len(indices))
 
 
-@jax.jit
-def _jacobian(
-    plant: Plant,
-    indices: Int[Array, " p"],
-    q: Float[Array, "n nq"],
-    v: Float[Array, "n nv"],
-    a: Float[Array, "n nv"],
-) -> Float[Array, "n nv p"]:
-    all_parameters = plant.dynamic_parameters
-
-    def signals(part: Float[Array, " p"]) -> Float[Array, "n nv"]:
-        return plant.with_dynamic_parameters(all_parameters.at[indices].set(part)).signals(q, v, a)
-
-    return jax.jacfwd(signals)(all_parameters[indices])
+_jacobian = jax.jit(lambda *args: signal_sensitivities(*args)[0])

@@ -1,111 +1,21 @@
-"""Blocks of unknowns: what any block is, and those of bodies, as coordinates that are zero at the prior plant."""
+"""Blocks of unknowns of bodies, as coordinates that are zero at the prior plant."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
+from lgsim.identify.unknowns.block import Block, select_names
 from lgsim.identify.unknowns.plant import NumbersLike, Plant
 from lgsim.multibody import inertia
 from lgsim.multibody.inertia import COORDINATES, from_log_cholesky
 from lgsim.multibody.model import Model
-
-
-class Block(eqx.Module):
-    """Unknown numbers of a plant of one kind, as coordinates x (size,) that are zero at the prior plant.
-
-    Attributes:
-        prior_deviation: Standard deviation of the coordinates about the prior, one number or (size,); None where
-            nothing is known beforehand.
-    """
-
-    # no field here, so that bodies and joints are the first arguments of blocks
-    prior_deviation = None
-
-    @abstractmethod
-    def labels(self, plant: Plant) -> list[str]:
-        """A name for each coordinate.
-
-        Raises:
-            ValueError: a body or joint does not exist.
-        """
-
-    @abstractmethod
-    def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
-        """The plant with its numbers moved by coordinates x from those it has."""
-
-    @abstractmethod
-    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
-        """The physical numbers of the plant behind the coordinates, by name and unit, e.g. "m of fore, kg"."""
-
-    def value_array(self, plant: Plant) -> Float[Array, " values"]:
-        """``values`` in order, as one array: one operation compiles sooner than as many slices."""
-        return jnp.stack(list(self.values(plant).values()))
-
-    def affine_indices(self, model: Model) -> Int[np.ndarray, " moved"] | None:
-        """The places in ``Plant.dynamic_parameters`` of all numbers that the block moves.
-
-        None where it moves others, in which the signals are not affine.
-        """
-        return None
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether the coordinates are the numbers at ``affine_indices`` themselves, less those of the prior."""
-        return False
-
-    def bounds(self, plant: Plant) -> tuple[ArrayLike, ArrayLike]:
-        """(lower, upper) bounds of the coordinates, numbers or (size,); infinite by default."""
-        return -np.inf, np.inf
-
-    def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
-        """(lowest, highest) of the numbers that have limits, by the names of ``values``."""
-        return {}
-
-    def straight(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
-        """The coordinates after a step dx within ``reach``, straight in the plant's numbers; ``x + dx`` by default."""
-        return x + dx
-
-    def reach(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, ""]:
-        """The share of a step dx, at most one, after which a straight step still leaves the edge at a distance."""
-        return jnp.ones((), x.dtype)
-
-    @property
-    def has_edge(self) -> bool:
-        """Whether the numbers have an edge that the coordinates never reach, so that ``barrier`` counts."""
-        return False
-
-    def barrier(self, x: Float[Array, " size"]) -> Float[Array, ""]:
-        """A cost that keeps the minimum off the edge of the coordinates where no prior does; zero by default."""
-        return jnp.zeros((), x.dtype)
-
-    def outer_map(self, x: Float[Array, " size"]) -> Float[Array, "size size"]:
-        """The derivative of x by coordinates in which the plant's numbers move straight, scaled as x at the prior.
-
-        Near the edge of what the numbers can be, x hardly moves them; these coordinates do not know the edge, so that
-        deviations in them stay those of the records.
-        """
-        return jnp.eye(x.size, dtype=x.dtype)
-
-    def edges(
-        self, plant: Plant, x: Float[np.ndarray, " size"], covariance: Float[np.ndarray, "size size"]
-    ) -> list[str]:
-        """The edges at which x lies within its deviation, in words.
-
-        Args:
-            plant: The prior plant.
-            covariance: Their covariance in the coordinates of ``outer_map``.
-        """
-        return []
 
 
 class BodyBlock(Block):
@@ -329,26 +239,6 @@ def upper_factor(matrix: Float[Array, "*batch n n"]) -> Float[Array, "*batch n n
     """The upper triangular U with ``U U^T`` a positive definite matrix."""
     # the Cholesky factor of the matrix in reverse order
     return jnp.flip(jnp.linalg.cholesky(jnp.flip(matrix, (-2, -1))), (-2, -1))
-
-
-def select_names(argument: str, names: Sequence[str] | None, known: Sequence[str]) -> list[str]:
-    """The names given, or all known ones for None.
-
-    Args:
-        argument: What the message of an error calls the names.
-
-    Raises:
-        ValueError: a name does not exist, or a single text came in the place of a list.
-    """
-    if names is None:
-        return list(known)
-    if isinstance(names, str):
-        raise ValueError(f"{argument}: expected a list of names, got the text {names!r}; write [{names!r}]")
-    for name in names:
-        if name not in known:
-            near = get_close_matches(name, known) or known
-            raise ValueError(f"{argument}: there is no {name!r}; expected some of {', '.join(near)}")
-    return list(names)
 
 
 def _with_inertias(plant: Plant, at: Int[np.ndarray, " bodies"], rows: Float[Array, "bodies 10"]) -> Plant:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from lgsim.identify.unknowns.body_blocks import Block, select_names
+from lgsim.identify.unknowns.block import NumberBlock, select_names
 from lgsim.identify.unknowns.plant import NumbersLike, Plant
 from lgsim.multibody.model import Model
 from lgsim.support.check import unknown_name
@@ -24,7 +23,7 @@ UNITS = {
 """Units of the numbers of contacts; all others are lengths, m."""
 
 
-class ContactParameter(Block):
+class ContactParameter(NumberBlock):
     """One kind of number of contacts, such as ``ContactParameter("friction")``.
 
     A coordinate is the number less that of the prior, or with ``relative`` the logarithm of their ratio, which keeps
@@ -76,38 +75,19 @@ class ContactParameter(Block):
         return list(select_names("contacts", self.contacts, have))
 
     def read(self, plant: Plant) -> Float[Array, " size"]:
-        """The numbers."""
         return plant.model.contacts[self._places(plant.model)]
 
     def labels(self, plant: Plant) -> list[str]:
         return [f"{self.number} of contact {name}" for name in self.names(plant.model)]
 
-    def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
-        before = self.read(plant)
-        after = before * jnp.exp(x) if self.relative else before + x
-        new = plant.model.contacts.at[self._places(plant.model)].set(after)
+    @property
+    def unit(self) -> str:
+        """The unit of the numbers."""
+        return UNITS.get(self.number, "m")
+
+    def write(self, plant: Plant, numbers: Float[Array, " size"]) -> Plant:
+        new = plant.model.contacts.at[self._places(plant.model)].set(numbers)
         return eqx.tree_at(lambda p: p.model.contacts, plant, new)
-
-    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
-        unit = UNITS.get(self.number, "m")
-        return {f"{name}, {unit}": x for name, x in zip(self.labels(plant), self.read(plant), strict=True)}
-
-    def value_array(self, plant: Plant) -> Float[Array, " values"]:
-        return self.read(plant)
-
-    def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
-        names = list(self.values(plant))
-        low, high = (np.broadcast_to(np.asarray(b, float), len(names)).tolist() for b in (self.lower, self.upper))
-        return dict(zip(names, zip(low, high, strict=True), strict=True))
-
-    def bounds(self, plant: Plant) -> tuple[ArrayLike, ArrayLike]:
-        start = self.read(plant)
-        ends = (jnp.broadcast_to(jnp.asarray(b, start.dtype), start.shape) for b in (self.lower, self.upper))
-        if not self.relative:
-            low, high = (end - start for end in ends)
-        else:
-            low, high = (jnp.where(end > 0, jnp.log(jnp.where(end > 0, end / start, 1)), -jnp.inf) for end in ends)
-        return low, high
 
     def _places(self, model: Model) -> tuple[np.ndarray, np.ndarray]:
         """The rows and columns of the numbers in ``Model.contacts``."""

@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
-from lgsim.identify.unknowns.body_blocks import Block, select_names
+from lgsim.identify.unknowns.block import Block, select_names
 from lgsim.identify.unknowns.plant import NumbersLike, Plant
 from lgsim.lie import se3, so3
 from lgsim.multibody.model import Model

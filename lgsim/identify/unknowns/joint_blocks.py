@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import ClassVar
 
 import equinox as eqx
@@ -14,9 +13,10 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
 from lgsim.identify.recording.coordinates import dof_names
-from lgsim.identify.unknowns.body_blocks import Block, select_names
+from lgsim.identify.unknowns.block import NumberBlock, select_names
 from lgsim.identify.unknowns.plant import AFFINE_JOINTS, NumbersLike, Plant, first_index, with_drives
 from lgsim.multibody.model import DRIVES, Model
+from lgsim.support.check import unknown_name
 
 UNITS = {
     "armature": "kg m^2", "damping": "N m s/rad", "friction": "N m", "stiffness": "N m/rad", "rest": "rad",
@@ -26,7 +26,7 @@ UNITS = {
 """Units of the numbers of a joint that turns."""
 
 
-class JointBlock(Block):
+class JointBlock(NumberBlock):
     """Unknown numbers of one kind, one for each degree of freedom of some joints.
 
     Attributes:
@@ -46,12 +46,17 @@ class JointBlock(Block):
         """The name of the kind of number."""
 
     @abstractmethod
-    def read(self, plant: Plant) -> Float[Array, " nv"]:
+    def read_all(self, plant: Plant) -> Float[Array, " nv"]:
         """The numbers of all degrees of freedom."""
 
     @abstractmethod
-    def write(self, plant: Plant, values: Float[Array, " nv"]) -> Plant:
+    def write_all(self, plant: Plant, values: Float[Array, " nv"]) -> Plant:
         """The plant with other numbers of all degrees of freedom."""
+
+    @property
+    def unit(self) -> str:
+        """The unit of the numbers of a joint that turns."""
+        return UNITS.get(self.kind, "1")
 
     def names(self, model: Model) -> list[str]:
         """The names of the degrees of freedom; ValueError where a joint does not exist."""
@@ -72,26 +77,11 @@ class JointBlock(Block):
     def labels(self, plant: Plant) -> list[str]:
         return [f"{self.kind} of {name}" for name in self.names(plant.model)]
 
-    def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
-        values = self.read(plant)
-        return self.write(plant, values.at[self.indices(plant.model)].add(x))
+    def read(self, plant: Plant) -> Float[Array, " size"]:
+        return self.read_all(plant)[self.indices(plant.model)]
 
-    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
-        numbers = self.read(plant)[self.indices(plant.model)]
-        unit = UNITS.get(self.kind, "1")
-        return {f"{self.kind} of {n}, {unit}": numbers[i] for i, n in enumerate(self.names(plant.model))}
-
-    def value_array(self, plant: Plant) -> Float[Array, " values"]:
-        return self.read(plant)[self.indices(plant.model)]
-
-    def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
-        names = list(self.values(plant))
-        low, high = (np.broadcast_to(np.asarray(b, float), len(names)).tolist() for b in (self.lower, self.upper))
-        return dict(zip(names, zip(low, high, strict=True), strict=True))
-
-    def bounds(self, plant: Plant) -> tuple[ArrayLike, ArrayLike]:
-        start = self.read(plant)[self.indices(plant.model)]
-        return self.lower - start, self.upper - start
+    def write(self, plant: Plant, numbers: Float[Array, " size"]) -> Plant:
+        return self.write_all(plant, self.read_all(plant).at[self.indices(plant.model)].set(numbers))
 
 
 class JointParameter(JointBlock):
@@ -117,8 +107,7 @@ class JointParameter(JointBlock):
         upper: ArrayLike = np.inf,
     ) -> None:
         if parameter not in DRIVES:
-            near = get_close_matches(parameter, DRIVES) or DRIVES
-            raise ValueError(f"parameter: there is no {parameter!r} of a joint; expected {' or '.join(near)}")
+            raise unknown_name("parameter: expected a number of a joint", parameter, DRIVES)
         self.parameter, self.joints, self.prior_deviation, self.upper = parameter, joints, prior_deviation, upper
         unbounded = ("rest", "lower", "upper")
         self.lower = lower if lower is not None else -np.inf if parameter in unbounded else 0.0
@@ -127,10 +116,10 @@ class JointParameter(JointBlock):
     def kind(self) -> str:
         return self.parameter
 
-    def read(self, plant: Plant) -> Float[Array, " nv"]:
+    def read_all(self, plant: Plant) -> Float[Array, " nv"]:
         return getattr(plant.model, self.parameter)
 
-    def write(self, plant: Plant, values: Float[Array, " nv"]) -> Plant:
+    def write_all(self, plant: Plant, values: Float[Array, " nv"]) -> Plant:
         drives = plant.model.drives.at[:, DRIVES.index(self.parameter)].set(values)
         model = with_drives(plant.model, drives, values if self.parameter == "stribeck" else None)
         return eqx.tree_at(lambda p: p.model, plant, model)
@@ -145,10 +134,10 @@ class SignalBlock(JointBlock):
     def kind(self) -> str:
         return self.FIELD
 
-    def read(self, plant: Plant) -> Float[Array, " nv"]:
+    def read_all(self, plant: Plant) -> Float[Array, " nv"]:
         return getattr(plant, self.kind)
 
-    def write(self, plant: Plant, values: Float[Array, " nv"]) -> Plant:
+    def write_all(self, plant: Plant, values: Float[Array, " nv"]) -> Plant:
         return eqx.tree_at(lambda p: getattr(p, self.kind), plant, values)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
@@ -13,7 +13,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
-from lgsim.identify.unknowns.body_blocks import Block
+from lgsim.identify.unknowns.block import Block
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.multibody.model import Model
 from lgsim.support.check import is_traced
@@ -40,6 +40,18 @@ class TotalMass(Prior):
 
     def residual(self, plant: Plant) -> Float[Array, " 1"]:
         return (jnp.sum(plant.model.inertias[:, :1], axis=0) - self.mass) / self.deviation
+
+
+def value_names(values: Callable[[Array], dict[str, Array]], at: Float[Array, " size"]) -> list[str]:
+    """The names of some values in their own order, which a dictionary loses on its way through a program."""
+    names: list[str] = []
+
+    def trace(at: Array) -> Array:
+        names.extend(values(at))
+        return at
+
+    jax.eval_shape(trace, at)
+    return names
 
 
 class Parameters(eqx.Module):
@@ -86,6 +98,12 @@ class Parameters(eqx.Module):
         return sum(self.sizes)
 
     @property
+    def slices(self) -> list[slice]:
+        """The places of each block's coordinates in x."""
+        ends = np.cumsum(self.sizes).tolist()
+        return [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
+
+    @property
     def affine_indices(self) -> Int[np.ndarray, " moved"] | None:
         """The places, rising, in ``Plant.dynamic_parameters`` of all numbers that move with x.
 
@@ -94,6 +112,11 @@ class Parameters(eqx.Module):
         indices = [block.affine_indices(self.plant.model) for block in self.blocks]
         found = [p for p in indices if p is not None]
         return np.unique(np.concatenate(found)) if len(found) == len(indices) else None
+
+    def affine_change(self, x: Float[Array, " size"]) -> Float[Array, " moved"]:
+        """The dynamic parameters at ``affine_indices`` of the plant at x less those of the prior."""
+        indices = self.affine_indices
+        return self.plant_at(x).dynamic_parameters[indices] - self.plant.dynamic_parameters[indices]
 
     @property
     def linear_indices(self) -> Int[np.ndarray, " size"] | None:
@@ -124,8 +147,7 @@ class Parameters(eqx.Module):
 
     def split(self, x: Float[Array, " size"]) -> list[Float[Array, " _"]]:
         """The coordinates of each block."""
-        ends = np.cumsum(self.sizes)
-        return [x[end - size : end] for end, size in zip(ends, self.sizes, strict=True)]
+        return [x[part] for part in self.slices]
 
     def straight(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
         """The coordinates after a step within ``reach`` that is straight in the plant's numbers."""
@@ -157,12 +179,8 @@ class Parameters(eqx.Module):
 
     def edges(self, x: Float[np.ndarray, " size"], covariance: Float[np.ndarray, "size size"]) -> list[str]:
         """The edges at which the plant at x lies within its deviation, in words, by ``Block.edges``."""
-        found, start = [], 0
-        for block, size in zip(self.blocks, self.sizes, strict=True):
-            own = slice(start, start + size)
-            found += block.edges(self.plant, x[own], covariance[own, own])
-            start += size
-        return found
+        parts = zip(self.blocks, self.slices, strict=True)
+        return [edge for block, own in parts for edge in block.edges(self.plant, x[own], covariance[own, own])]
 
     def bounds(self) -> tuple[Float[Array, " size"], Float[Array, " size"]]:
         """(lower, upper) bounds of the coordinates.
@@ -198,11 +216,10 @@ class Parameters(eqx.Module):
 
     def prior_deviations(self, default: Float[np.ndarray, " size"]) -> Float[np.ndarray, " size"]:
         """Standard deviations of the blocks' priors, and default numbers where a block has none."""
-        ends = np.cumsum(self.sizes)
         out = np.array(default, float)
-        for block, end, size in zip(self.blocks, ends, self.sizes, strict=True):
+        for block, own in zip(self.blocks, self.slices, strict=True):
             if block.prior_deviation is not None:
-                out[end - size : end] = np.asarray(block.prior_deviation)
+                out[own] = np.asarray(block.prior_deviation)
         return out
 
     def value_array(self, x: Float[Array, " size"]) -> Float[Array, " values"]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from lgsim.actuators.actuators import Actuators, ActuatorSum, check
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
@@ -144,6 +145,24 @@ class Plant(eqx.Module):
         model = with_drives(self.model, drives, columns[_AFFINE_DRIVES.index("stribeck")])
         new = (eqx.tree_at(lambda m: m.inertias, model, values[:bodies].reshape(-1, 10)), columns[-1])
         return eqx.tree_at(lambda p: (p.model, p.offset), self, new)
+
+
+def signal_sensitivities(
+    plant: Plant,
+    indices: Int[np.ndarray, " p"] | Int[Array, " p"],
+    q: Float[Array, "n nq"],
+    v: Float[Array, "n nv"],
+    a: Float[Array, "n nv"],
+    wrenches: Float[Array, "n bodies 6"] | None = None,
+) -> tuple[Float[Array, "n nv p"], Float[Array, "n nv"]]:
+    """(derivatives of the signals by the dynamic parameters at some indices, the signals), see ``Plant.signals``."""
+    every = plant.dynamic_parameters
+
+    def signals(part: Float[Array, " p"]) -> tuple[Float[Array, "n nv"], Float[Array, "n nv"]]:
+        found = plant.with_dynamic_parameters(every.at[indices].set(part)).signals(q, v, a, wrenches)
+        return found, found
+
+    return jax.jacfwd(signals, has_aux=True)(every[indices])
 
 
 def refuse_contacts(model: Model) -> None:

@@ -12,7 +12,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from lgsim.identify.unknowns.body_blocks import Block
+from lgsim.identify.unknowns.block import NumberBlock
 from lgsim.identify.unknowns.plant import NumbersLike, Plant
 from lgsim.multibody.model import Model
 
@@ -60,7 +60,7 @@ def with_instruments(plant: Plant) -> InstrumentedPlant:
     return plant if isinstance(plant, InstrumentedPlant) else InstrumentedPlant(plant)
 
 
-class ChannelBlock(Block):
+class ChannelBlock(NumberBlock):
     """Unknown numbers of the sensor of one channel."""
 
     channel: str = eqx.field(static=True)
@@ -69,60 +69,53 @@ class ChannelBlock(Block):
     def __init__(self, channel: str, prior_deviation: NumbersLike | None = None) -> None:
         self.channel, self.prior_deviation = channel, prior_deviation
 
-    def read(self, plant: Plant) -> Float[Array, " ..."]:
+    def read(self, plant: Plant) -> Float[Array, " size"]:
         """The numbers of the channel that the plant has.
 
         Raises:
             ValueError: the plant has none for this channel.
         """
-        known = self.read_all(plant)
+        known = self.read_all(with_instruments(plant))
         if self.channel not in known:
             raise ValueError(
                 f"channel: the plant has no {type(self).__name__} of {self.channel!r}; there are {sorted(known)};"
                 " InstrumentedPlant takes them by channel"
             )
-        return known[self.channel]
+        return jnp.atleast_1d(known[self.channel])
+
+    def write(self, plant: Plant, numbers: Float[Array, " size"]) -> Plant:
+        own = with_instruments(plant)
+        new = numbers.reshape(self.read_all(own)[self.channel].shape)
+        return eqx.tree_at(lambda p: self.read_all(p)[self.channel], own, new)
 
     @abstractmethod
-    def read_all(self, plant: Plant) -> dict[str, Float[Array, " ..."]]:
+    def read_all(self, plant: InstrumentedPlant) -> dict[str, Float[Array, " ..."]]:
         """The numbers of all channels that the plant has."""
 
 
 class SensorBias(ChannelBlock):
     """The constant that a channel's sensor shows too much, in its unit."""
 
-    def read_all(self, plant: Plant) -> dict[str, Float[Array, " ..."]]:
-        return with_instruments(plant).biases
+    def read_all(self, plant: InstrumentedPlant) -> dict[str, Float[Array, " ..."]]:
+        return plant.biases
 
     def labels(self, plant: Plant) -> list[str]:
         return [f"bias {i} of {self.channel}" for i in range(self.read(plant).size)]
-
-    def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
-        own = with_instruments(plant)
-        return eqx.tree_at(lambda p: p.biases[self.channel], own, self.read(plant) + x)
-
-    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
-        return dict(zip(self.labels(plant), self.read(plant), strict=True))
 
 
 class SensorDelay(ChannelBlock):
     """The delay of a channel's sensor, s."""
 
-    def read_all(self, plant: Plant) -> dict[str, Float[Array, " ..."]]:
-        return with_instruments(plant).delays
+    unit = "s"
+
+    def read_all(self, plant: InstrumentedPlant) -> dict[str, Float[Array, " ..."]]:
+        return plant.delays
 
     def labels(self, plant: Plant) -> list[str]:
-        return [f"delay of {self.channel}" for _ in [self.read(plant)]]
-
-    def apply(self, plant: Plant, x: Float[Array, " 1"]) -> Plant:
-        own = with_instruments(plant)
-        return eqx.tree_at(lambda p: p.delays[self.channel], own, self.read(plant) + x[0])
-
-    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
-        return {f"delay of {self.channel}, s": self.read(plant)}
+        return [f"delay of {self.channel}"] * self.read(plant).size
 
 
-class InputDelay(Block):
+class InputDelay(NumberBlock):
     """The delay of the drives behind their signals or commands, s: between zero and ``MAX_DELAY_STEPS`` steps.
 
     Of parts of a step the mean over it counts, which is exact for whole steps only: take steps that are short beside
@@ -135,16 +128,19 @@ class InputDelay(Block):
     prior_deviation: NumbersLike | None = None
     max_delay: ArrayLike = np.inf
 
+    lower = 0.0
+    unit = "s"
+
+    @property
+    def upper(self) -> ArrayLike:
+        """Upper bound of the delay, s."""
+        return self.max_delay
+
     def labels(self, plant: Plant) -> list[str]:
         return ["delay of the drives"]
 
-    def apply(self, plant: Plant, x: Float[Array, " 1"]) -> Plant:
-        own = with_instruments(plant)
-        return eqx.tree_at(lambda p: p.input_delay, own, own.input_delay + x[0])
+    def read(self, plant: Plant) -> Float[Array, " 1"]:
+        return with_instruments(plant).input_delay[None]
 
-    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
-        return {"delay of the drives, s": with_instruments(plant).input_delay}
-
-    def bounds(self, plant: Plant) -> tuple[ArrayLike, ArrayLike]:
-        start = with_instruments(plant).input_delay
-        return -start, self.max_delay - start
+    def write(self, plant: Plant, numbers: Float[Array, " 1"]) -> Plant:
+        return eqx.tree_at(lambda p: p.input_delay, with_instruments(plant), numbers[0])

@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lgsim._compile.linalg.box_qp import native_box_step
+from lgsim._compile.linalg.box_qp import box_step
+from lgsim._compile.xla import batch_last
 
 
 def test_a_batch_of_boxes_ends_and_meets_the_conditions():
@@ -13,7 +14,7 @@ def test_a_batch_of_boxes_ends_and_meets_the_conditions():
     M, G, g = (rng.normal(size=(64, 7, n)) / 4 for n in (7, 14, 1))
     H, g = M @ M.transpose(0, 2, 1) + np.eye(7), g[..., 0]
     lower, upper = np.full(7, -0.1), np.full(7, 0.1)
-    step = jax.jit(jax.vmap(native_box_step, (0, 0, 0, None, None)))
+    step = jax.jit(jax.vmap(batch_last(box_step), (0, 0, 0, None, None)))
     K, k, definite = (np.asarray(x) for x in step(*map(jnp.asarray, (H, G, g, lower, upper))))
     assert definite.all()
     slope = np.einsum("bij,bj->bi", H, k) + g

@@ -159,6 +159,8 @@ def test_blocks_find_every_number_of_actuators():
     one = identify.ActuatorParameter("stages.0.bias", ["actuator1"], relative=True)
     own = identify.Plant(model, actuators=drive)
     assert one.labels(own) == [f"bias {k} of AffineForce of actuator actuator1" for k in range(3)]
+    bounded = identify.ActuatorParameter("stages.0.gain", lower=0.0, upper=500.0)
+    assert set(bounded.value_limits(own).values()) == {(0.0, 500.0)}
     moved = one.apply(own, jnp.array([0.0, np.log(2.0), 0.0])).actuators.stages[0].bias
     np.testing.assert_allclose(moved, [[0, -30, -1.1], [0, -60, -0.7]], rtol=1e-14)
 

@@ -77,6 +77,8 @@ def test_a_double_pendulum_from_positions_alone(many):
     """Neither torques nor velocities: mass and damping of exact angles to 1e-6."""
     found = one_of(many, SEEDS)
     assert bool(found.result == RESULTS.successful)
+    costs, done = np.asarray(found.costs), int(found.iterations)
+    assert np.all(np.isfinite(costs[:done])) and np.all(np.isnan(costs[done:]))
     np.testing.assert_allclose(values(found), TRUE, rtol=1e-6, atol=2e-7)
 
 
@@ -148,14 +150,15 @@ def test_slopes_are_those_of_finite_differences(floating):
 
     @jax.jit
     def derivatives_and_values(x, zs):
-        cut, rounds = SimulationFit(window_steps=20).prepare(parameters, records)
+        rounds = SimulationFit(window_steps=20).in_rounds(parameters, records)
+        cut, shooting = rounds.windows, rounds.shooting
         window = jax.tree.map(lambda a: a[1], cut)
 
         def off(z):
             y0 = space.move(z[x.size :], window.start)
-            return window_residuals(rounds[0], parameters.plant_at(z[: x.size]), window, y0)[0]
+            return window_residuals(shooting, parameters.plant_at(z[: x.size]), window, y0)[0]
 
-        return window_jacobian(rounds[0], window, x, window.start, cut.start[2], 12)[0], jax.lax.map(off, zs)
+        return window_jacobian(shooting, window, x, window.start, cut.start[2], 12)[0], jax.lax.map(off, zs)
 
     J, values = (np.asarray(a) for a in derivatives_and_values(x, np.concatenate([z + steps, z - steps])))
     after, before = np.split(values, 2)
@@ -169,8 +172,9 @@ def test_elimination_is_the_solution_of_the_whole_system():
 
     @jax.jit
     def solved(records):
-        cut, rounds = FIT.prepare(parameters, records)
-        at = linearize(rounds[0], cut, jnp.zeros(3), cut.start)
+        rounds = FIT.in_rounds(parameters, records)
+        shooting, cut = rounds.shooting._replace(gap_deviations=rounds.gaps[0]), rounds.windows
+        at = linearize(shooting, cut, jnp.zeros(3), cut.start)
         schur, gradient, factors = eliminate(at, jnp.zeros_like(at.gs))
         dx = -jnp.linalg.solve(schur, gradient)
         return at, schur, dx, substitute(factors, dx), state_sensitivities(factors)

@@ -7,14 +7,8 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.identify.unknowns.body_blocks import (
-    CentersOfMass,
-    Inertias,
-    Masses,
-    StandardParameters,
-    select_names,
-    upper_factor,
-)
+from lgsim.identify.unknowns.block import select_names
+from lgsim.identify.unknowns.body_blocks import CentersOfMass, Inertias, Masses, StandardParameters, upper_factor
 from lgsim.identify.unknowns.frame_blocks import GravityDirection, Placements, SharedBlock
 from lgsim.identify.unknowns.joint_blocks import JointParameter, SignalScale, TorqueOffset
 from lgsim.identify.unknowns.plant import Plant
@@ -175,11 +169,13 @@ def test_shared_blocks_have_the_same_coordinates_with_mirrored_signs():
 
 
 def test_what_does_not_exist_is_named(plant, without_import_hook):
-    with pytest.raises(ValueError, match=r"bodies: there is no 'for'; expected some of fore"):
+    with pytest.raises(ValueError, match=r"bodies: expected names of bodies, got 'for'; did you mean 'fore'"):
         Masses(["for"]).labels(plant)
-    with pytest.raises(ValueError, match=r"joints: there is no 'wrist'; expected some of shoulder, elbow"):
+    with pytest.raises(ValueError, match=r"joints: expected names of joints, got 'wrist'; there are shoulder, elbow"):
         JointParameter("damping", ["wrist"]).labels(plant)
     with pytest.raises(ValueError, match=r"expected a list of names, got the text 'fore'; write \['fore'\]"):
         select_names("bodies", "fore", ["fore"])
-    with pytest.raises(ValueError, match=r"parameter: there is no 'dampin' of a joint; expected damping"):
+    with pytest.raises(
+        ValueError, match=r"parameter: expected a number of a joint, got 'dampin'; did you mean 'damping'"
+    ):
         JointParameter("dampin")

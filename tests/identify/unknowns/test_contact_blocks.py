@@ -54,7 +54,7 @@ def test_bad_names():
     plant = identify.Plant(ball(**TRUE))
     with pytest.raises(ValueError, match="number: expected a number of a contact, got 'fricton'; did you mean 'fric"):
         identify.ContactParameter("fricton").labels(plant)
-    with pytest.raises(ValueError, match="contacts: there is no 'soul'"):
+    with pytest.raises(ValueError, match="contacts: expected names of contacts, got 'soul'; did you mean 'sole'"):
         identify.ContactParameter("friction", ["soul"]).labels(plant)
     bare = lgsim.ModelBuilder().add_body("a", "world", joints.Free(), mass=1.0, inertia=np.eye(3)).build()
     with pytest.raises(ValueError, match="contacts: the plant's machine has none"):
