@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from lgsim.cli import compare, convert, demo, generate, identify, info, montecarlo, optimize, plot, simulate, view
+from lgsim.cli import commands, compare, convert, demo, generate, info, montecarlo, plot, view
 from lgsim.cli.errors import stop_of
 from lgsim.cli.exit_status import Exit, epilog
 from lgsim.cli.terminal import Command, LiteralGroup, echo, end, printable_warnings
@@ -81,7 +81,7 @@ def lgsim(
 
 
 COMMANDS = (
-    demo.demo, info.info, simulate.simulate, optimize.optimize, identify.identify, plot.plot, view.view,
+    demo.demo, info.info, commands.simulate, commands.optimize, commands.identify, plot.plot, view.view,
     compare.compare, convert.convert, generate.generate,
 )  # fmt: skip
 for command in COMMANDS:

@@ -10,6 +10,7 @@ import typer
 
 from lgsim.cli.checks.replacement import Force, Output, check_replaced
 from lgsim.cli.errors import BadInput
+from lgsim.cli.options import RunArgument
 from lgsim.support.messages import listed
 
 if TYPE_CHECKING:
@@ -220,11 +221,9 @@ def _span(run: Trajectory) -> str:
 
 
 def compare(
-    first: Annotated[Path, typer.Argument(metavar="RUN", help="A run: .npz or .parquet.", show_default=False)],
-    second: Annotated[Path, typer.Argument(metavar="RUN", help="Another run of the same machine.", show_default=False)],
-    plot: Annotated[
-        Path | None, typer.Option(help="A plot of the differences over time: .png, .pdf or .svg.", show_default=False)
-    ] = None,
+    first: RunArgument,
+    second: Annotated[Path, typer.Argument(metavar="RUN", help="Another run of the same machine.")],
+    plot: Annotated[Path | None, typer.Option(help="A plot of the differences over time: .png, .pdf or .svg.")] = None,
     force: Force = False,
 ) -> None:
     """Show the largest differences of two runs of one machine, at the times that both have, and how they grow."""

@@ -8,13 +8,12 @@ from typing import Annotated
 import typer
 
 from lgsim.cli.checks.replacement import Force, Output, check_replaced
+from lgsim.cli.options import RunArgument
 
 
 def convert(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run: .npz or .parquet.", show_default=False)],
-    out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="Where it goes: .npz, .parquet, .csv or .mcap.", show_default=False)
-    ],
+    run: RunArgument,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Where it goes: .npz, .parquet, .csv or .mcap.")],
     machine: Annotated[
         Path | None, typer.Option(help="The URDF file of the machine: an .mcap file then shows its shapes.")
     ] = None,

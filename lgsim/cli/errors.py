@@ -46,7 +46,7 @@ def needs(package: str, extra: str, what: str) -> None:
 
 @contextmanager
 def bad_input(what: str = "") -> Iterator[None]:
-    """Within the block, what the library refuses is bad input.
+    """Within the block, what the library refuses is bad input; a checkpoint of other work is, whatever the word.
 
     Args:
         what: The word of the command that is refused, such as "--q: ".
@@ -59,6 +59,10 @@ def bad_input(what: str = "") -> Iterator[None]:
     except (ValueError, TypeError) as error:
         if _of_a_file(error):
             raise
+        from lgsim.support.checkpoint import CheckpointError
+
+        if isinstance(error, CheckpointError):
+            raise BadInput(f"{one_line(error)}; --restart begins anew") from error
         raise BadInput(f"{what}{one_line(error)}") from error
 
 

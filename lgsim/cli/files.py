@@ -123,6 +123,19 @@ def load(path: Path) -> Trajectory:
         return read_trajectory(path)
 
 
+def checkpoint(out: Path) -> Path:
+    """The place of the checkpoint of a search, beside its output."""
+    return out.with_suffix(".checkpoint.npz")
+
+
+def begin_search(kept: Path, restart: bool) -> None:
+    """Remove the checkpoint of an earlier search, or say that the search goes on from there."""
+    if restart:
+        kept.unlink(missing_ok=True)
+    elif kept.exists():
+        note(f"going on from {kept}; --restart begins anew")
+
+
 def joint_list(model: Model) -> str:
     """The names of a machine's joints, by which results of another machine are known."""
     return "\n".join(model.joint_names)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from lgsim.cli.options import FloatingBase, Loops, MachineArgument
 from lgsim.support.messages import counted
 
 if TYPE_CHECKING:
@@ -21,17 +20,7 @@ MESHES = 5
 """Missing meshes that are named."""
 
 
-def info(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A machine: a URDF, SDF or MJCF file.", show_default=False)
-    ],
-    floating_base: Annotated[
-        bool, typer.Option("--floating-base", help="The root link of a URDF moves freely.")
-    ] = False,
-    loops: Annotated[
-        Path | None, typer.Option(help="A TOML file with loops that the machine's file has no word for.")
-    ] = None,
-) -> None:
+def info(file: MachineArgument, floating_base: FloatingBase = False, loops: Loops = None) -> None:
     """Show a machine: its bodies, joints and loops, masses, limits, frames, and what is odd in its file."""
     import numpy as np
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -36,7 +35,6 @@ class SampleWatch(ProgressBar):
             fields=["rate", "left", "estimate"],
         )
         self.study, self.known, self.shown = study, known, _shown_output(study)
-        self._marks: list[tuple[float, int]] = []
 
     def __call__(self, running: RunningStatistics) -> None:
         """Take note of what is done.
@@ -47,7 +45,7 @@ class SampleWatch(ProgressBar):
         from lgsim.reports.estimates import estimate
 
         if running.samples > self.known:
-            self._marks.append((time.perf_counter(), running.samples))
+            self.mark(running.samples)
         expected, rate, left = self.expected(running), "", ""
         if self.rate is not None:
             rate = f"{self.rate:,.0f} samples/s"
@@ -78,19 +76,6 @@ class SampleWatch(ProgressBar):
             return self.study.samples
         needed = running.samples * (half / rule.half_width) ** 2
         return int(min(self.study.samples, max(needed, rule.min_samples, running.samples)))
-
-    @property
-    def rate(self) -> float | None:
-        """Number of samples per second after the first chunk that was computed; None before the second."""
-        if len(self._marks) < 2:
-            return None
-        (start, first), (end, last) = self._marks[0], self._marks[-1]
-        return (last - first) / (end - start) if end > start else None
-
-    @property
-    def wall(self) -> float:
-        """Time until the last chunk was there, s."""
-        return (self._marks[-1][0] if self._marks else time.perf_counter()) - self._start
 
 
 def _shown_output(study: Study) -> str:

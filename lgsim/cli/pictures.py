@@ -113,7 +113,7 @@ def save_plots(
     }
     for joint in phases:
         with bad_input("--phase: "):
-            figures[f"phase-{printable(joint).replace('/', '-')}"] = plots.phase(motion, joint)
+            figures[_portrait(joint)] = plots.phase(motion, joint)
     files = plot_files(folder, stem, phases, ending)
     for path, figure in zip(files, figures.values(), strict=True):
         save_figure(figure, path)
@@ -122,13 +122,13 @@ def save_plots(
 
 def plot_files(folder: Path, stem: str, phases: Sequence[str] = (), ending: str = "png") -> list[Path]:
     """The files that ``save_plots`` writes."""
-    names = [
-        "joints",
-        "energy",
-        "momentum",
-        *(f"phase-{printable(joint).replace('/', '-')}" for joint in dict.fromkeys(phases)),
-    ]
-    return [folder / f"{stem}-{name}.{ending}" for name in names]
+    portraits = (_portrait(joint) for joint in dict.fromkeys(phases))
+    return [folder / f"{stem}-{name}.{ending}" for name in ("joints", "energy", "momentum", *portraits)]
+
+
+def _portrait(joint: str) -> str:
+    """The name of the phase portrait of a joint."""
+    return f"phase-{printable(joint).replace('/', '-')}"
 
 
 def motion_outputs(model: Model, run: Path, plot: bool, scene: bool) -> list[Output]:
@@ -137,6 +137,12 @@ def motion_outputs(model: Model, run: Path, plot: bool, scene: bool) -> list[Out
     if plot:
         found += [Output("--plot", path, "plot") for path in plot_files(run.parent, run.stem)]
     return [*found, Output("--html", run.with_suffix(".html"), "scene")] if scene else found
+
+
+def save_beside(motion: Trajectory, run: Path, plot: bool, scene: bool, shapes: Shapes | None) -> list[Path]:
+    """Write the pictures of a motion that ``--plot`` and ``--html`` ask for beside its run."""
+    made = save_plots(motion, run.parent, run.stem) if plot else []
+    return [*made, save_html(motion, run.with_suffix(".html"), shapes)] if scene else made
 
 
 def save_figure(figure: Any, path: Path, dpi: int = 200) -> None:

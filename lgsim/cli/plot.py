@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from lgsim.cli.checks.replacement import Force, Output, check_replaced
+from lgsim.cli.options import RunArgument, names_of
 
 
 def plot(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run: .npz or .parquet.", show_default=False)],
+    run: RunArgument,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the plots; made if missing; else that of the run.")
     ] = None,
@@ -19,12 +20,11 @@ def plot(
         list[str] | None, typer.Option(help="A joint whose phase portrait to draw; can be repeated.")
     ] = None,
     joints: Annotated[
-        str | None, typer.Option(help="Names of the joints to show, with commas between; else all.", show_default=False)
+        str | None, typer.Option(help="Names of the joints to show, with commas between; else all.")
     ] = None,
     format: Annotated[str, typer.Option(help="png, pdf or svg.")] = "png",
     width: Annotated[
-        float | None,
-        typer.Option(help="Of the figures, inches: 3.4 is a column of a paper, 7.2 a page.", show_default=False),
+        float | None, typer.Option(help="Of the figures, inches: 3.4 is a column of a paper, 7.2 a page.")
     ] = None,
     force: Force = False,
 ) -> None:
@@ -42,6 +42,6 @@ def plot(
     files.check_folder("--out", folder)
     planned = pictures.plot_files(folder, run.stem, phase or [], format)
     check_replaced((Output("--out", path, "plot") for path in planned), force)
-    names = None if joints is None else [name.strip() for name in joints.split(",") if name.strip()]
+    names = None if joints is None else names_of(joints)
     for path in pictures.save_plots(motion, folder, run.stem, phase or [], names, format, width):
         echo(path)

@@ -8,22 +8,16 @@ from typing import Annotated
 import typer
 
 from lgsim.cli.checks.replacement import Force, Output, check_replaced
+from lgsim.cli.options import FloatingBase
 
 
 def view(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RUN_OR_FILE", help="A run, or a machine: a URDF, SDF or MJCF file.", show_default=False
-        ),
-    ],
+    file: Annotated[Path, typer.Argument(metavar="RUN_OR_FILE", help="A run, or a machine: a URDF, SDF or MJCF file.")],
     html: Annotated[Path | None, typer.Option(help="Write a file that plays in any browser, and end.")] = None,
     visuals: Annotated[
         Path | None, typer.Option(help="The URDF or MJCF file with the shapes of a run's machine.")
     ] = None,
-    floating_base: Annotated[
-        bool, typer.Option("--floating-base", help="The root link of a URDF moves freely.")
-    ] = False,
+    floating_base: FloatingBase = False,
     trace: Annotated[
         str | None, typer.Option(help="Frames whose path is drawn, names between commas.", metavar="FRAMES")
     ] = None,

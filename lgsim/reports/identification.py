@@ -17,7 +17,7 @@ from lgsim.reports.number_rows import column_units, number_rows, position_units
 from lgsim.reports.page import Page
 from lgsim.support.messages import counted
 from lgsim.support.packages import own_version, package
-from lgsim.view.plots import TIME
+from lgsim.view.figures import TIME
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -25,7 +25,6 @@ from lgsim.montecarlo import (
 )
 from lgsim.multibody import Model, inertia
 from lgsim.multibody.model import DRIVES
-from lgsim.support.messages import unknown_name
 from lgsim.support.toml_table import Table, shown
 
 SIGNED = ("rest", "lower", "upper")
@@ -250,8 +249,7 @@ def _by_body(
         return start if value is None else np.full(len(names), table.needed_number(key))
     out, inner = start.copy(), table.table(key)
     for name in value:
-        if name not in names:
-            raise inner.fault(name, unknown_name("expected the name of a body", name, names))
+        inner.known(name, name, names, "the name of a body")
         out[names.index(name)] = inner.needed_number(name)
     return out
 
@@ -288,8 +286,7 @@ def _inertias(table: Table, model: Model) -> Distribution:
     names, parameters = model.topology.body_names, np.array(model.inertias)
     given = table.table("about")
     for name in given.values:
-        if name not in names:
-            raise given.fault(name, unknown_name("expected the name of a body", name, names))
+        given.known(name, name, names, "the name of a body")
         parameters[names.index(name)] = _body(given.table(name))
     _physical(table, names, parameters)
     spread = np.zeros((len(names), 10))
@@ -304,13 +301,10 @@ def _inertias(table: Table, model: Model) -> Distribution:
 def _body(table: Table) -> Float[np.ndarray, " 10"]:
     """The parameters of ``{ mass, center, inertia = [Ixx, Iyy, Izz, Ixy, Ixz, Iyz] }``, about the center of mass."""
     table.only("mass", "center", "inertia")
-    mass, center = table.needed_number("mass"), table.vector("center", 3)
-    found = table.vector("inertia", 3, 6)
-    if found is None:
-        raise table.fault(None, "the key 'inertia' is missing")
+    mass, center = table.needed_number("mass"), table.vector("center", 3, default=np.zeros(3))
+    found = table.need("inertia").vector("inertia", 3, 6, default=())
     xx, yy, zz, xy, xz, yz = [*found, 0, 0, 0][:6]
     about = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    center = np.zeros(3) if center is None else center
     body = np.asarray(inertia.parameters(jnp.asarray(mass), jnp.asarray(center), jnp.asarray(about)))
     if (wrong := inertia.defect(body)) is not None:
         raise table.fault("mass" if mass <= 0 else "inertia", f"the body {wrong}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from lgsim.multibody import Model
 from lgsim.scenarios.dispersions import read_dispersions
 from lgsim.scenarios.machine import MACHINE_KEYS, MachineFile, machine_of, with_stops_of
 from lgsim.scenarios.outputs import read_failures, read_outputs
-from lgsim.scenarios.states import unit_quaternions
+from lgsim.scenarios.states import read_configuration, read_start
 from lgsim.scenarios.time_steps import read_time_steps
 from lgsim.scenarios.torque_file import read_torques
 from lgsim.simulation import MOTION_METHODS, Automatic, controls
@@ -174,10 +175,7 @@ def _rollout(root: Table, machine: MachineFile) -> tuple[Rollout, dict[str, Dist
     model = machine.model
     dt, steps, every, method = _time(root.table("time"))
     start = root.table("start").only("q", "v")
-    q, _ = start.by_joint("q", model.q_slices, np.array(model.neutral()))
-    v, _ = start.by_joint("v", model.v_slices, np.zeros(model.nv))
-    with start.at("q"):
-        q = unit_quaternions(model, q)
+    q, v = read_start(start, model)
     control = root.table("control")
     if control.choice("law", (_ACTUATORS, *LAWS), "none") == _ACTUATORS:
         drives = _actuators(control, machine)
@@ -205,22 +203,11 @@ def _time(table: Table) -> tuple[float, int, int, Method]:
 Configuration = Float[np.ndarray, " nq"]
 
 
-def _constant(table: Table, model: Model, q: Configuration) -> None:
-    """No law: the constant joint forces alone."""
-
-
-def _gravity(table: Table, model: Model, q: Configuration) -> ControlLaw:
-    """The forces that hold the machine against gravity."""
-    return controls.GravityCompensation()
-
-
 def _target(
     table: Table, model: Model, q: Configuration, kind: type[controls.PD] | type[controls.ComputedTorque]
 ) -> ControlLaw:
     """A law with stiffness and damping about a configuration."""
-    target, _ = table.by_joint("target", model.q_slices, q)
-    with table.at("target"):
-        target = unit_quaternions(model, target)
+    target, _ = read_configuration(table, "target", model, q)
     gains = []
     for key in ("stiffness", "damping"):
         table.need(key)
@@ -232,19 +219,9 @@ def _target(
     return kind(jnp.asarray(target, model.dtype), *gains)
 
 
-def _pd(table: Table, model: Model, q: Configuration) -> ControlLaw:
-    """A spring and a damper towards a configuration."""
-    return _target(table, model, q, controls.PD)
-
-
-def _computed_torque(table: Table, model: Model, q: Configuration) -> ControlLaw:
-    """Inverse dynamics with feedback that holds a configuration."""
-    return _target(table, model, q, controls.ComputedTorque)
-
-
 def _hover(table: Table, model: Model, q: Configuration) -> ControlLaw:
     """Thrust and moments that keep a flying body at a place."""
-    place = q[:3] if (given := table.vector("place", 3)) is None else given
+    place = table.vector("place", 3, default=q[:3])
     keys = (*GAINS, "thrust_limit", "heading")
     gains = {key: table.needed_number(key, above=-np.inf if key == "heading" else 0.0) for key in keys if key in table}
     with table.at(None):
@@ -254,11 +231,12 @@ def _hover(table: Table, model: Model, q: Configuration) -> ControlLaw:
 Maker = Callable[[Table, Model, Configuration], ControlLaw | None]
 """A function of the table, the machine and its configuration at the start."""
 
+_TARGET_KEYS = ("target", "stiffness", "damping")
 LAWS: dict[str, tuple[Maker, tuple[str, ...]]] = {
-    "none": (_constant, ()),
-    "gravity": (_gravity, ()),
-    "pd": (_pd, ("target", "stiffness", "damping")),
-    "computed_torque": (_computed_torque, ("target", "stiffness", "damping")),
+    "none": (lambda table, model, q: None, ()),
+    "gravity": (lambda table, model, q: controls.GravityCompensation(), ()),
+    "pd": (partial(_target, kind=controls.PD), _TARGET_KEYS),
+    "computed_torque": (partial(_target, kind=controls.ComputedTorque), _TARGET_KEYS),
     "hover": (_hover, ("place", *GAINS, "thrust_limit", "heading")),
 }
 """For each law of ``[control]`` the function that makes it, and its keys."""
@@ -302,7 +280,7 @@ def _wind(table: Table, model: Model, dt: float, steps: int) -> tuple[Wind | Non
     drags = {key: table.number(key, 0.0, least=0.0) for key in ("quadratic", "linear")}
     if not any(drags.values()):
         raise table.fault(None, "expected drag: quadratic, kg/m, or linear, kg/s, above zero")
-    mean = np.zeros(3) if (given := table.vector("mean", 3)) is None else given
+    mean = table.vector("mean", 3, default=np.zeros(3))
     every = table.whole("every", 10)
     nodes = -(-steps // every) + 1 if "gusts" in table else 1
     air, gap, quadratic, linear = (jnp.asarray(x, model.dtype) for x in (mean, every * dt, *drags.values()))
@@ -326,9 +304,7 @@ def _stop(table: Table, names: Sequence[str]) -> StopAtConfidence | None:
     table.only("output", "half_width", "level", "least")
     if not table.values:
         return None
-    for key in ("output", "half_width"):
-        table.need(key)
-    output = table.choice("output", names, names[0])
+    output = table.need("output", "half_width").choice("output", names, names[0])
     half, level = table.needed_number("half_width", above=0.0), table.number("level", 0.95)
     least = table.whole("least", 1000, 2)
     with table.at("level"):

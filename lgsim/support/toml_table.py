@@ -76,11 +76,22 @@ class Table:
                 raise self.fault(key, f"there is no such key; {hint(key, keys)}")
         return self
 
-    def need(self, key: str) -> object:
-        """Return the value of a key that must be there."""
-        if key not in self.values:
-            raise self.fault(None, f"the key {key!r} is missing")
-        return self.values[key]
+    def need(self, *keys: str) -> Table:
+        """Return the table itself after a check that it has these keys."""
+        for key in keys:
+            if key not in self.values:
+                raise self.fault(None, f"the key {key!r} is missing")
+        return self
+
+    def known(self, key: str, value: object, names: Sequence[str], what: str, *inner: str | int) -> str:
+        """Return a value at a key, or within what is there, which is one of some names.
+
+        Args:
+            what: The kind of the name, such as "the name of a body".
+        """
+        if not isinstance(value, str) or value not in names:
+            raise self.fault(key, unknown_name(f"expected {what}", str(value), names), *inner)
+        return value
 
     @overload
     def of(self, key: str, kind: type[T]) -> T | None: ...
@@ -145,11 +156,19 @@ class Table:
         self.need(key)
         return self.number(key, math.nan, least, above)
 
-    def vector(self, key: str, *lengths: int) -> Float[np.ndarray, " n"] | None:
-        """Return a list of finite numbers, of one of the lengths where any are given; None where there is no key."""
+    @overload
+    def vector(self, key: str, *lengths: int) -> Float[np.ndarray, " n"] | None: ...
+    @overload
+    def vector(
+        self, key: str, *lengths: int, default: Float[np.ndarray, " n"] | Sequence[float]
+    ) -> Float[np.ndarray, " n"]: ...
+    def vector(
+        self, key: str, *lengths: int, default: Float[np.ndarray, " n"] | Sequence[float] | None = None
+    ) -> Float[np.ndarray, " n"] | None:
+        """Return a list of finite numbers, of one of the lengths where any are given, or the default without a key."""
         values = self.of(key, list)
         if values is None:
-            return None
+            return None if default is None else np.asarray(default, float)
         if lengths and len(values) not in lengths:
             raise self.fault(key, f"expected {' or '.join(map(str, lengths))} numbers, got {len(values)}")
         return np.array([self._float(value, key, i) for i, value in enumerate(values)], float)
@@ -193,9 +212,7 @@ class Table:
         if not isinstance(value, dict):
             raise self.fault(key, f"expected {{ joint = value }} or a list of {len(start)} numbers, got {shown(value)}")
         for name, entry in value.items():
-            if name not in slices:
-                raise self.fault(key, unknown_name("expected the name of a joint", name, list(slices)), name)
-            part = slices[name]
+            part = slices[self.known(key, name, list(slices), "the name of a joint", name)]
             entries = entry if isinstance(entry, list) else [entry]
             if len(entries) != part.stop - part.start:
                 raise self.fault(key, f"expected {part.stop - part.start} numbers, got {len(entries)}", name)

@@ -20,9 +20,7 @@ DRIFT, GAP = 1e-4, 1e-5
 
 
 def demo(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="A machine; else the arm of lgsim.", show_default=False)
-    ] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A machine; else the arm of lgsim.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for what is made.")] = Path("demo"),
     duration: Annotated[float, typer.Option(help="Seconds of motion.")] = 5.0,
     force: Force = False,

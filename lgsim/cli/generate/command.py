@@ -11,6 +11,8 @@ import typer
 
 from lgsim.cli.checks.replacement import CODE_PAGE, Force, check_replaced, code_outputs
 from lgsim.cli.errors import BadInput, bad_input, needs
+from lgsim.cli.options import FloatingBase, MachineArgument
+from lgsim.cli.terminal import console, lines, show_facts
 from lgsim.support.messages import counted, unknown_choice
 
 if TYPE_CHECKING:
@@ -39,18 +41,14 @@ def step(model: Model, q: Any, v: Any, tau: Any, dt: Any) -> NextState:
 
 
 def generate(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A machine: a URDF, SDF or MJCF file.", show_default=False)
-    ],
+    file: MachineArgument,
     functions: Annotated[
         str, typer.Option(help=f"What is written, names with commas: {', '.join(FUNCTIONS)}.")
     ] = "inverse_dynamics,forward_dynamics",
     language: Annotated[str, typer.Option(help=f"One of {', '.join(_LANGUAGES)}.")] = "c",
     out: Annotated[Path, typer.Option(help="The folder for the files; it is made if it is not there.")] = Path("code"),
     float32: Annotated[bool, typer.Option("--float32", help="Single precision, float instead of double.")] = False,
-    floating_base: Annotated[
-        bool, typer.Option("--floating-base", help="The root link of a URDF moves freely.")
-    ] = False,
+    floating_base: FloatingBase = False,
     limit: Annotated[int, typer.Option(min=1, help="The largest number of operations of a function.")] = 100_000,
     force: Force = False,
 ) -> None:
@@ -83,7 +81,6 @@ def _write(file: Path, model: Model, names: list[str], language: str, out: Path,
     """All text first, then all files, each of them whole."""
     from lgsim import dynamics
     from lgsim.cli.generate.example_program import example_program, page
-    from lgsim.cli.terminal import console
     from lgsim.support.files import write_whole
     from lgsim.support.packages import own_version
     from lgsim.symbolic import compile, targets
@@ -122,13 +119,6 @@ def _write(file: Path, model: Model, names: list[str], language: str, out: Path,
 
 
 def _show(rows: list[tuple[str, int, str]], contents: dict[str, bytes], out: Path, wall: float) -> None:
-    from rich.table import Table
-
-    from lgsim.cli.terminal import console, lines
-
-    table = Table.grid(padding=(0, 2))
-    for name, operations, _ in rows:
-        table.add_row(name, f"{operations} operations")
-    table.add_row("wall time", f"{wall:.2f} s")
-    table.add_row("files", lines(out / name for name in contents))
-    console().print(table)
+    facts = [(name, f"{operations} operations") for name, operations, _ in rows]
+    made = lines(out / name for name in contents)
+    show_facts([*facts, ("wall time", f"{wall:.2f} s"), ("files", made)])
