@@ -1,16 +1,37 @@
-"""``lgsim simulate``, ``lgsim optimize`` and ``lgsim identify``; what they do is loaded when one of them is called."""
+"""The commands but for ``demo``, ``generate`` and ``montecarlo``; what they do is loaded when one of them is called."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lgsim.cli.checks.replacement import Force, Output, check_replaced
 from lgsim.cli.errors import BadInput, needs
 from lgsim.cli.exit_status import Exit
-from lgsim.cli.options import command, file_or_example
+from lgsim.cli.options import (
+    FloatingBase,
+    Loops,
+    MachineArgument,
+    RunArgument,
+    command,
+    file_or_example,
+    names_of,
+)
 from lgsim.cli.requests import IdentificationRequest, OptimizationRequest, SimulationRequest
-from lgsim.cli.terminal import echo_file
+from lgsim.cli.terminal import echo, echo_file
 from lgsim.support.messages import unknown_choice
 
 METHODS = ("auto", "torque", "linear", "simulation")
 """The methods of an identification."""
+
+
+def info(file: MachineArgument, floating_base: FloatingBase = False, loops: Loops = None) -> None:
+    """Show a machine: its bodies, joints and loops, masses, limits, frames, and what is odd in its file."""
+    from lgsim.cli.work.machine_info import show_machine
+
+    show_machine(file, floating_base, loops)
 
 
 @command(SimulationRequest)
@@ -69,3 +90,108 @@ def identify(asked: IdentificationRequest) -> Exit:
     from lgsim.cli.work.identification import run_identification
 
     return run_identification(asked, asked.machine, asked.motion)
+
+
+def plot(
+    run: RunArgument,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the plots; made if missing; else that of the run.")
+    ] = None,
+    phase: Annotated[
+        list[str] | None, typer.Option(help="A joint whose phase portrait to draw; can be repeated.")
+    ] = None,
+    joints: Annotated[
+        str | None, typer.Option(help="Names of the joints to show, with commas between; else all.")
+    ] = None,
+    format: Annotated[str, typer.Option(help="png, pdf or svg.")] = "png",
+    width: Annotated[
+        float | None, typer.Option(help="Of the figures, inches: 3.4 is a column of a paper, 7.2 a page.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Plot a run: joints, energy and momentum over time, as figures of a paper."""
+    from lgsim.cli import files, pictures
+
+    pictures.check_plots()
+    pictures.check_format(format, width)
+    motion = files.load(run)
+    folder = run.parent if out is None else out
+    if not folder.exists() and folder.absolute().parent.is_dir():
+        files.check_folder("--out", folder.absolute().parent)
+        folder.mkdir()
+    files.check_folder("--out", folder)
+    planned = pictures.plot_files(folder, run.stem, phase or [], format)
+    check_replaced((Output("--out", path, "plot") for path in planned), force)
+    names = None if joints is None else names_of(joints)
+    for path in pictures.save_plots(motion, folder, run.stem, phase or [], names, format, width):
+        echo(path)
+
+
+def view(
+    file: Annotated[Path, typer.Argument(metavar="RUN_OR_FILE", help="A run, or a machine: a URDF, SDF or MJCF file.")],
+    html: Annotated[Path | None, typer.Option(help="Write a file that plays in any browser, and end.")] = None,
+    visuals: Annotated[
+        Path | None, typer.Option(help="The URDF or MJCF file with the shapes of a run's machine.")
+    ] = None,
+    floating_base: FloatingBase = False,
+    trace: Annotated[
+        str | None, typer.Option(help="Frames whose path is drawn, names between commas.", metavar="FRAMES")
+    ] = None,
+    follow: Annotated[
+        str | None, typer.Option(help="A frame that stays in the middle of the picture.", metavar="FRAME")
+    ] = None,
+    ghosts: Annotated[int, typer.Option(min=0, help="Draw the machine at so many moments too, seen through.")] = 0,
+    floor: Annotated[float, typer.Option(help="Height of the ground, m.")] = 0.0,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Of the live scene.")] = 8080,
+    force: Force = False,
+) -> None:
+    """Show a run, or a machine whose joints you move, in a browser on this computer; Ctrl-C ends it."""
+    from lgsim.cli import files, pictures
+    from lgsim.scenarios.machine import TRAJECTORIES
+
+    if html is not None:
+        files.check_file("--html", html)
+        check_replaced([Output("--html", html, "scene")], force)
+    is_run = file.suffix in TRAJECTORIES
+    shown = (
+        files.load(file) if is_run else files.read_machine(file, floating_base=floating_base, ignore_equalities=True)[0]
+    )
+    shapes = pictures.visuals(visuals if is_run else visuals or file)
+    paths = [] if trace is None else [name.strip() for name in trace.split(",")]
+    options = {"trace": paths, "follow": follow, "ghosts": ghosts, "floor": floor}
+    if html is None:
+        pictures.show(shown, shapes, port, **options)
+    else:
+        echo(pictures.save_html(shown, html, shapes, **options))
+
+
+def compare(
+    first: RunArgument,
+    second: Annotated[Path, typer.Argument(metavar="RUN", help="Another run of the same machine.")],
+    plot: Annotated[Path | None, typer.Option(help="A plot of the differences over time: .png, .pdf or .svg.")] = None,
+    force: Force = False,
+) -> None:
+    """Show the largest differences of two runs of one machine, at the times that both have, and how they grow."""
+    from lgsim.cli.work.differences import show_differences
+
+    show_differences(first, second, plot, force)
+
+
+def convert(
+    run: RunArgument,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Where it goes: .npz, .parquet, .csv or .mcap.")],
+    machine: Annotated[
+        Path | None, typer.Option(help="The URDF file of the machine: an .mcap file then shows its shapes.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Write a run as .npz, .parquet, .csv or .mcap; the last two hold no machine and cannot be read back as runs.
+
+    An .mcap file is what Foxglove, Rerun and PlotJuggler show: /joint_states, /tf and, of free joints, their odometry.
+    """
+    from lgsim.cli import files
+
+    files.check_out("OUT", out)
+    motion = files.load(run)
+    check_replaced([Output("OUT", out, "run", files.joint_list(motion.model))], force)
+    echo(files.save_run(motion, out, machine))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
+import numpy as np
 from rich.progress import BarColumn
 
 from lgsim.cli.progress import ProgressBar, literal_column
-
-if TYPE_CHECKING:
-    from lgsim.montecarlo import Study
-    from lgsim.montecarlo.results import RunningStatistics
+from lgsim.montecarlo import Study
+from lgsim.montecarlo.results import RunningStatistics
+from lgsim.montecarlo.study import FAILED
+from lgsim.reports.estimates import LEVEL, estimate
 
 
 class SampleWatch(ProgressBar):
@@ -42,8 +42,6 @@ class SampleWatch(ProgressBar):
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed, and there is more to do.
         """
-        from lgsim.reports.estimates import estimate
-
         if running.samples > self.known:
             self.mark(running.samples)
         expected, rate, left = self.expected(running), "", ""
@@ -60,14 +58,10 @@ class SampleWatch(ProgressBar):
     @property
     def level(self) -> float:
         """The level of confidence of the estimate."""
-        from lgsim.reports.estimates import LEVEL
-
         return LEVEL if self.study.stop is None else self.study.stop.level
 
     def expected(self, running: RunningStatistics) -> int:
         """The number of samples at the end; by ``half_width ~ n^-1/2`` where an interval of confidence is asked for."""
-        import numpy as np
-
         rule = self.study.stop
         if rule is None or running.stopped:
             return running.samples if running.stopped else self.study.samples
@@ -80,8 +74,6 @@ class SampleWatch(ProgressBar):
 
 def _shown_output(study: Study) -> str:
     """The name of the shown output: that of the rule to stop, else a failure, else the smallest output."""
-    from lgsim.montecarlo.study import FAILED
-
     if study.stop is not None:
         return study.stop.output
     if study.failures:

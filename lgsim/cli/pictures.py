@@ -22,13 +22,11 @@ from lgsim.support.files import whole_file
 from lgsim.support.messages import unknown_choice, unknown_name
 from lgsim.support.packages import package
 from lgsim.support.printable import printable
-from lgsim.view import Shape, live, plots, read_mjcf_visuals, read_visuals, to_html
+from lgsim.view import live, plots, read_mjcf_visuals, read_visuals, to_html
+from lgsim.view.shapes import Shapes
 
 FORMATS = ("png", "pdf", "svg")
 """The kinds of files that figures are written as."""
-
-Shapes = dict[str, list[Shape]]
-"""Shapes by the name of their frame."""
 
 
 def check_plots() -> None:

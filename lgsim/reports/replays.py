@@ -15,10 +15,9 @@ from lgsim.reports.page import Page
 from lgsim.scenarios.machine import first_tag
 from lgsim.simulation import Trajectory
 from lgsim.support.messages import one_line
-from lgsim.view import Shape, read_visuals, to_html
+from lgsim.view import read_visuals, to_html
+from lgsim.view.shapes import Shapes
 
-Shapes = dict[str, list[Shape]]
-"""Shapes by the name of their frame."""
 LONGEST = 60.0
 """The longest time that one looks at a motion, s; longer motions are played faster than they are."""
 MISSING = "Nothing is played here: the package viser is missing (pip install 'lgsim[view]')."

@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lgsim.formats import load_actuators
-from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.montecarlo import (
     Distribution,
@@ -96,15 +95,9 @@ def load_study(
         if value is not None and value < least:
             raise ValueError(f"{name}: expected a whole number from {least} on, got {value}")
     root = read(path).only(*_STUDY_TABLES)
-    table = root.table("machine").only(*MACHINE_KEYS, "stops")
-    if model is None:
-        machine = machine_of(table)
-    else:
-        file = root.document.file.parent / table.text("file", "")
-        machine = MachineFile(file.absolute(), model, None, table.flag("floating_base", False))
-    machine = with_stops_of(table, machine, _time(root.table("time"))[0])
+    machine = _machine(root, model)
     model = machine.model
-    rollout, gusts = _rollout(root, machine)
+    rollout, gusts, method = _rollout(root, machine)
     varied = read_dispersions(root.table("dispersions"), rollout) | gusts
     if not varied:
         raise root.fault(None, "nothing varies: give dispersions or gusts of wind")
@@ -133,7 +126,7 @@ def load_study(
     shown = root.table("report").only("worst", "cases")
     worst = shown.choice("worst", tuple(shapes), next(iter(shapes))) if "worst" in shown else None
     remark = ""
-    if root.table("time").choice("method", _METHOD_NAMES, AUTOMATIC) == AUTOMATIC:
+    if method == AUTOMATIC:
         # samples are drawn here, whose numbers may be ones that no machine has
         with root.at("dispersions"):
             wanted, remark = choose_method(wanted, Automatic())
@@ -164,14 +157,24 @@ def load_motion(path: str | PathLike[str]) -> MotionScenario:
         ModuleNotFoundError: a package is missing; the message names the extra.
     """
     root = read(path).only(*_STUDY_TABLES)
+    machine = _machine(root)
+    rollout, _, method = _rollout(root, machine)
+    return MotionScenario(rollout, machine, method)
+
+
+def _machine(root: Table, model: Model | None = None) -> MachineFile:
+    """The machine with its stops; the file of a model that is known already is not read."""
     table = root.table("machine").only(*MACHINE_KEYS, "stops")
-    machine = with_stops_of(table, machine_of(table), _time(root.table("time"))[0])
-    rollout, _ = _rollout(root, machine)
-    return MotionScenario(rollout, machine, root.table("time").choice("method", _METHOD_NAMES, AUTOMATIC))
+    if model is None:
+        machine = machine_of(table)
+    else:
+        file = root.document.file.parent / table.text("file", "")
+        machine = MachineFile(file.absolute(), model, None, table.flag("floating_base", False))
+    return with_stops_of(table, machine, _time(root.table("time"))[0])
 
 
-def _rollout(root: Table, machine: MachineFile) -> tuple[Rollout, dict[str, Distribution]]:
-    """The motion without dispersion, and the distribution of the gusts of wind by its name in the rollout."""
+def _rollout(root: Table, machine: MachineFile) -> tuple[Rollout, dict[str, Distribution], str]:
+    """(the motion without dispersion, the distribution of the gusts of wind by its name there, the method's name)."""
     model = machine.model
     dt, steps, every, method = _time(root.table("time"))
     start = root.table("start").only("q", "v")
@@ -185,19 +188,19 @@ def _rollout(root: Table, machine: MachineFile) -> tuple[Rollout, dict[str, Dist
     wind, gusts = _wind(root.table("wind"), model, dt, steps)
     with root.at(None):
         rollout = Rollout(
-            model, *(jnp.asarray(x, model.dtype) for x in (q, v)), dt=dt, steps=steps, wrenches=wind, method=method,
-            save_every=every, **drives,
+            model, *(jnp.asarray(x, model.dtype) for x in (q, v)), dt=dt, steps=steps, wrenches=wind,
+            method=MOTION_METHODS.get(method, MK4), save_every=every, **drives,
         )  # fmt: skip
-    return rollout, gusts
+    return rollout, gusts, method
 
 
-def _time(table: Table) -> tuple[float, int, int, Method]:
-    """The step, s, the number of steps, the number of steps between states that are kept, and the method."""
+def _time(table: Table) -> tuple[float, int, int, str]:
+    """The step, s, the number of steps, the number of steps between states that are kept, and the method's name."""
     dt, steps = read_time_steps(table.only("duration", "dt", "steps", "method", "save_every"), "steps")
     every = table.whole("save_every", 1)
     if steps % every:
         raise table.fault("save_every", f"expected a divisor of the {steps} steps, got {every}")
-    return dt, steps, every, MOTION_METHODS.get(table.choice("method", _METHOD_NAMES, AUTOMATIC), MK4)
+    return dt, steps, every, table.choice("method", _METHOD_NAMES, AUTOMATIC)
 
 
 Configuration = Float[np.ndarray, " nq"]
