@@ -295,8 +295,9 @@ def _inertias(table: Table, model: Model) -> Distribution:
 def _body(table: Table) -> Float[np.ndarray, " 10"]:
     """The parameters of ``{ mass, center, inertia = [Ixx, Iyy, Izz, Ixy, Ixz, Iyz] }``, about the center of mass."""
     table.only("mass", "center", "inertia")
-    mass, center = table.needed_number("mass"), table.vector("center", 3, default=np.zeros(3))
-    found = table.need("inertia").vector("inertia", 3, 6, default=())
+    mass, center = table.needed_number("mass"), table.point("center")
+    found = table.need("inertia").vector("inertia", 3, 6)
+    assert found is not None
     xx, yy, zz, xy, xz, yz = [*found, 0, 0, 0][:6]
     about = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     body = np.asarray(inertia.parameters(jnp.asarray(mass), jnp.asarray(center), jnp.asarray(about)))

@@ -72,7 +72,7 @@ def with_obstacles(table: Table, model: Model) -> Model:
         given = [key for key in KINDS if key in each]
         if len(given) != 1:
             raise each.fault(None, f"expected one of {', '.join(KINDS)}, got {' and '.join(given) or 'none'}")
-        p, R = each.vector("position", 3, default=np.zeros(3)), rotation_of(each)
+        p, R = each.point("position"), rotation_of(each)
         pose = pose_of(np.eye(3) if R is None else R, p)
         with each.at(given[0]):
             model = model.add_solid(str(each.text("name")), each.text("frame", "world"), KINDS[given[0]](each), pose)

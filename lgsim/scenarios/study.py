@@ -224,7 +224,7 @@ def _target(
 
 def _hover(table: Table, model: Model, q: Configuration) -> ControlLaw:
     """Thrust and moments that keep a flying body at a place."""
-    place = table.vector("place", 3, default=q[:3])
+    place = table.point("place", q[:3])
     keys = (*GAINS, "thrust_limit", "heading")
     gains = {key: table.needed_number(key, above=-np.inf if key == "heading" else 0.0) for key in keys if key in table}
     with table.at(None):
@@ -283,7 +283,7 @@ def _wind(table: Table, model: Model, dt: float, steps: int) -> tuple[Wind | Non
     drags = {key: table.number(key, 0.0, least=0.0) for key in ("quadratic", "linear")}
     if not any(drags.values()):
         raise table.fault(None, "expected drag: quadratic, kg/m, or linear, kg/s, above zero")
-    mean = table.vector("mean", 3, default=np.zeros(3))
+    mean = table.point("mean")
     every = table.whole("every", 10)
     nodes = -(-steps // every) + 1 if "gusts" in table else 1
     air, gap, quadratic, linear = (jnp.asarray(x, model.dtype) for x in (mean, every * dt, *drags.values()))

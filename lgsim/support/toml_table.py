@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar, overload
 
 import numpy as np
 from jaxtyping import Bool, Float
+from numpy.typing import ArrayLike
 
 from lgsim.support import toml_lines
 from lgsim.support.messages import LISTED_NAMES, hint, one_line, unknown_choice, unknown_name
@@ -156,22 +157,19 @@ class Table:
         self.need(key)
         return self.number(key, math.nan, least, above)
 
-    @overload
-    def vector(self, key: str, *lengths: int) -> Float[np.ndarray, " n"] | None: ...
-    @overload
-    def vector(
-        self, key: str, *lengths: int, default: Float[np.ndarray, " n"] | Sequence[float]
-    ) -> Float[np.ndarray, " n"]: ...
-    def vector(
-        self, key: str, *lengths: int, default: Float[np.ndarray, " n"] | Sequence[float] | None = None
-    ) -> Float[np.ndarray, " n"] | None:
-        """Return a list of finite numbers, of one of the lengths where any are given, or the default without a key."""
+    def vector(self, key: str, *lengths: int) -> Float[np.ndarray, " n"] | None:
+        """Return a list of finite numbers, of one of the lengths where any are given; None where there is no key."""
         values = self.of(key, list)
         if values is None:
-            return None if default is None else np.asarray(default, float)
+            return None
         if lengths and len(values) not in lengths:
             raise self.fault(key, f"expected {' or '.join(map(str, lengths))} numbers, got {len(values)}")
         return np.array([self._float(value, key, i) for i, value in enumerate(values)], float)
+
+    def point(self, key: str, default: ArrayLike = (0.0, 0.0, 0.0)) -> Float[np.ndarray, " 3"]:
+        """Return a list of three finite numbers, or the default."""
+        found = self.vector(key, 3)
+        return np.array(default, float) if found is None else found
 
     def rows(self, key: str, *lengths: int) -> Float[np.ndarray, "rows columns"]:
         """Return a list of lists of finite numbers, which all have the same one of the lengths."""

@@ -56,7 +56,8 @@ def run_optimization(asked: OptimizationRequest, scenario: Path) -> Exit:
         check_replaced([Output("--restart", kept, "checkpoint")], asked.force)
     files.begin_search(kept, asked.restart)
     start = time.perf_counter()
-    with bad_input(f"{scenario}: "), IterationWatch(bool(problem.constraints), solver.iteration_limit) as watch:
+    watch = IterationWatch(bool(problem.constraints), solver.iteration_limit)
+    with bad_input(f"{scenario}: ", (ValueError,)), watch:
         result = solve(problem, wanted.us, solver=solver, progress=watch, checkpoint=kept)
     wall = time.perf_counter() - start
     if not bool(jnp.all(jnp.isfinite(result.ys))):
