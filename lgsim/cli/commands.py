@@ -1,4 +1,4 @@
-"""The commands but for ``demo``, ``generate`` and ``montecarlo``; what they do is loaded when one of them is called."""
+"""The commands but for ``montecarlo``; what they do is loaded when one of them is called."""
 
 from __future__ import annotations
 
@@ -23,8 +23,30 @@ from lgsim.cli.requests import IdentificationRequest, OptimizationRequest, Simul
 from lgsim.cli.terminal import echo, echo_file
 from lgsim.support.messages import unknown_choice
 
+FUNCTIONS = (
+    "inverse_dynamics", "forward_dynamics", "mass_matrix", "bias_forces", "gravity_forces", "forward_kinematics",
+    "inverse_dynamics_derivatives", "forward_dynamics_derivatives", "step",
+)  # fmt: skip
+LANGUAGES = ("c", "numpy", "casadi")
 METHODS = ("auto", "torque", "linear", "simulation")
 """The methods of an identification."""
+
+
+def demo(
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A machine; else the arm of lgsim.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for what is made.")] = Path("demo"),
+    duration: Annotated[float, typer.Option(help="Seconds of motion.")] = 5.0,
+    force: Force = False,
+) -> None:
+    """Load a machine, move it within its limits, check its energy, differentiate through the motion, make pictures.
+
+    A law of control leads it to two postures and back. Writes plots, a scene that plays in any browser, and the run.
+    """
+    if not 0 < duration < float("inf"):
+        raise BadInput(f"--duration: expected a positive number of seconds, got {duration:g}")
+    from lgsim.cli.work.demo import run_demo
+
+    run_demo(file, out, duration, force)
 
 
 def info(file: MachineArgument, floating_base: FloatingBase = False, loops: Loops = None) -> None:
@@ -195,3 +217,42 @@ def convert(
     motion = files.load(run)
     check_replaced([Output("OUT", out, "run", files.joint_list(motion.model))], force)
     echo(files.save_run(motion, out, machine))
+
+
+def generate(
+    file: MachineArgument,
+    functions: Annotated[
+        str, typer.Option(help=f"What is written, names with commas: {', '.join(FUNCTIONS)}.")
+    ] = "inverse_dynamics,forward_dynamics",
+    language: Annotated[str, typer.Option(help=f"One of {', '.join(LANGUAGES)}.")] = "c",
+    out: Annotated[Path, typer.Option(help="The folder for the files; it is made if it is not there.")] = Path("code"),
+    float32: Annotated[bool, typer.Option("--float32", help="Single precision, float instead of double.")] = False,
+    floating_base: FloatingBase = False,
+    limit: Annotated[int, typer.Option(min=1, help="The largest number of operations of a function.")] = 100_000,
+    force: Force = False,
+) -> None:
+    """Write a machine's equations as code for controllers and other languages, without dependencies.
+
+    The numbers of the machine are constants of the code. In C each function has a .c and a .h file, and example.c calls
+    all of them: `cc -std=c99 -O3 code/*.c -o example -lm`.
+    """
+    names = [name.strip() for name in functions.split(",")]
+    for name in names:
+        if name not in FUNCTIONS:
+            raise BadInput(unknown_choice("--functions: expected some of", name, FUNCTIONS))
+        if names.count(name) > 1:
+            raise BadInput(f"--functions: {name!r} occurs twice")
+    if language not in LANGUAGES:
+        raise BadInput(unknown_choice("--language: expected one of", language, LANGUAGES))
+    if language == "casadi":
+        needs("casadi", "casadi", "--language casadi")
+    if out.exists() and not out.is_dir():
+        raise BadInput(f"--out: expected a folder, got the file {str(out)!r}")
+    from lgsim.cli import files
+
+    files.check_folder("--out", out if out.is_dir() else out.absolute().parent)
+    model, report = files.read_machine(file, floating_base=floating_base, float32=float32)
+    files.remark(report, floating_base)
+    from lgsim.cli.work.generation import write_code
+
+    write_code(file, model, names, language, out, limit, force)
