@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from lgsim.cli.checks.replacement import PLOT_MARK, Output
 from lgsim.cli.errors import BadInput, bad_input, needs
@@ -157,12 +156,6 @@ def _editable_text() -> Iterator[None]:
     rc_context = package("matplotlib", "plot").rc_context
     with rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}):
         yield
-
-
-def save_differences(time: Float[np.ndarray, " n"], curves: Mapping[str, Float[np.ndarray, " n"]], path: Path) -> Path:
-    """Write a plot of the differences of two runs over time."""
-    save_figure(plots.differences(time, curves), path)
-    return path
 
 
 def save_html(shown: Trajectory | Model, path: Path, shapes: Shapes | None, **options: Any) -> Path:

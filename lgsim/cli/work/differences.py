@@ -23,6 +23,7 @@ from lgsim.multibody.serialization import fingerprint
 from lgsim.simulation import Trajectory
 from lgsim.simulation.trajectory import v_names
 from lgsim.support.messages import listed
+from lgsim.view import plots
 
 NEAR = 0.01
 """The largest distance, in steps of the run, of two times that are the same but for round-off."""
@@ -226,4 +227,5 @@ def show_differences(first: Path, second: Path, plot: Path | None, force: bool) 
     if found.growth is not None:
         out.print(str(found.growth), soft_wrap=True)
     if plot is not None:
-        echo(pictures.save_differences(found.time, found.curves, plot))
+        pictures.save_figure(plots.differences(found.time, found.curves), plot)
+        echo(plot)

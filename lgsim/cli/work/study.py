@@ -14,6 +14,7 @@ from lgsim.cli.exit_status import Exit
 from lgsim.cli.montecarlo_progress import SampleWatch
 from lgsim.cli.requests import Computer, StudyRequest
 from lgsim.cli.terminal import console, note, show_facts
+from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.montecarlo import Engine, Results, Rollout, Study, open_store
 from lgsim.montecarlo.engine import fill
 from lgsim.montecarlo.limits import study_limit_uses
@@ -93,7 +94,8 @@ def _run(asked: StudyRequest, engine: Engine, store: Store) -> Exit:
     elif results.samples:
         flipped = 0.0 if results.step_error is None else results.step_error.diverged.flipped
         less = f"; {100 * flipped:.3g} % do not with dt/2" if flipped else ""
-        advice = starts.missing_inertia(_rollout(engine.study)) or "take a smaller dt"
+        motion = _rollout(engine.study)
+        advice = describe_missing_inertia(motion.model, motion.q0) or "take a smaller dt"
         note(f"all samples diverged{less}: {advice}, or look at one: lgsim montecarlo report {asked.out}")
         return Exit.ALL_DIVERGED if results.finished else Exit.INTERRUPTED
     if not results.finished:
