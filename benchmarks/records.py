@@ -1,11 +1,12 @@
 """The pages of figures, and the figures of all other pages, from the records of the benchmarks and lanes.
 
-    python benchmarks/records.py            write docs/accuracy.md, speed.md, checks.md, and those of the others
+    python benchmarks/records.py            write the figures of the README and of the pages
     python benchmarks/records.py --check    compare them with results/*.json, and fail where they differ
 
-What the pages say about each table stands in records.toml; every number is one of a record. A page is written whole or
-not at all, and none of them if a record is bad. In the README and in other pages of docs/ a table stands between
-`<!-- records: name -->` and `<!-- end of records -->`, and a number of a sentence between `<!-- figure: name -->` and
+The pages Accuracy, Speed and Checks are made for the site, of all records; what they say about each table stands in
+records.toml, and every number is one of a record. A page is written whole or not at all, and none of them if a record
+is bad. In the README and in the pages of docs/ a table stands between `<!-- records: name -->` and
+`<!-- end of records -->`, and a number of a sentence between `<!-- figure: name -->` and
 `<!-- end -->`; records.toml says which numbers these are. The table of the lanes comes from results/lanes, which
 .ci/lane writes. `--quick` is `--check`.
 """
@@ -154,7 +155,11 @@ def _content(path):
 
 
 def pages(records: dict[str, Record]) -> dict[str, str]:
-    """The text of each page."""
+    """The text of each page of ``PAGES``.
+
+    Raises:
+        RecordError: a record is bad.
+    """
     return {
         "accuracy": _page_of_tables("accuracy", records.values()),
         "speed": _page_of_tables("speed", [r for r in records.values() if not _about_gpu(r)]) + _gpu(records),
@@ -361,7 +366,7 @@ def marked_table(name: str, records: dict[str, Record], asked: dict) -> str:
     scripts = ", ".join(f"`{script(record).split()[1]}`" for record in used.values())
     says = (
         f"lgsim {', '.join(versions)} with jax {', '.join(jax)} on {' and '.join(machines)}; made by `{COMMAND}` from"
-        f" the records of {scripts}, which `docs/{name}.md` shows."
+        f" the records of {scripts}, which the page {name.capitalize()} shows."
     )
     return f"{markdown(asked[name]['columns'], rows)}\n\n{_wrapped(says)}\n"
 
@@ -459,11 +464,8 @@ def _figure(mark, records, figures):
 def made(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
     """Each file and the text that it should have."""
     records, asked = read()
-    for name, text in pages(records).items():
-        yield root / "docs" / f"{name}.md", text
-    made_whole = [root / "docs" / f"{name}.md" for name in PAGES]
     for page in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
-        text = page.read_text(encoding="utf-8") if page.exists() and page not in made_whole else ""
+        text = page.read_text(encoding="utf-8")
         if "<!-- records: " in text or "<!-- figure: " in text:
             yield page, filled(text, records, asked)
 

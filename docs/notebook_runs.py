@@ -21,6 +21,9 @@ from sources import LARGEST, ROOT, digest
 SECONDS = 900
 """A cell may take so long."""
 
+PYTHONPATH = os.pathsep.join([str(ROOT), str(ROOT / "benchmarks")])
+"""A notebook that reads `../benchmarks` finds it from another folder too."""
+
 INLINE = "module://matplotlib_inline.backend_inline"
 """What draws into the notebook, whatever the environment says."""
 
@@ -77,7 +80,7 @@ def run(notebook: Path, target: Path) -> float:
         client = nbclient.NotebookClient(
             content, timeout=SECONDS, resources={"metadata": {"path": folder}}, extra_arguments=["--log-level=ERROR"]
         )
-        asyncio.run(client.async_execute(env={**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": INLINE}))
+        asyncio.run(client.async_execute(env={**os.environ, "PYTHONPATH": PYTHONPATH, "MPLBACKEND": INLINE}))
     seconds = time.monotonic() - start
     drawn = False
     for data in _data(content):

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+import records  # noqa: E402
 
 from tests.public_record import modules as public_modules  # noqa: E402
 from tests.public_record import names as public_names  # noqa: E402
@@ -19,6 +21,8 @@ from tests.public_record import names as public_names  # noqa: E402
 __all__ = ["LARGEST", "REPOSITORY", "digest", "gather", "linked", "pages", "pictures", "public_modules", "public_names"]
 
 PAGES = ("CONVENTIONS.md", "CONTRIBUTING.md", "CHANGELOG.md")
+BUILT = {Path("docs") / f"{name}.md": name for name in records.PAGES}
+"""Pages that are made of the benchmarks' records, with their names there."""
 REPOSITORY = "https://github.com/lgsim/lgsim"
 LARGEST = 1_500_000
 """Bytes of one file that a page shows: a picture or a replay."""
@@ -35,11 +39,15 @@ def gather(folder: Path) -> None:
     Raises:
         FileNotFoundError: a page links to what is not there.
         ValueError: a picture is above its size.
+        RecordError: a benchmark's record is bad.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for page in pages():
-        _copy_page(page, folder)
+        _write_page(page.relative_to(ROOT), page.read_text(encoding="utf-8"), folder)
+    figures = records.pages(records.read()[0])
+    for page, name in BUILT.items():
+        _write_page(page, figures[name], folder)
     for file in [*sorted((ROOT / "notebooks").glob("*.ipynb")), *sorted((ROOT / "docs" / "gallery").glob("*.py"))]:
         _copy(file, folder)
     home = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
@@ -48,7 +56,7 @@ def gather(folder: Path) -> None:
 
 
 def pages() -> list[Path]:
-    """All pages in Markdown but the home page."""
+    """All pages in Markdown that are written by hand, but the home page."""
     inner = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page != ROOT / "docs" / "index.md"]
     return [*(ROOT / name for name in PAGES), *inner]
 
@@ -69,7 +77,7 @@ def linked(text: str, page: Path) -> str:
         if "://" in link or link.startswith("mailto:"):
             return found[0]
         path = Path(os.path.normpath(page.parent / link))
-        if not (ROOT / path).exists():
+        if not (ROOT / path).exists() and path not in BUILT:
             raise FileNotFoundError(f"{page}: it links to {link}, and there is no {path}")
         if head.startswith("!") or (path.suffix in (".md", ".ipynb", ".png", ".svg") and not path.name == "README.md"):
             return found[0]
@@ -87,19 +95,18 @@ def pictures(text: str, page: Path) -> Iterator[Path]:
 
 
 def digest(file: Path) -> str:
-    """A hash of a file and of the package, sources and data: what was made with both is made again if one changes."""
+    """A hash of a file, the package with its data and `benchmarks/systems`: a change of any of them makes it anew."""
     found = hashlib.sha256(file.read_bytes())
-    for each in sorted((ROOT / "lgsim").rglob("*")):
+    for each in sorted([*(ROOT / "lgsim").rglob("*"), *(ROOT / "benchmarks" / "systems").rglob("*")]):
         if each.is_file() and "__pycache__" not in each.parts:
             found.update(f"{each.relative_to(ROOT)} ".encode() + each.read_bytes())
     return found.hexdigest()[:16]
 
 
-def _copy_page(page: Path, folder: Path) -> None:
-    own = page.relative_to(ROOT)
-    target = folder / own
+def _write_page(page: Path, text: str, folder: Path) -> None:
+    target = folder / page
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(linked(page.read_text(encoding="utf-8"), own), encoding="utf-8")
+    target.write_text(linked(text, page), encoding="utf-8")
 
 
 def _copy(file: Path, folder: Path) -> None:

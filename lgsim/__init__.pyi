@@ -7,7 +7,6 @@ from lgsim import identify as identify
 from lgsim import montecarlo as montecarlo
 from lgsim import optimize as optimize
 from lgsim import programs as programs
-from lgsim import reports as reports
 from lgsim import scenarios as scenarios
 from lgsim import symbolic as symbolic
 from lgsim import systems as systems
@@ -54,6 +53,7 @@ from lgsim.dynamics import potential_energy as potential_energy
 from lgsim.dynamics import suggest_contact as suggest_contact
 from lgsim.dynamics import torque_regressor as torque_regressor
 from lgsim.dynamics import velocity_of_momentum as velocity_of_momentum
+from lgsim.formats import interop as interop
 from lgsim.formats import load_actuators as load_actuators
 from lgsim.formats import load_mjcf as load_mjcf
 from lgsim.formats import load_sdf as load_sdf
@@ -120,5 +120,6 @@ from lgsim.simulation import sensors as sensors
 from lgsim.simulation import simulate as simulate
 from lgsim.simulation import simulate_adaptive as simulate_adaptive
 from lgsim.simulation import with_stops as with_stops
+from lgsim.view import reports as reports
 
 __version__: str

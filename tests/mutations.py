@@ -1,12 +1,12 @@
 """Whether the tests see a fault: lgsim with one operator, constant or comparison changed, in a copy of this folder.
 
     python -m tests.mutations 20                 20 of the mutants in tests/data/mutants.jsonl, other ones each day
-    python -m tests.mutations draw 200 --seed 1  mutants of functions at random, drawn anew, into that list
+    python -m tests.mutations draw 200 --seed 1  mutants of functions at random, added to that list
 
-Each line of the list is a mutant and the test that saw it first. A mutant whose test passes is run against all tests of
-its folder, then against all of make test; one that lives is named, and the exit status is 1. Mutants of code that has
-changed since are counted and left out. With ``--coverage FILE`` (coverage.py's data with a context for each test) the
-tests of a new mutant are those that reach its line.
+Each line of the list is a mutant and the test that saw it first. A mutant whose test passes is run against the tests
+that name its function or module, those of its folder, then all of make test; one that lives is named, and the exit
+status is 1. Mutants of code that has changed since are counted and left out. With ``--coverage FILE`` (coverage.py's
+data with a context for each test) the tests of a new mutant are those that reach its line.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import ast
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -193,10 +194,15 @@ def killer(there: Path, mutant: Mutant, tests: list[str], workers: int = 0, mark
 
 
 def rings(mutant: Mutant) -> list[list[str]]:
-    """Where its tests may be, from near to far: those of its folder, all."""
-    folder = Path(mutant.file).parts[1]
+    """Its tests, from near to far: in files that name the function or its module, in its folder, all."""
+    module, function = Path(mutant.file), mutant.function.rpartition(".")[2]
+    words = {function, module.stem, mutant.function.partition(".")[0]} - {"__init__", "__call__"}
+    named = re.compile(rf"\b({'|'.join(map(re.escape, words))})\b")
+    folder = "/".join(module.parts[1 : 3 if module.parts[1] == "_compile" else 2])
     near = [f"tests/{folder}"] if (ROOT / "tests" / folder).is_dir() else []
-    return [*([near] if near else []), ["tests"]]
+    files = (ROOT / (near or ["tests"])[0]).rglob("test_*.py")
+    naming = sorted(str(path.relative_to(ROOT)) for path in files if named.search(path.read_text(encoding="utf-8")))
+    return [each for each in (naming, near, ["tests"]) if each]
 
 
 def reaching(data: Path) -> dict[tuple[str, int], list[str]]:
@@ -220,8 +226,8 @@ def kill(there: Path, mutant: Mutant, reach: dict[tuple[str, int], list[str]] | 
     if reach is not None:
         tests = reach.get((mutant.file, mutant.line), [])
         return (killer(there, mutant, tests) or "") if tests else ""
-    for tests in rings(mutant):
-        if seen := killer(there, mutant, tests, workers=os.cpu_count() or 1):
+    for i, tests in enumerate(rings(mutant)):
+        if seen := killer(there, mutant, tests, workers=(os.cpu_count() or 1) if i else 0):
             return seen
     return ""
 
@@ -250,11 +256,12 @@ def main() -> int:
         for mutant in chosen:
             seen = kill(there, mutant, reach)
             done.append(Mutant(**{**asdict(mutant), "test": seen}))
+            if args.what == "draw":
+                with LIST.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(done[-1])) + "\n")
             print(f"{'seen by ' + seen if seen else 'LIVES':70}  {mutant.name}", flush=True)
             if not seen:
                 lives.append(mutant)
-    if args.what == "draw":
-        LIST.write_text("".join(json.dumps(asdict(each)) + "\n" for each in done), encoding="utf-8")
     print(
         f"{len(done) - len(lives)} of {len(done)} mutants are seen, {len(lives)} live, {gone} are of code that changed"
     )

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import lgsim
+from benchmarks.systems.three_body import three_body
 from lgsim.multibody import joints
-from lgsim.systems import three_body
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "others_numbers.md"

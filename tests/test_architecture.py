@@ -193,11 +193,13 @@ def test_import_changes_no_setting(tmp_path):
 
 @pytest.mark.slow
 def test_traced_way_enters_few_files():
-    """What a reader has to know to follow one solve by iLQR, and one sample of a study into a store."""
+    """What a reader has to know to follow a file to a machine, one solve by iLQR, one sample into a store, one fit."""
     # a process of its own, which has traced nothing before
     result = subprocess.run([sys.executable, "-m", "tests.traced_way"], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr[-2000:]
     files = json.loads(result.stdout.splitlines()[-1])
-    assert len(files["solve"]) <= 39, files["solve"]
+    assert len(files["solve"]) <= 41, files["solve"]
     # the equations of motion and a rollout by them are two of these
-    assert len(files["store"]) <= 44, files["store"]
+    assert len(files["store"]) <= 45, files["store"]
+    assert len(files["load"]) <= 23, files["load"]
+    assert len(files["fit"]) <= 56, files["fit"]

@@ -141,6 +141,7 @@ def test_faults_of_a_site_are_found(tmp_path):
     assert list(site_check.faults(tmp_path / "nothing")) == [f"{tmp_path / 'nothing'}: there is no page"]
 
 
+@pytest.mark.slow
 def test_sphinx_fails_on_a_warning(tmp_path):
     """With the site's settings: a dead anchor of a page."""
     source = tmp_path / "source"

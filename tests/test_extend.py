@@ -51,9 +51,9 @@ def test_a_joint_has_its_tests(copy):
         '    "Spherical",', '    "Spherical",\n    "Telescope",', 1
     )
     listed.write_text(text, encoding="utf-8")
-    found = run_tests(copy, "--collect-only", "tests/multibody/test_joints.py", "-k", "telescope", "-m", "")
+    found = run_tests(copy, "--collect-only", "tests/multibody/joints/test_joints.py", "-k", "telescope", "-m", "")
     assert int(re.search(r"(\d+)/\d+ tests collected", found)[1]) >= 4, found
-    run_tests(copy, "tests/multibody/test_joints.py", "-k", "telescope", "-m", "not slow")
+    run_tests(copy, "tests/multibody/joints/test_joints.py", "-k", "telescope", "-m", "not slow")
 
 
 @pytest.mark.slow
@@ -64,4 +64,4 @@ def test_a_method_has_its_tests(copy):
     family.write_text(text.replace("\n__all__ =", f"\n{added}\n__all__ =", 1), encoding="utf-8")
     found = run_tests(copy, "--collect-only", "tests/integrators", "-k", "MK4ThreeEighths", "-m", "")
     assert int(re.search(r"(\d+)/\d+ tests collected", found)[1]) >= 4, found
-    run_tests(copy, "tests/integrators/test_orders.py", "-k", "MK4ThreeEighths", "-m", "not slow")
+    run_tests(copy, "tests/integrators/methods/test_orders.py", "-k", "MK4ThreeEighths", "-m", "not slow")

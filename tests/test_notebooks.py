@@ -43,7 +43,7 @@ def run(pytestconfig):
         return subprocess.run(
             [sys.executable, *(f"-W{each}" for each in told), "-c", f"CELLS = {cells!r}{RUNNER}"],
             cwd=folder,
-            env={**os.environ, "MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "MPLBACKEND": "Agg", "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'benchmarks'}"},
             capture_output=True,
             text=True,
         )

@@ -10,11 +10,18 @@ from pathlib import Path
 import pytest
 
 import lgsim
-from lgsim import reports, scenarios
+from lgsim import formats, scenarios, view
+from lgsim.view import reports
 
 ROOT = Path(__file__).parents[1]
 ENVIRONMENT = {"PATH": "", "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
-DOORS = {"lgsim": lgsim, "lgsim.reports": reports, "lgsim.scenarios": scenarios}
+DOORS = {
+    "lgsim": lgsim,
+    "lgsim.formats": formats,
+    "lgsim.scenarios": scenarios,
+    "lgsim.view": view,
+    "lgsim.view.reports": reports,
+}
 
 LOADED = """
 import json, sys
@@ -116,8 +123,8 @@ def test_unknown_name_is_an_attribute_error():
 
 
 def test_import_loads_nothing_else():
-    modules = loaded("import lgsim, lgsim.scenarios, lgsim.reports")
-    own = {"lgsim", "lgsim.scenarios", "lgsim.reports", "lgsim.support"}
+    modules = loaded("import lgsim, lgsim.formats, lgsim.scenarios, lgsim.view.reports")
+    own = {"lgsim", "lgsim.formats", "lgsim.scenarios", "lgsim.view", "lgsim.view.reports", "lgsim.support"}
     own |= {f"lgsim.support.{name}" for name in ("batch_compiler", "packages", "public_names")}
     assert {name for name in modules if name.startswith("lgsim")} == own
     assert not {"jax", "jaxlib", "numpy", "equinox", "optax", "jaxtyping", "scipy", "lxml", "llvmlite"} & {*modules}
@@ -126,12 +133,15 @@ def test_import_loads_nothing_else():
 def test_first_use_loads_what_it_needs():
     modules = loaded("import lgsim; lgsim.simulate, lgsim.load_urdf, lgsim.forward_dynamics, lgsim.MK4")
     rooms = {name.split(".")[1] for name in modules if name.startswith("lgsim.")}
-    assert not rooms & {"cli", "identify", "interop", "montecarlo", "optimize", "reports", "scenarios", "view"}
+    assert not rooms & {"cli", "identify", "montecarlo", "optimize", "scenarios", "view"}
+    assert not {"lgsim.formats.interop", "lgsim.formats.mjcf", "lgsim.formats.sdf"} & {*modules}
     assert not {"optax", "scipy.linalg", "diffrax", "optimistix", "llvmlite", "mujoco"} & {*modules}
 
 
 def test_parts_are_attributes():
-    fresh("import lgsim; lgsim.systems.three_body, lgsim.lie.so3.exp, lgsim.interop.mujoco, lgsim.scenarios.tasks")
+    fresh("import lgsim; lgsim.systems.heavy_top, lgsim.lie.so3.exp, lgsim.scenarios.tasks")
+    fresh("import lgsim; lgsim.interop.mujoco, lgsim.formats.interop.drake, lgsim.reports.page, lgsim.view.plots")
+    fresh("import lgsim; lgsim.methods.MK4")
 
 
 def test_first_use_under_a_trace():

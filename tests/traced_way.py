@@ -1,10 +1,11 @@
-"""Which files of lgsim the traced way of a call enters, as JSON: ``python -m tests.traced_way``.
+"""Which files of lgsim four ways of a user enter, as JSON: ``python -m tests.traced_way``.
 
 A profile hook sees every call of a function while a program is traced, in a process that has traced nothing before.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 import tempfile
@@ -15,9 +16,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 import lgsim
-from lgsim import montecarlo, optimize
+from lgsim import identify, montecarlo, optimize
 
 ROOT = str(Path(lgsim.__file__).parent)
 
@@ -68,18 +70,43 @@ def dispersed_study(model: lgsim.Model) -> montecarlo.Study:
     )
 
 
+def recorded_motion(model: lgsim.Model, path: Path) -> None:
+    """Four seconds of a cart-pole's joints and their forces, with noise, as CSV."""
+    t = np.arange(0, 4, 0.01)[:, None]
+    rates, sizes = np.array([1.7, 2.9]), np.array([0.4, 0.8])
+    q, v, a = sizes * np.sin(rates * t), sizes * rates * np.cos(rates * t), -sizes * rates**2 * np.sin(rates * t)
+    tau = np.asarray(lgsim.inverse_dynamics(model, *map(jnp.asarray, (q, v, a))))
+    tau = tau + 0.01 * np.random.default_rng(0).normal(size=q.shape)
+    names = model.topology.joint_names
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["time [s]", *(f"q {name}" for name in names), *(f"tau {name}" for name in names)])
+        rows.writerows(np.concatenate([t, q, tau], axis=1).tolist())
+
+
+def fit_recording(model: lgsim.Model, path: Path) -> identify.Fit:
+    """The masses of a cart-pole from a file."""
+    recording = identify.read_recording(path, model)
+    samples = identify.TorqueSamples.from_recording(identify.smooth(recording), recording)
+    return identify.fit(identify.Parameters(model, [identify.Masses()]), samples)
+
+
 def main() -> None:
-    """Print the files of one solve by iLQR and of one study into a store."""
+    """Print the files of loading a machine, of one solve by iLQR, one study into a store and one fit to a file."""
     jax.config.update("jax_enable_x64", True)
     model = lgsim.load_urdf(lgsim.data.cart_pole())
     problem, study = control_problem(model), dispersed_study(model)
     with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder) / "motion.csv"
         calls = {
+            "load": lambda: lgsim.load_urdf(lgsim.data.cart_pole()),
             "solve": lambda: optimize.solve(problem),
             "store": lambda: montecarlo.run(study, Path(folder) / "store", step_check=False),
+            "fit": lambda: fit_recording(model, record),
         }
         # the way to the program, and not into a compiler
         with lgsim.llvm_lowering(False):
+            recorded_motion(model, record)
             print(json.dumps({name: entered_files(call) for name, call in calls.items()}))
 
 

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+from systems.three_body import chain
 
 import lgsim
 from control.task import COMMON, POSE, Task, common
@@ -14,7 +15,6 @@ from lgsim.optimize import (
     MultibodyDynamics,
     Problem,
 )
-from lgsim.systems.three_body import chain
 
 SLEW = np.deg2rad(220.0)
 AXIS = np.array([1.0, -0.6, 0.8]) / np.linalg.norm([1.0, -0.6, 0.8])

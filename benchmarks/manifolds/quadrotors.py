@@ -7,10 +7,9 @@ from functools import partial
 import jax
 import numpy as np
 from manifolds.parts import MARKS, Orders, Page, by_scipy, counts, distance, end, orders, path
+from systems.quadrotor_control import command, desired_path, track, track_by_forces, two_quadrotors_tracking
 
 import lgsim
-from lgsim.systems import two_quadrotors_tracking
-from lgsim.systems.quadrotor_control import command, desired_path, track, track_by_forces
 from lgsim.systems.quadrotors import quadrotor_motion
 
 NAMES = ("MK2", "MK3", "MK4", "MK5")

@@ -7,6 +7,8 @@ import json
 import jax.numpy as jnp
 import numpy as np
 from manifolds.parts import DATA, end
+from systems.heavy_top_quadratic import heavy_top_quadratic
+from systems.quadrotor_control import GivenForces, given_forces
 
 import lgsim
 from lgsim.systems import (
@@ -16,11 +18,9 @@ from lgsim.systems import (
     free_rigid_body_momentum,
     heavy_top,
     heavy_top_cotangent,
-    heavy_top_quadratic,
     spherical_pendulum,
     spherical_pendulum_hamiltonian,
 )
-from lgsim.systems.quadrotor_control import GivenForces, given_forces
 from lgsim.systems.quadrotors import two_quadrotors
 
 LIMIT = 1e-9

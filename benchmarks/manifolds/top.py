@@ -6,11 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from manifolds.parts import MARKS, Orders, Page, by_scipy, counts, end, path
+from systems.heavy_top_quadratic import heavy_top_quadratic
 
 import lgsim
 from lgsim.integrators.methods import SYMPLECTIC_METHODS
 from lgsim.integrators.symplectic import SymplecticTheta
-from lgsim.systems import CELLEDONI_TOP, heavy_top_cotangent, heavy_top_quadratic
+from lgsim.systems import CELLEDONI_TOP, heavy_top_cotangent
 
 STEP, STEPS = 0.01, 6000  # of Fig. 3
 LONG_STEP, CALL, EVERY, MILLION = 0.001, 10_000, 10, 1_000_000

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import robots
 from peers import conventions
+from systems.three_body import chain
 
 from lgsim import montecarlo as mc
-from lgsim.systems.three_body import chain
 
 DT, STEPS = conventions.DT, conventions.STEPS
 """s, and how many; sections share programs of these, which take seconds to compile."""

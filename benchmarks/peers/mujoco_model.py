@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 
-from lgsim.interop import mujoco as tool
+from lgsim.formats.interop import mujoco as tool
 from lgsim.lie import conversions
 from lgsim.multibody import joints
 from lgsim.multibody.topology import WORLD

@@ -13,12 +13,12 @@ import jax
 import numpy as np
 import robots
 import sympy
+from systems import kwatny_blankenship
 
 import lgsim
 from lgsim import dynamics, symbolic
 from lgsim.symbolic.coordinates import coordinates
 from lgsim.symbolic.merge import merged
-from lgsim.systems import kwatny_blankenship
 
 PAPER = json.loads((Path(__file__).parents[2] / "tests/data/kwatny_blankenship.json").read_text(encoding="utf-8"))
 ARM = ["s2", "s1", "e", "t3", "t2", "t1"]

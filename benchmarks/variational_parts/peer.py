@@ -6,7 +6,7 @@ import mujoco.rollout
 import numpy as np
 from peers.mujoco_model import mujoco_model
 
-from lgsim.interop import mujoco as tool
+from lgsim.formats.interop import mujoco as tool
 
 mujoco.set_mju_user_warning(lambda text: None)  # else it writes a file of them; a run that diverged is looked at here
 INTEGRATORS = {"MuJoCo RK4": "mjINT_RK4", "MuJoCo implicitfast": "mjINT_IMPLICITFAST"}

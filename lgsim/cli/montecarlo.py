@@ -82,8 +82,8 @@ def report(
     the worst samples played in three dimensions.
     """
     from lgsim.cli import files, pictures
-    from lgsim.reports import report_study
     from lgsim.scenarios.study_store import open_study
+    from lgsim.view.reports import report_study
 
     pictures.check_plots()
     needs("pyarrow", "montecarlo", "a store")

@@ -12,7 +12,7 @@ from lgsim.cli.progress import ProgressBar, literal_column
 from lgsim.montecarlo import Study
 from lgsim.montecarlo.results import RunningStatistics
 from lgsim.montecarlo.study import FAILED
-from lgsim.reports.estimates import LEVEL, estimate
+from lgsim.view.reports.estimates import LEVEL, estimate
 
 
 class SampleWatch(ProgressBar):

@@ -1,14 +1,8 @@
-"""Readers of robots' description files, each of which gives a model and a report of what was odd, and a writer."""
+"""Readers of robots' description files, each of which gives a model and a report of what was odd, and a writer.
 
-from lgsim.formats.actuator_files import load_actuators as load_actuators
-from lgsim.formats.actuator_files import read_actuators as read_actuators
-from lgsim.formats.mjcf import load_mjcf as load_mjcf
-from lgsim.formats.mjcf import read_mjcf as read_mjcf
-from lgsim.formats.report import FileWarning as FileWarning
-from lgsim.formats.report import Report as Report
-from lgsim.formats.sdf import load_sdf as load_sdf
-from lgsim.formats.sdf import read_sdf as read_sdf
-from lgsim.formats.urdf import load_urdf as load_urdf
-from lgsim.formats.urdf import read_urdf as read_urdf
-from lgsim.formats.urdf_writer import write_urdf as write_urdf
-from lgsim.formats.xml import FileError as FileError
+``interop`` converts coordinates, velocities and forces to and from other tools' conventions.
+"""
+
+from lgsim.support.public_names import public_names
+
+__getattr__, __dir__ = public_names(__name__, __file__)  # as listed in __init__.pyi

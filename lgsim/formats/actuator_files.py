@@ -10,7 +10,7 @@ import numpy as np
 from lgsim.actuators import Actuators, Transmission
 from lgsim.formats.mjcf_actuators import read_mjcf_actuators
 from lgsim.formats.report import Finding
-from lgsim.formats.xml import Element, FileError, read
+from lgsim.formats.xml import Element, FileError, is_factor, read
 from lgsim.multibody.model import Model
 
 _KNOWN = ("SimpleTransmission", "DifferentialTransmission")
@@ -76,7 +76,7 @@ def read_actuators(
 def _transmission(element: Element, model: Model) -> dict[str, np.ndarray] | str:
     """The rows of the coupling of a <transmission> by names of its actuators, or why it is not represented."""
     kind = element.child("type")
-    given = element.text("type") if kind is None else (kind.node.text or "")
+    given = element.text("type") if kind is None else kind.words
     name = (given or "").strip().split("/")[-1]
     if name not in _KNOWN:
         return f"is not represented: its type is {(given or '').strip()!r}, none of {' and '.join(_KNOWN)}"
@@ -115,12 +115,5 @@ def _reduction(part: Element) -> float:
     for tag in ("mechanicalReduction", "mechanical_reduction"):
         found = part.child(tag)
         if found is not None:
-            text = (found.node.text or "").strip()
-            try:
-                value = float(text)
-            except ValueError:
-                value = np.nan
-            if not np.isfinite(value) or value == 0:
-                raise found.error(f"expected a finite number that is not zero, got {text!r}")
-            return value
+            return found.value(is_factor)
     return 1.0

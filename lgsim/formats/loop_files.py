@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from jaxtyping import Float
 
-from lgsim.formats.urdf_elements import rotation_from_rpy
+from lgsim.formats.poses import pose, rotation_from_rpy
 from lgsim.formats.xml import FileError
 from lgsim.multibody import joints
 from lgsim.multibody.joint import Joint
@@ -104,9 +104,6 @@ def _needed(entry: Table, key: str) -> str:
 
 def _pose(table: Table) -> Float[np.ndarray, "4 4"]:
     table.only("xyz", "rpy")
-    pose, xyz, rpy = np.eye(4), table.vector("xyz", 3), table.vector("rpy", 3)
-    if xyz is not None:
-        pose[:3, 3] = xyz
-    if rpy is not None:
-        pose[:3, :3] = rotation_from_rpy(*(float(angle) for angle in rpy))
-    return pose
+    xyz, rpy = table.vector("xyz", 3), table.vector("rpy", 3)
+    rotation = None if rpy is None else rotation_from_rpy(*(float(angle) for angle in rpy))
+    return pose(np.zeros(3) if xyz is None else xyz, rotation)

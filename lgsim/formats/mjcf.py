@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,14 +23,15 @@ from lgsim.formats.report import Dropped, FileWarning, Finding, Inertia, Report
 from lgsim.formats.solids.geom_solids import add_solid_geoms
 from lgsim.formats.solids.model_solids import SolidNames
 from lgsim.formats.unit_checks import odd_length, odd_range
-from lgsim.formats.xml import FileError
+from lgsim.formats.xml import FileError, built, errors_at
 from lgsim.multibody.builder import ModelBuilder, ten_parameters
 from lgsim.multibody.inertia import defect
 from lgsim.multibody.joint_slices import JOINED
 from lgsim.multibody.joints import Fixed
 from lgsim.multibody.model import Model
-from lgsim.multibody.topology import ROOT, ModelError
+from lgsim.multibody.topology import ROOT
 from lgsim.support.messages import counted
+from lgsim.support.unused_names import unused_name
 
 
 def load_mjcf(
@@ -47,7 +49,7 @@ def load_mjcf(
 
     The file is compiled by MuJoCo, so that defaults, classes, angles, orientations and inertias from geometry are its
     own. q is MuJoCo's qpos, number by number; v is its qvel but for free joints, whose velocity is in the body's axes
-    here; ``lgsim.interop.mujoco`` converts. Coordinates count from MuJoCo's zero, not from ``qpos0``.
+    here; ``lgsim.formats.interop.mujoco`` converts. Coordinates count from MuJoCo's zero, not from ``qpos0``.
 
     Bodies without joints are merged into those that carry them, and their frames are kept; sites are frames. Several
     hinges and slides of one body whose axes meet are one compound joint, named after them with "+" between; else a body
@@ -208,7 +210,7 @@ class _Reader:
         for step in steps:
             joint, first = JOINED.join(file.names["joint"][j] for j in step.members), step.members[0]
             last = is_last and step is steps[-1]
-            carried = name if last else self._unused_name(f"{name}:{joint}")
+            carried = name if last else unused_name(f"{name}:{joint}", self.taken)
             if len(step.members) > 1:
                 self.assumed.append(file.finding("joint", first, f"and the next are one joint, {joint!r}"))
             with self.errors_at("joint", first):
@@ -232,7 +234,7 @@ class _Reader:
         file, model = self.file, self.file.model
         name = file.names["site"][site]
         if name in self.taken or name == ROOT:
-            frame = self._unused_name(f"site:{name}")
+            frame = unused_name(f"site:{name}", self.taken)
             self.clashes.append(file.finding("site", site, f"has the name of a body; its frame is {frame!r}"))
             name = frame
         self.taken.add(name)
@@ -243,26 +245,19 @@ class _Reader:
     def add_equality(self, i: int) -> None:
         """Adds the loop of an equality."""
         name = self.file.names["equality"][i]
-        frames = self._unused_name(f"{name}.a"), self._unused_name(f"{name}.b")
+        frames = unused_name(f"{name}.a", self.taken), unused_name(f"{name}.b", self.taken)
         with self.errors_at("equality", i):
             add_equality(self.file, i, self.builder, name, frames)
 
     def build(self) -> Model:
         """The model; an error of a loop is raised at its equality."""
-        try:
-            return self.builder.build()
-        except ModelError as error:
-            named = {f"loop {name!r}:": i for i, name in enumerate(self.file.names["equality"])}
-            at = next((("equality", i) for text, i in named.items() if str(error).startswith(text)), ("body", 0))
-            raise self.file.error(*at, str(error)) from error
+        error = self.file.error
+        loops = {name: partial(error, "equality", i) for i, name in enumerate(self.file.names["equality"])}
+        return built(self.builder, loops, partial(error, "body", 0))
 
-    @contextmanager
-    def errors_at(self, kind: str, index: int) -> Iterator[None]:
+    def errors_at(self, kind: str, index: int) -> AbstractContextManager[None]:
         """Raises the errors of the builder at the element that caused them."""
-        try:
-            yield
-        except ModelError as error:
-            raise self.file.error(kind, index, str(error)) from error
+        return errors_at(partial(self.file.error, kind, index))
 
     def _parameters(self, body: int) -> Float[np.ndarray, " 10"]:
         """The ten parameters of a body; a remark where no body has them."""
@@ -275,13 +270,6 @@ class _Reader:
             remark = self.file.finding("body", body, fault)
             self.inertias.append(Inertia(remark.line, remark.subject, remark.text, values))
         return values
-
-    def _unused_name(self, name: str) -> str:
-        """A name that no other frame has, with "_" behind it as often as needed."""
-        while name in self.taken:
-            name += "_"
-        self.taken.add(name)
-        return name
 
 
 def _odd_units(file: CompiledFile) -> Iterator[Finding]:

@@ -14,9 +14,9 @@ from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from lgsim.formats.mjcf_limits import check_expansions
 from lgsim.formats.report import Dropped, Finding
-from lgsim.formats.xml import TEXT, FileError
+from lgsim.formats.xml import FileError, file_content
 from lgsim.support.packages import package
-from lgsim.support.reading.size_limits import read_bytes
+from lgsim.support.unused_names import unused_name
 
 KINDS = {
     "body": ("bodies", "nbody"),
@@ -89,8 +89,7 @@ def compile_file(path: str | os.PathLike[str] | None, text: str | None) -> Compi
     if (path is None) == (text is None):
         raise TypeError("expected either a path or text, the MJCF itself")
     mujoco = package("mujoco", "mjcf", "an MJCF file")
-    file = TEXT if path is None else os.fspath(path)
-    content = _content(file, text)
+    file, content = file_content(path, text)
     _check_root(file, content)
     check_expansions(file, content, text is None)
     with _collected_warnings(mujoco) as warnings:
@@ -113,23 +112,6 @@ def compile_file(path: str | os.PathLike[str] | None, text: str | None) -> Compi
         if start >= 0 and found.lines["joint"][start] == UNKNOWN_LINE:
             found.lines["joint"][start] = found.lines["body"][body]
     return found
-
-
-def _content(file: str, text: str | None) -> bytes:
-    """The content of a file or of a text.
-
-    Raises:
-        FileError: the file cannot be read.
-    """
-    if text is not None:
-        return text.encode("utf-8", "surrogatepass")
-    if file.lstrip().startswith("<"):
-        raise FileError(TEXT, None, "expected the path of a file, got XML; give it as text=...")
-    try:
-        return read_bytes(file)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or getattr(error, "reason", None) or error
-        raise FileError(file, None, f"the file cannot be read: {reason}") from error
 
 
 def _check_root(file: str, content: bytes) -> None:
@@ -191,10 +173,7 @@ def _distinct(kind: str, names: list[str]) -> list[str]:
     taken, out = set(names), []
     for index, name in enumerate(names):
         if not name:
-            name = f"{kind}{index}"
-            while name in taken:
-                name += "_"
-            taken.add(name)
+            name = unused_name(f"{kind}{index}", taken)
         out.append(name)
     return out
 

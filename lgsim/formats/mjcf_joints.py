@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from lgsim.formats import poses
 from lgsim.formats.mjcf_compiled import CompiledFile
 from lgsim.multibody import joints
 from lgsim.multibody.joint import Joint, Row
@@ -78,25 +79,20 @@ def joint_chain(file: CompiledFile, body: int) -> tuple[list[ChainJoint], Float[
         turning = [screw.point for screw in run if screw.kind != SLIDE]
         if turning:
             frame[:3, 3] = turning[0]
-        step = place @ frame if not steps else _shift(frame[:3, :3].T @ (frame[:3, 3] - at[:3, 3]))
+        step = place @ frame if not steps else poses.pose(frame[:3, :3].T @ (frame[:3, 3] - at[:3, 3]))
         axes = None if run[0].kind == BALL else np.array([screw.axis for screw in run]) @ frame[:3, :3]
         indices = tuple(screw.index for screw in run)
         steps.append(ChainJoint(indices, _joint(run), step, axes, _numbers(file, indices)))
         at = frame
-    return steps, _shift(at[:3, :3].T @ (moved[:3, 3] - at[:3, 3]))
+    return steps, poses.pose(at[:3, :3].T @ (moved[:3, 3] - at[:3, 3]))
 
 
 def pose(
     position: Float[np.ndarray, " 3"], quaternion: Float[np.ndarray, " 4"] | Sequence[float]
 ) -> Float[np.ndarray, "4 4"]:
     """The pose of a position and a quaternion wxyz of any length."""
-    out = np.eye(4)
-    w, *v = np.asarray(quaternion, float) / np.linalg.norm(quaternion)
-    v = np.array(v)
-    hat = np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
-    out[:3, :3] = (w * w - v @ v) * np.eye(3) + 2 * np.outer(v, v) + 2 * w * hat
-    out[:3, 3] = position
-    return out
+    w, x, y, z = np.asarray(quaternion, float) / np.linalg.norm(quaternion)
+    return poses.pose(position, poses.rotation_from_unit_quaternion(np.array([x, y, z, w])))
 
 
 def _screws(model: Any, members: range) -> tuple[list[_Screw], Float[np.ndarray, "4 4"]]:
@@ -136,13 +132,6 @@ def _joint(run: list[_Screw]) -> Joint:
     if len(run) == 1:
         return single[run[0].kind]
     return joints.Compound(tuple(Row(screw.kind == HINGE, int(np.argmax(np.abs(screw.axis)))) for screw in run))
-
-
-def _shift(position: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "4 4"]:
-    """The pose at a position with the axes of its parent."""
-    out = np.eye(4)
-    out[:3, 3] = position
-    return out
 
 
 def _numbers(file: CompiledFile, members: Iterable[int]) -> dict[str, Float[np.ndarray, " k"]]:

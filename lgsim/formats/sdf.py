@@ -13,23 +13,25 @@ from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Float
 
 from lgsim.formats import sdf_elements
-from lgsim.formats.collision_shapes import add_shapes
 from lgsim.formats.contacts.file_contacts import Names
-from lgsim.formats.link_inertias import TREATMENTS, errors_at, link_parameters, massless, warn_of_links
+from lgsim.formats.links import TREATMENTS, link_parameters, massless, warn_of_links
 from lgsim.formats.loop_files import add_loops
+from lgsim.formats.poses import plane_axes
+from lgsim.formats.poses import pose as pose_of
 from lgsim.formats.report import Dropped, FileWarning, Finding, Report
 from lgsim.formats.sdf_elements import SdfJoint, SdfModel, collision_pose
 from lgsim.formats.sdf_tree import Frames, spanning_tree
+from lgsim.formats.solids.collision_shapes import add_shapes
 from lgsim.formats.solids.model_solids import SolidNames
 from lgsim.formats.unit_checks import odd_length, odd_range
 from lgsim.formats.urdf import ROOT_JOINT
-from lgsim.formats.urdf_elements import plane_axes
-from lgsim.formats.xml import Element, read
+from lgsim.formats.xml import Element, built, errors_at, read
 from lgsim.multibody import joints
 from lgsim.multibody.builder import GRAVITY, ModelBuilder
 from lgsim.multibody.joint import GroupJoint
 from lgsim.multibody.model import Model
-from lgsim.multibody.topology import ROOT, ModelError
+from lgsim.multibody.topology import ROOT
+from lgsim.support.unused_names import unused_name
 
 ACTING = ("damping", "friction", "stiffness")
 """Numbers of a joint that a loop cannot have."""
@@ -188,23 +190,18 @@ class _Writer:
             self._add_joint(joint)
         for name in self.sdf.frames:
             link = self.frames.link(name)
-            with errors_at(self.sdf.places[name].element):
+            with errors_at(self.sdf.places[name].element.error):
                 self.builder.add_frame(name, link, self._within(link, self.frames.pose(name)))
         for joint in closing:
             self._add_loop(joint)
-        try:
-            return self.builder.build()
-        except ModelError as error:
-            named = {f"loop {joint.name!r}:": joint.element for joint in closing}
-            at = next((x for text, x in named.items() if str(error).startswith(text)), self.sdf.element)
-            raise at.error(str(error)) from error
+        return built(self.builder, {joint.name: joint.element.error for joint in closing}, self.sdf.element.error)
 
     def _add_roots(self, moved: set[str]) -> None:
         """Adds the links that no joint moves."""
         roots = [link for link in self.sdf.links.values() if link.name not in moved]
         for link in roots:
             name = ROOT_JOINT if len(roots) == 1 else f"{ROOT_JOINT}:{link.name}"
-            with errors_at(link.element):
+            with errors_at(link.element.error):
                 self.builder.add_body(
                     link.name, ROOT, joints.Free(), joint_name=name, parameters=self.parameters[link.name]
                 )
@@ -223,10 +220,10 @@ class _Writer:
             usual = {"lower": -np.inf, "upper": np.inf, "effort_limit": np.inf, "velocity_limit": np.inf}.get(key, 0.0)
             numbers[key] = np.array([axis.numbers.get(key, usual) for axis in joint.axes])
         mimics = [axis.mimic for axis in joint.axes if axis.mimic is not None]
-        body = self._unused(f"{child}:{joint.name}") if off else child
-        with errors_at(mimics[0][3] if mimics else joint.element):
+        body = unused_name(f"{child}:{joint.name}", self.taken) if off else child
+        with errors_at((mimics[0] if mimics else joint).element.error):
             if mimics and len(joint.axes) > 1:
-                raise mimics[0][3].error("only a joint of one degree of freedom can mimic")
+                raise mimics[0].element.error("only a joint of one degree of freedom can mimic")
             placement = self._within(parent, pose if joint.joint.nv else self.frames.pose(child))
             self.builder.add_body(
                 body,
@@ -237,7 +234,7 @@ class _Writer:
                 axis=self._axes(joint),
                 pitch=joint.pitch,
                 parameters=np.zeros(10) if off else self.parameters[child],
-                mimic=mimics[0][:3] if mimics else None,
+                mimic=mimics[0].numbers if mimics else None,
                 **numbers,
             )
             if off:
@@ -250,9 +247,9 @@ class _Writer:
         pose = self.frames.pose(joint.name)
         axes = self._axes(joint)
         if axes is not None:
-            pose = pose @ np.block([[plane_axes(axes[0]).T, np.zeros((3, 1))], [np.zeros(3), 1]])
-        a, b = (self._unused(f"{joint.name}.{mark}") for mark in "ab")
-        with errors_at(joint.element):
+            pose = pose @ pose_of(np.zeros(3), plane_axes(axes[0]).T)
+        a, b = (unused_name(f"{joint.name}.{mark}", self.taken) for mark in "ab")
+        with errors_at(joint.element.error):
             for end, link in zip((a, b), self.frames.ends(joint), strict=True):
                 self.builder.add_frame(end, link, self._within(link, pose))
             self.builder.add_loop(joint.name, a, b, joint.joint)
@@ -275,21 +272,13 @@ class _Writer:
         if link == ROOT:
             return self.frames.in_world @ pose
         at = self.frames.pose(link)
-        out = np.eye(4)
-        out[:3, :3] = at[:3, :3].T @ pose[:3, :3]
-        out[:3, 3] = at[:3, :3].T @ (pose[:3, 3] - at[:3, 3])
-        return np.eye(4) if np.array_equal(at, pose) else out
+        if np.array_equal(at, pose):
+            return np.eye(4)
+        return pose_of(at[:3, :3].T @ (pose[:3, 3] - at[:3, 3]), at[:3, :3].T @ pose[:3, :3])
 
     @staticmethod
     def _is_ball(joint: SdfJoint) -> bool:
         return isinstance(joint.joint, joints.Spherical)
-
-    def _unused(self, name: str) -> str:
-        """A name that no other frame has, with "_" behind it as often as needed."""
-        while name in self.taken:
-            name += "_"
-        self.taken.add(name)
-        return name
 
 
 def _odd_units(sdf: SdfModel, frames: Frames, tree: list[SdfJoint]) -> Iterator[Finding]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
-from lgsim.formats.report import Dropped, Finding
-from lgsim.formats.urdf_elements import Link, rotation_from_quaternion, rotation_from_rpy
+from lgsim.formats.links import MOMENTS, Link, Machine, Mimic, inertia_matrix
+from lgsim.formats.poses import pose, rotation_from_quaternion, rotation_from_rpy
+from lgsim.formats.report import Dropped
 from lgsim.formats.xml import Element, is_bound, is_size
 from lgsim.multibody import joints
 from lgsim.multibody.joint import Joint
@@ -32,6 +33,9 @@ MODEL = "__model__"
 
 _UNLIMITED = 1e16
 """Limits from there on stand for none."""
+
+DEFAULT_MOMENTS = (1.0, 0.0, 0.0, 1.0, 0.0, 1.0)
+"""``MOMENTS`` where the file has none, kg m^2."""
 
 QUIET = frozenset({"visual", "collision", "sensor", "light", "self_collide", "allow_auto_disable", "enable_wind"})
 """Tags of elements that say nothing about the motion."""
@@ -61,14 +65,14 @@ class Axis:
         direction: Its direction, (3,).
         frame: The name of the frame in whose axes that is.
         numbers: Limits, damping, friction and spring, by the names of ``ModelBuilder.add_body``.
-        mimic: (joint, multiplier, offset, its element) of the coordinate that it follows, or None.
+        mimic: The coordinate that it follows, or None.
     """
 
     element: Element
     direction: Float[np.ndarray, " 3"]
     frame: str
     numbers: dict[str, float]
-    mimic: tuple[str, float, float, Element] | None
+    mimic: Mimic | None
 
 
 @dataclass(frozen=True)
@@ -93,27 +97,20 @@ class SdfJoint:
 
 
 @dataclass
-class SdfModel:
-    """The model of a file.
+class SdfModel(Machine):
+    """The model of a file, whose element is <model>.
 
     Attributes:
-        element: The element <model>.
-        links: The links by name, in the file's order.
         joints: The joints by name, in the file's order.
         frames: The names of the frames, in the file's order.
         places: Where links, joints and frames lie, by name, and the model itself in the world.
         canonical: Name of the link that carries the model's own frame.
-        assumed: Remarks on what the file left open.
     """
 
-    element: Element
-    links: dict[str, Link] = field(default_factory=dict)
     joints: dict[str, SdfJoint] = field(default_factory=dict)
     frames: list[str] = field(default_factory=list)
     places: dict[str, Place] = field(default_factory=dict)
     canonical: str = ""
-    assumed: list[Finding] = field(default_factory=list)
-    ignored: list[Finding] = field(default_factory=list)
 
 
 def sdf_model(file: str, root: Element) -> SdfModel:
@@ -126,10 +123,7 @@ def sdf_model(file: str, root: Element) -> SdfModel:
     if root.tag != "sdf":
         hint = {"robot": ": a URDF file, which lgsim.load_urdf reads", "mujoco": ": an MJCF file, see lgsim.load_mjcf"}
         raise root.error(f"expected <sdf>, the root of an SDF file, got <{root.tag}>{hint.get(root.tag, '')}")
-    version = root.text("version")
-    if version not in _VERSIONS:
-        shown = "none" if version is None else repr(version)
-        raise root.error(f"version: expected one of {', '.join(_VERSIONS)}, got {shown}")
+    version = root.choice("version", _VERSIONS)
     worlds, models = root.children("world"), root.children("model")
     if worlds:
         raise worlds[0].error("expected a <model>, got a world; put the model into a file of its own")
@@ -155,10 +149,10 @@ def sdf_model(file: str, root: Element) -> SdfModel:
     static = element.child("static")
     if static is not None and static.flag():
         raise static.error("nothing moves: expected a model that is not static")
-    pose, relative_to = _pose(element, "", out)
+    at, relative_to = _pose(element, "", out)
     if relative_to:
         raise element.error(f"<pose>: relative_to: there is no {relative_to!r} outside of the model")
-    out.places[MODEL] = Place(element, pose, "", out.canonical)
+    out.places[MODEL] = Place(element, at, "", out.canonical)
     for attribute in ("name", "placement_frame"):
         element.text(attribute)
     for plugin in element.children("plugin"):
@@ -196,24 +190,20 @@ def _add_link(element: Element, out: SdfModel) -> None:
             mass = weight.value(is_size)
         else:
             out.assumed.append(inertial.finding("has no <mass>; 1 kg was taken"))
-        pose, relative_to = _pose(inertial, name, out)
+        at, relative_to = _pose(inertial, name, out)
         if relative_to != name:
             raise inertial.error("<pose>: expected the pose in the link's own frame, without relative_to")
-        center, turn = pose[:3, 3], pose[:3, :3]
+        center, turn, numbers = at[:3, 3], at[:3, :3], DEFAULT_MOMENTS
         if moments is None:
             out.assumed.append(inertial.finding("has no <inertia>; inertias of 1 kg m^2 were taken"))
         else:
-            usual = {"ixx": 1.0, "iyy": 1.0, "izz": 1.0, "ixy": 0.0, "ixz": 0.0, "iyz": 0.0}
-            found = {key: moments.child(key) for key in usual}
-            numbers = {key: usual[key] if x is None else x.value() for key, x in found.items()}
-            xx, xy, xz, yy, yz, zz = (numbers[key] for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
-            inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+            given = zip([moments.child(key) for key in MOMENTS], DEFAULT_MOMENTS, strict=True)
+            numbers = [usual if x is None else x.value() for x, usual in given]
             out.ignored.extend(moments.unread())
-        inertia = turn @ inertia @ turn.T
+        inertia = inertia_matrix(numbers, turn)
         out.ignored.extend(inertial.unread())
-    pose, relative_to = _pose(element, MODEL, out)
+    out.places[name] = Place(element, *_pose(element, MODEL, out), name)
     out.links[name] = Link(name, element, mass, center, inertia)
-    out.places[name] = Place(element, pose, relative_to, name)
     weightless, kinematic = element.child("gravity"), element.child("kinematic")
     if weightless is not None and not weightless.flag():
         out.ignored.append(_dropped(element, "feels no gravity in the file"))
@@ -235,11 +225,7 @@ def _add_frame(element: Element, out: SdfModel) -> None:
 
 
 def _add_joint(element: Element, version: str, out: SdfModel) -> None:
-    name, kind = _take_name(element, out), element.text("type")
-    if kind not in TYPES:
-        shown = "none" if kind is None else repr(kind)
-        raise element.error(f"type: expected one of {', '.join(TYPES)}, got {shown}, which lgsim does not represent")
-    joint = TYPES[kind]
+    name, kind = _take_name(element, out), element.choice("type", TYPES, ", which lgsim does not represent")
     ends = element.required("parent"), element.required("child")
     parent, child = (end.words for end in ends)
     for end in ends:
@@ -248,7 +234,7 @@ def _add_joint(element: Element, version: str, out: SdfModel) -> None:
     tags = {"universal": ("axis", "axis2"), "fixed": ()}.get(kind, ("axis",))
     axes = tuple(_axis(element, tag, name, version, out) for tag in tags)
     out.places[name] = Place(element, *_pose(element, child, out), child)
-    out.joints[name] = SdfJoint(name, element, joint, parent, child, ends, axes, _pitch(element, kind))
+    out.joints[name] = SdfJoint(name, element, TYPES[kind], parent, child, ends, axes, _pitch(element, kind))
     if kind == "ball":
         acting = [key for axis in axes for key in ("damping", "friction", "stiffness") if axis.numbers.get(key)]
         if acting:
@@ -319,7 +305,7 @@ def _dynamics(axis: Element, out: SdfModel) -> dict[str, float]:
     return numbers
 
 
-def _mimic(axis: Element, out: SdfModel) -> tuple[str, float, float, Element] | None:
+def _mimic(axis: Element, out: SdfModel) -> Mimic | None:
     """``q = multiplier (q_joint - reference) + offset``."""
     mimic = axis.child("mimic")
     if mimic is None:
@@ -331,7 +317,7 @@ def _mimic(axis: Element, out: SdfModel) -> tuple[str, float, float, Element] | 
     k = 1.0 if found["multiplier"] is None else values["multiplier"]
     joint = mimic.name("joint")
     out.ignored.extend(mimic.unread())
-    return joint, k, values["offset"] - k * values["reference"], mimic
+    return Mimic(joint, k, values["offset"] - k * values["reference"], mimic)
 
 
 def _pitch(element: Element, kind: str) -> float:
@@ -355,17 +341,17 @@ def collision_pose(owner: Element, link: str, out: SdfModel) -> Float[np.ndarray
     Raises:
         FileError: it is given in another frame.
     """
-    pose, frame = _pose(owner, link, out)
+    at, frame = _pose(owner, link, out)
     if frame != link:
         raise owner.error(f"<pose>: expected one in the frame of the link {link!r}, got one in {frame!r}")
-    return pose
+    return at
 
 
 def _pose(owner: Element, usual: str, out: SdfModel) -> tuple[Float[np.ndarray, "4 4"], str]:
     """(the pose that the <pose> of an element gives, the name of the frame in which it is)."""
-    pose, element = np.eye(4), owner.child("pose")
+    element = owner.child("pose")
     if element is None:
-        return pose, usual
+        return np.eye(4), usual
     frame = element.text("relative_to") or usual
     degrees = (element.text("degrees") or "false").lower() in ("true", "1")
     form = element.text("rotation_format", "euler_rpy")
@@ -374,17 +360,16 @@ def _pose(owner: Element, usual: str, out: SdfModel) -> tuple[Float[np.ndarray, 
     else:
         raise element.error("frame: expected relative_to, of version 1.7 and later; what this meant was left open")
     if not element.words:
-        return pose, frame
+        return np.eye(4), frame
     if form == "euler_rpy":
         numbers = element.content(6)
         angles = np.deg2rad(numbers[3:]) if degrees else numbers[3:]
-        pose[:3, :3] = rotation_from_rpy(*(float(angle) for angle in angles))
+        rotation = rotation_from_rpy(*(float(angle) for angle in angles))
     elif form == "quat_xyzw":
         numbers = element.content(7)
         if not np.any(numbers[3:]):
             raise element.error(f"expected a quaternion that is not zero, got {element.words!r}")
-        pose[:3, :3] = rotation_from_quaternion(np.array(numbers[3:]))
+        rotation = rotation_from_quaternion(np.array(numbers[3:]))
     else:
         raise element.error(f"rotation_format: expected 'euler_rpy' or 'quat_xyzw', got {form!r}")
-    pose[:3, 3] = numbers[:3]
-    return pose, frame
+    return pose(numbers[:3], rotation), frame

@@ -14,16 +14,16 @@ from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Float
 
 from lgsim.formats import urdf_elements, urdf_tree
-from lgsim.formats.collision_shapes import add_shapes
 from lgsim.formats.contacts.file_contacts import Names
-from lgsim.formats.link_inertias import TREATMENTS, errors_at, link_parameters, massless, warn_of_links
+from lgsim.formats.links import TREATMENTS, Link, link_parameters, massless, warn_of_links
 from lgsim.formats.loop_files import add_loops
 from lgsim.formats.report import FileWarning, Finding, Report
+from lgsim.formats.solids.collision_shapes import add_shapes
 from lgsim.formats.solids.model_solids import SolidNames
 from lgsim.formats.unit_checks import odd_length, odd_range
-from lgsim.formats.urdf_elements import Link, Robot
+from lgsim.formats.urdf_elements import Robot
 from lgsim.formats.urdf_tree import MOVES_BY_ITSELF
-from lgsim.formats.xml import Element, read
+from lgsim.formats.xml import Element, errors_at, read
 from lgsim.multibody import joints
 from lgsim.multibody.builder import GRAVITY, ModelBuilder
 from lgsim.multibody.model import Model
@@ -193,11 +193,10 @@ def _build(
             raise clash.element.error("expected another name: this one is kept for the joint of the floating base")
     if root.name != ROOT:
         kind, name = (joints.Free(), ROOT_JOINT) if floating else (joints.Fixed(), None)
-        with errors_at(root.element):
+        with errors_at(root.element.error):
             builder.add_body(root.name, ROOT, kind, joint_name=name, parameters=parameters[root.name])
     for joint in robot.joints.values():
-        mimic = joint.mimic
-        with errors_at(joint.element):
+        with errors_at(joint.element.error):
             builder.add_body(
                 joint.child,
                 joint.parent,
@@ -206,12 +205,12 @@ def _build(
                 placement=joint.placement,
                 axis=joint.axis,
                 parameters=parameters[joint.child],
-                mimic=None if mimic is None else (mimic.joint, mimic.multiplier, mimic.offset),
+                mimic=None if joint.mimic is None else joint.mimic.numbers,
                 **joint.numbers,
             )
     if not floating and all(joint.joint.nv == 0 for joint in robot.joints.values()):
         raise robot.element.error("nothing moves: expected at least one joint that is not fixed, or floating_base=True")
-    with errors_at(robot.element):
+    with errors_at(robot.element.error):
         return builder.build()
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
 
-from lgsim.formats.report import Finding
+from lgsim.formats.links import MOMENTS, Link, Machine, Mimic, inertia_matrix
+from lgsim.formats.poses import plane_axes, pose, rotation_from_quaternion, rotation_from_rpy
 from lgsim.formats.unit_checks import odd_limit
 from lgsim.formats.xml import Element, is_bound, is_size
 from lgsim.multibody import joints
@@ -30,38 +31,6 @@ QUIET = frozenset({"transmission", "gazebo", "visual", "collision", "material"})
 """Tags of elements that say nothing about the motion."""
 
 _MACRO = "xacro"
-
-
-@dataclass(frozen=True)
-class Link:
-    """A link.
-
-    Attributes:
-        mass: Mass, kg.
-        center: Center of mass in the link's frame, (3,), m.
-        inertia: Inertia about the center of mass in the link's axes, (3, 3), kg m^2.
-    """
-
-    name: str
-    element: Element
-    mass: float
-    center: Float[np.ndarray, " 3"]
-    inertia: Float[np.ndarray, "3 3"]
-
-
-@dataclass(frozen=True)
-class Mimic:
-    """A coordinate that follows another joint's: ``q = multiplier q_joint + offset``.
-
-    Attributes:
-        joint: Name of the joint that is followed.
-        offset: The offset, rad or m.
-    """
-
-    joint: str
-    multiplier: float
-    offset: float
-    element: Element
 
 
 @dataclass(frozen=True)
@@ -88,21 +57,15 @@ class Connection:
     mimic: Mimic | None
 
 
-@dataclass(frozen=True)
-class Robot:
+@dataclass
+class Robot(Machine):
     """The links and joints of a file.
 
     Attributes:
-        links: The links by name, in the file's order.
         joints: The joints by name, in the file's order.
-        assumed: Remarks on what the file left open.
     """
 
-    element: Element
-    links: dict[str, Link]
-    joints: dict[str, Connection]
-    assumed: list[Finding]
-    ignored: list[Finding]
+    joints: dict[str, Connection] = field(default_factory=dict)
 
 
 def robot(file: str, root: Element) -> Robot:
@@ -111,16 +74,10 @@ def robot(file: str, root: Element) -> Robot:
     Raises:
         FileError: an element lacks something, an attribute is no number, or two links or joints share a name.
     """
-    if root.tag == "sdf":
-        raise root.error(
-            "expected <robot>, the root of a URDF file, got <sdf>: an SDF file, which lgsim.load_sdf reads"
-        )
-    if root.tag == "mujoco":
-        raise root.error(
-            "expected <robot>, the root of a URDF file, got <mujoco>: an MJCF file, which lgsim.load_mjcf reads"
-        )
     if root.tag != "robot":
-        raise root.error(f"expected <robot>, the root of a URDF file, got <{root.tag}>")
+        hints = {"sdf": ": an SDF file, which lgsim.load_sdf reads"}
+        hints["mujoco"] = ": an MJCF file, which lgsim.load_mjcf reads"
+        raise root.error(f"expected <robot>, the root of a URDF file, got <{root.tag}>{hints.get(root.tag, '')}")
     for node in root.node.iter("{*}*"):
         if _MACRO not in node.tag:
             continue
@@ -129,7 +86,7 @@ def robot(file: str, root: Element) -> Robot:
             raise Element(file, node, f"<{node.prefix or _MACRO}:{local.rpartition(':')[2]}>").error(
                 "expected URDF, got a macro; expand the file first, e.g. xacro robot.xacro > robot.urdf"
             )
-    out = Robot(root, {}, {}, [], [])
+    out = Robot(root)
     for element in root.children("link"):
         link = _link(element, out)
         if link.name in out.links:
@@ -153,14 +110,13 @@ def _link(element: Element, out: Robot) -> Link:
     if inertial is not None:
         weight = inertial.required("mass")
         mass = weight.number("value", holds=is_size)
-        pose = origin(inertial, out)
-        center = pose[:3, 3]
+        at = origin(inertial, out)
+        center = at[:3, 3]
         moments = inertial.child("inertia")
         if moments is None:
             out.assumed.append(inertial.finding("has no <inertia>; a point mass was taken"))
         else:
-            xx, xy, xz, yy, yz, zz = (moments.number(key) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
-            inertia = pose[:3, :3] @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ pose[:3, :3].T
+            inertia = inertia_matrix([moments.number(key) for key in MOMENTS], at[:3, :3])
             out.ignored.extend(moments.unread())
         out.ignored.extend([*weight.unread(), *inertial.unread()])
     out.ignored.extend(element.unread(QUIET))
@@ -169,10 +125,7 @@ def _link(element: Element, out: Robot) -> Link:
 
 def _joint(element: Element, out: Robot) -> Connection:
     """The joint of a <joint>."""
-    name, kind = element.name(), element.text("type")
-    if kind not in TYPES:
-        raise element.error(f"type: expected one of {', '.join(TYPES)}, got {'none' if kind is None else repr(kind)}")
-    joint = TYPES[kind]
+    name, joint = element.name(), TYPES[element.choice("type", TYPES)]
     parent, child = element.required("parent"), element.required("child")
     placement = origin(element, out)
     axis, mimic = _axis(element, joint, out), _mimic(element, joint, out)
@@ -184,43 +137,21 @@ def _joint(element: Element, out: Robot) -> Connection:
 
 def origin(owner: Element, out: Robot) -> Float[np.ndarray, "4 4"]:
     """The pose that the <origin> of an element gives; the identity where it has none."""
-    pose, element = np.eye(4), owner.child("origin")
+    element = owner.child("origin")
     if element is None:
-        return pose
-    pose[:3, 3] = element.numbers("xyz", 3, (0.0, 0.0, 0.0))
-    quaternion = element.text("quat_xyzw")
+        return np.eye(4)
+    position, quaternion = element.numbers("xyz", 3, (0.0, 0.0, 0.0)), element.text("quat_xyzw")
     if quaternion is None:
-        pose[:3, :3] = rotation_from_rpy(*element.numbers("rpy", 3, (0.0, 0.0, 0.0)))
+        rotation = rotation_from_rpy(*element.numbers("rpy", 3, (0.0, 0.0, 0.0)))
     elif element.text("rpy") is not None:
         raise element.error("expected either rpy or quat_xyzw, got both")
     else:
         x = np.array(element.numbers("quat_xyzw", 4, ()))
         if not np.any(x):
             raise element.error(f"quat_xyzw: expected numbers that are not all zero, got {quaternion!r}")
-        pose[:3, :3] = rotation_from_quaternion(x)
+        rotation = rotation_from_quaternion(x)
     out.ignored.extend(element.unread())
-    return pose
-
-
-def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Float[np.ndarray, "3 3"]:
-    """``Rz(yaw) Ry(pitch) Rx(roll)``: rotations about the fixed axes x, y, z one after another, rad."""
-    (c, s), (d, t), (e, u) = ((math.cos(angle), math.sin(angle)) for angle in (roll, pitch, yaw))
-    return np.array(
-        [
-            [e * d, e * t * s - u * c, e * t * c + u * s],
-            [u * d, u * t * s + e * c, u * t * c - e * s],
-            [-t, d * s, d * c],
-        ]
-    )
-
-
-def rotation_from_quaternion(quaternion: Float[np.ndarray, " 4"]) -> Float[np.ndarray, "3 3"]:
-    """The rotation of a quaternion (x, y, z, w) of any length."""
-    largest = quaternion / np.max(np.abs(quaternion))
-    x, y, z, w = largest / np.linalg.norm(largest)
-    v = np.array([x, y, z])
-    hat = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    return (w * w - v @ v) * np.eye(3) + 2 * np.outer(v, v) + 2 * w * hat
+    return pose(position, rotation)
 
 
 def _axis(element: Element, joint: Joint, out: Robot) -> Float[np.ndarray, " 3"] | Float[np.ndarray, "3 3"] | None:
@@ -234,21 +165,6 @@ def _axis(element: Element, joint: Joint, out: Robot) -> Float[np.ndarray, " 3"]
         if not np.any(axis):
             raise given.error(f"xyz: expected numbers that are not all zero, got {given.text('xyz')!r}")
     return plane_axes(axis) if isinstance(joint, joints.Planar) else axis
-
-
-def plane_axes(normal: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "3 3"]:
-    """Two directions of the plane and its normal: x, y, z rotated by the shortest way that takes z to the normal.
-
-    Where the normal is -z, every way is as short: the one about x is taken.
-    """
-    # the largest entry first: squares of very large or small ones leave the range of floats
-    normal = normal / np.max(np.abs(normal))
-    normal = normal / np.linalg.norm(normal)
-    x, y, z = normal
-    r = np.hypot(x, y)
-    a, b = (x / r, y / r) if r else (0.0, 1.0)
-    first = np.array([1 - a * a * (1 - z), -a * b * (1 - z), -x])
-    return np.array([first, np.cross(normal, first), normal])
 
 
 def _limit(element: Element, joint: Joint, out: Robot) -> dict[str, float]:

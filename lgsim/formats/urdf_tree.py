@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lgsim.formats.urdf_elements import Connection, Link, Robot
+from lgsim.formats.links import Link
+from lgsim.formats.urdf_elements import Connection, Robot
 from lgsim.formats.xml import FileError
 
 MOVES_BY_ITSELF = "it moves by itself"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from lgsim.formats.report import Finding
+from lgsim.multibody.builder import ModelBuilder
+from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ModelError
 from lgsim.support.messages import one_line
 from lgsim.support.printable import printable
@@ -120,6 +123,17 @@ class Element:
             raise self.error(f"expected an attribute {attribute!r} that is a name, got {_shown(value)}")
         return value
 
+    def choice(self, attribute: str, known: Iterable[str], more: str = "") -> str:
+        """The text of an attribute that is one of some words; an error says ``more`` behind what came.
+
+        Raises:
+            FileError: the attribute is missing or another word.
+        """
+        value, words = self.text(attribute), list(known)
+        if value not in words:
+            raise self.error(f"{attribute}: expected one of {', '.join(words)}, got {_shown(value)}{more}")
+        return value
+
     def numbers(self, attribute: str, count: int, default: tuple[float, ...]) -> tuple[float, ...]:
         """The numbers of an attribute that holds ``count`` finite numbers.
 
@@ -134,10 +148,7 @@ class Element:
         value = self.text(attribute)
         if value is None:
             return default
-        try:
-            found = tuple(_number(part) for part in value.split())
-        except ValueError:
-            found = ()
+        found = tuple(map(_number, value.split()))
         if len(found) != count or not all(map(math.isfinite, found)):
             raise self.error(f"{attribute}: expected {count} finite numbers, got {value!r}")
         return found
@@ -156,10 +167,7 @@ class Element:
         Raises:
             FileError: the text is something else.
         """
-        try:
-            found = tuple(_number(part) for part in self.words.split())
-        except ValueError:
-            found = ()
+        found = tuple(map(_number, self.words.split()))
         if len(found) not in counts or not all(map(math.isfinite, found)):
             raise self.error(f"expected {' or '.join(map(str, counts))} finite numbers, got {self.words!r}")
         return found
@@ -173,10 +181,7 @@ class Element:
         Raises:
             FileError: the text is something else, or the condition fails.
         """
-        try:
-            found = _number(self.words)
-        except ValueError:
-            found = math.nan
+        found = _number(self.words)
         if not holds(found):
             raise self.error(f"expected {_EXPECTED.get(holds, 'a number')}, got {self.words!r}")
         return found
@@ -208,10 +213,7 @@ class Element:
         value = self.text(attribute)
         if value is None and default is not None:
             return default
-        try:
-            found = _number(value or "")
-        except ValueError:
-            found = math.nan
+        found = _number(value or "")
         if not holds(found):
             raise self.error(f"{attribute}: expected {_EXPECTED.get(holds, 'a number')}, got {_shown(value)}")
         return found
@@ -229,6 +231,30 @@ class Element:
                 yield self.finding(f"attribute {attribute!r} of <{self.tag}>")
 
 
+Error = Callable[[str], FileError]
+"""The error of a message about an element."""
+
+
+@contextmanager
+def errors_at(error: Error) -> Iterator[None]:
+    """Raises the errors of the builder at the element that caused them."""
+    try:
+        yield
+    except ModelError as fault:
+        raise error(str(fault)) from fault
+
+
+def built(
+    builder: ModelBuilder, loops: Mapping[str, Callable[[str], FileError]], otherwise: Callable[[str], FileError]
+) -> Model:
+    """The model; an error about one of the loops, by name, is raised at its element, another one ``otherwise``."""
+    try:
+        return builder.build()
+    except ModelError as fault:
+        own = (error for name, error in loops.items() if str(fault).startswith(f"loop {name!r}:"))
+        raise next(own, otherwise)(str(fault)) from fault
+
+
 def is_bound(value: float) -> bool:
     """Whether a number can be a limit, which may be infinite."""
     return not math.isnan(value)
@@ -239,10 +265,16 @@ def is_size(value: float) -> bool:
     return 0 <= value < math.inf
 
 
+def is_factor(value: float) -> bool:
+    """Whether a number is finite and not zero."""
+    return math.isfinite(value) and value != 0
+
+
 _EXPECTED = {
     math.isfinite: "a finite number",
     is_bound: "a number",
     is_size: "a finite number that is not negative",
+    is_factor: "a finite number that is not zero",
 }
 
 
@@ -257,19 +289,26 @@ def read(path: str | os.PathLike[str] | None, text: str | None) -> tuple[str, et
     """
     if (path is None) == (text is None):
         raise TypeError("expected either a path or text, the XML itself")
-    encoding = None
+    file, content = file_content(path, text)
+    return file, _root(file, content, None if text is None else "utf-8")
+
+
+def file_content(path: str | os.PathLike[str] | None, text: str | None) -> tuple[str, bytes]:
+    """(name of the file, what is in it), from a path or, where that is given, from the text.
+
+    Raises:
+        FileError: the file cannot be read, or the path is XML.
+    """
     if text is not None:
-        file, content, encoding = TEXT, text.encode("utf-8", "surrogatepass"), "utf-8"
-    else:
-        file = os.fspath(path or "")
-        if file.lstrip().startswith("<"):
-            raise FileError(TEXT, None, "expected the path of a file, got XML; give it as text=...")
-        try:
-            content = read_bytes(file)
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or getattr(error, "reason", None) or error
-            raise FileError(file, None, f"the file cannot be read: {reason}") from error
-    return file, _root(file, content, encoding)
+        return TEXT, text.encode("utf-8", "surrogatepass")
+    file = os.fspath(path or "")
+    if file.lstrip().startswith("<"):
+        raise FileError(TEXT, None, "expected the path of a file, got XML; give it as text=...")
+    try:
+        return file, read_bytes(file)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or getattr(error, "reason", None) or error
+        raise FileError(file, None, f"the file cannot be read: {reason}") from error
 
 
 def _root(file: str, content: bytes, encoding: str | None) -> etree._Element:
@@ -305,11 +344,12 @@ def _root(file: str, content: bytes, encoding: str | None) -> etree._Element:
 
 
 def _number(text: str) -> float:
-    """The number that a text is; ValueError where it is none."""
-    # Python takes 1_000 and digits of all scripts, other readers do not
-    if "_" in text or not text.isascii():
-        raise ValueError
-    return float(text)
+    """The number that a text is; not a number where it is none."""
+    try:
+        # Python takes 1_000 and digits of all scripts, other readers do not
+        return math.nan if "_" in text or not text.isascii() else float(text)
+    except ValueError:
+        return math.nan
 
 
 def _shown(value: str | None) -> str:

@@ -24,7 +24,7 @@ from jax.stages import Compiled
 from jaxtyping import Integer, PyTree, Shaped
 
 from lgsim._compile.xla import SWITCHES, cuda_kernels, llvm_lowering, with_arrays, xla_options
-from lgsim._compile.xla.batching import ClosedJaxpr, program_texts
+from lgsim._compile.xla.expansion import ClosedJaxpr, program_texts
 from lgsim.montecarlo.results import Results, RunningStatistics
 from lgsim.montecarlo.rollout import Rollout
 from lgsim.montecarlo.step_check import plan, study_step_error
@@ -40,7 +40,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _ABSENT = re.compile(r"(?<=\[\*, \*, \*, \*, \*, \*, \*)(?:, None)+(?=\])")
 """What the text of a structure says of numbers that a model lacks: texts are as before there were any such."""
 # what a text says of a program of batch_last is its class alone: as in stores written before the class was moved
-_PROGRAM = re.compile(r"<[\w.]+\._Program object")
+_PROGRAM = re.compile(r"<[\w.]+\.BatchProgram object")
 
 
 @runtime_checkable

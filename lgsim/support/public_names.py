@@ -45,8 +45,9 @@ def public_names(package: str, file: str) -> tuple[Callable[[str], Any], Callabl
         if name == "__all__":
             return all_names()
         if name in modules:
-            module = modules[name]
-            return import_module(f"{package}.{name}") if module == package else getattr(import_module(module), name)
+            home = None if modules[name] == package else import_module(modules[name])
+            # a module is an attribute of its package only once it was imported
+            return getattr(home, name) if hasattr(home, name) else import_module(f"{modules[name]}.{name}")
         if not name.startswith("_"):
             if find_spec(f"{package}.{name}") is not None:
                 return import_module(f"{package}.{name}")

@@ -97,7 +97,7 @@ def two_quadrotors(
 ) -> InitialValueProblem:
     """Two quadrotors with a load, without inputs or under any control; the default numbers are those of no paper.
 
-    `lgsim.systems.quadrotor_control` has controls: given forces, given thrusts, and the tracking of a path.
+    `benchmarks/systems/quadrotor_control.py` has controls: given forces, given thrusts, and the tracking of a path.
 
     Args:
         dtype: Floating dtype of the state and of the numbers; None for JAX's default.

@@ -1,19 +1,8 @@
-"""Pictures of machines and motions: plots, a file that plays in any browser, a live scene.
+"""Pictures of machines and motions: plots, a file that plays in any browser, a live scene, reports as one HTML page.
 
 The extras: ``pip install 'lgsim[plot]'`` for plots, ``pip install 'lgsim[view]'`` for scenes.
 """
 
-from lgsim.multibody.geometry import Box as Box
-from lgsim.multibody.geometry import Capsule as Capsule
-from lgsim.multibody.geometry import Cylinder as Cylinder
-from lgsim.multibody.geometry import Ellipsoid as Ellipsoid
-from lgsim.multibody.geometry import Mesh as Mesh
-from lgsim.multibody.geometry import Sphere as Sphere
-from lgsim.view import ensemble_plots as ensemble_plots
-from lgsim.view import plots as plots
-from lgsim.view.mjcf_visuals import read_mjcf_visuals as read_mjcf_visuals
-from lgsim.view.scene import live as live
-from lgsim.view.scene import to_html as to_html
-from lgsim.view.shapes import Shape as Shape
-from lgsim.view.skeleton import skeleton as skeleton
-from lgsim.view.urdf_visuals import read_visuals as read_visuals
+from lgsim.support.public_names import public_names
+
+__getattr__, __dir__ = public_names(__name__, __file__)  # as listed in __init__.pyi

@@ -16,7 +16,7 @@ from lgsim.multibody.topology import ROOT, WORLD
 from lgsim.support.packages import package
 from lgsim.view.motion import FramePoses
 from lgsim.view.shapes import Color, Shape
-from lgsim.view.skeleton import skeleton
+from lgsim.view.skeleton_shapes import skeleton
 from lgsim.view.urdf_visuals import read_visuals
 
 if TYPE_CHECKING:

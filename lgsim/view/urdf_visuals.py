@@ -82,7 +82,7 @@ class _Reader:
 
     def __init__(self, root: Element) -> None:
         self.folder = None if root.file == TEXT else Path(root.file).resolve().parent
-        self.robot = urdf_elements.Robot(root, {}, {}, [], [])
+        self.robot = urdf_elements.Robot(root)
         self.colors = {material.name(): self._color(material, GRAY) for material in root.children("material")}
         self.missing: list[str] = []
 

@@ -89,6 +89,7 @@ def test_truth(rows, sound, right, gpu, tmp_path):
     assert gpu._truth(run, "kernels", sound) == {("Panda", dtype) for dtype in right}
 
 
+@pytest.mark.slow
 def test_a_section_that_fails_says_why(gpu, tmp_path, monkeypatch):
     run = gpu.Run(Report("gpu", quick=False), tmp_path / "rows.jsonl")
     assert gpu._process("nonsense", run.path, 60, []) == ("failed with 1: KeyError: 'nonsense'", True)

@@ -219,7 +219,7 @@ def test_a_rule_to_stop_and_sequences(files, write, tmp_path):
 def test_the_report_of_a_part_and_of_nothing(files, tmp_path, monkeypatch):
     """A study that was interrupted is reported as such; the store alone is needed, not the machine's file."""
     from lgsim.cli.work import study as study_of_command
-    from lgsim.reports import replays
+    from lgsim.view.reports import replays
 
     class Pressed(study_of_command.SampleWatch):
         def __call__(self, running):

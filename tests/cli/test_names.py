@@ -211,8 +211,8 @@ def test_a_dollar_sign_is_drawn_as_it_is():
 
 def test_changes_of_a_fit():
     pytest.importorskip("matplotlib")
-    from lgsim.reports.identification_plots import changes
-    from lgsim.reports.number_rows import Number
+    from lgsim.view.reports.identification_plots import changes
+    from lgsim.view.reports.number_rows import Number
 
     names = [f"mass of {name}" for name in (FORE, TIP, SHOULDER)]
     figure = changes([Number(name, "kg", 1.0, 1.1, 0.01) for name in names])
@@ -231,7 +231,7 @@ def test_scenes(machine, run, folder):
 def seen(monkeypatch):
     """The texts of the figures of a page."""
     pytest.importorskip("matplotlib")
-    from lgsim.reports.page import Page
+    from lgsim.view.reports.page import Page
 
     found, add = [], Page.add_figure
 

@@ -5,7 +5,7 @@ import mujoco
 import numpy as np
 
 from benchmarks.peers.mujoco_model import mujoco_model
-from lgsim.interop import mujoco as tool
+from lgsim.formats.interop import mujoco as tool
 
 
 class MuJoCo:

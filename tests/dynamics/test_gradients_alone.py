@@ -67,6 +67,7 @@ def test_equal_the_closed_form(machine):
             np.testing.assert_allclose(along, wanted, rtol=0, atol=(1e-11 if name == "gravity" else 1e-6) * size)
 
 
+@pytest.mark.repeats("chain-*", "four legs-inertias")
 @pytest.mark.parametrize("name", ["q", "v", "tau", *LEAVES])
 def test_is_differentiated_alone_one_at_a_time(machine, name):
     """Of a single state, not compiled: tracing alone is what failed."""

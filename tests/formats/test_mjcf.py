@@ -8,11 +8,10 @@ import mujoco
 import numpy as np
 import pytest
 
-from lgsim import interop
 from lgsim.dynamics.forward_dynamics import forward_dynamics
 from lgsim.dynamics.kinematics import forward_kinematics
 from lgsim.dynamics.passive_forces import passive_forces
-from lgsim.formats import FileError, FileWarning, load_mjcf, read_mjcf
+from lgsim.formats import FileError, FileWarning, interop, load_mjcf, read_mjcf
 from lgsim.multibody import joints
 
 pytestmark = pytest.mark.oracle

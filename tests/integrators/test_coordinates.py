@@ -16,8 +16,8 @@ from tests.integrators import problems
 from tests.integrators import test_gradients as gradients
 from tests.integrators.derivatives import Derivatives
 from tests.integrators.engines import EXHAUSTIVE, default
+from tests.integrators.methods.test_orders import COUNTS, WINDOW, measured_order
 from tests.integrators.problems import PROBLEMS, OnlyMove, hat
-from tests.integrators.test_orders import COUNTS, WINDOW, measured_order
 
 TWIST = np.array([0.4, -0.7, 0.3, 0.5, 0.8, -0.6])
 

@@ -25,6 +25,7 @@ from tests.optimize.test_ilqr import linear_problem
 SQUARES = optimistix.LevenbergMarquardt(rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.repeats("L-BFGS", "Levenberg-Marquardt")
 @pytest.mark.parametrize(
     "solver",
     [

@@ -113,6 +113,7 @@ def test_restitution_does_not_depend_on_the_spring(row, exponent):
     assert order[0] >= 2 and (order[1:] >= exponent - 0.3).all(), order
 
 
+@pytest.mark.repeats("0.2 of the cone, 0.01 m/s", "0.99 of the cone, 0.001 m/s")
 @pytest.mark.parametrize("row", ORACLE["creep"]["rows"], ids=lambda row: f"{row['r']} of the cone, {row['us']} m/s")
 def test_creep_on_a_slope(row):
     """What friction holds creeps at ``slip_speed r / sqrt(1 - r^2)``, by steps of 5 ms."""

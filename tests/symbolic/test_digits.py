@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from lgsim import dynamics, symbolic
-from tests.dynamics import contact_machines, test_loop_assembly
+from tests.dynamics import contact_machines
+from tests.dynamics.loops import test_loop_assembly
 from tests.multibody import trees
 from tests.public_record import listed
 from tests.symbolic import machines

@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from systems import kwatny_blankenship
 
 from lgsim import symbolic
 from lgsim.dynamics import forward_kinematics, inverse_dynamics, kinetic_energy, mass_matrix, potential_energy
 from lgsim.symbolic.coordinates import coordinates
 from lgsim.symbolic.merge import merged
-from lgsim.systems import kwatny_blankenship
 from tests.symbolic import machines
 
 sympy = pytest.importorskip("sympy")

@@ -4,12 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from systems.quaternion_body import free_rigid_body_quaternion
 
 import lgsim
 from lgsim.systems import (
     double_spherical_pendulum_constrained,
     free_rigid_body,
-    free_rigid_body_quaternion,
     spherical_pendulum,
 )
 from tests.systems.checks import solve

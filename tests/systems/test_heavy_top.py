@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from systems.heavy_top_quadratic import heavy_top_quadratic
 
 import lgsim
-from lgsim.systems import CELLEDONI_TOP, euler_poisson, heavy_top, heavy_top_cotangent, heavy_top_quadratic
+from lgsim.systems import CELLEDONI_TOP, euler_poisson, heavy_top, heavy_top_cotangent
 from lgsim.systems.heavy_top import BRULS_CARDONA_TOP
 from tests.systems.checks import along, check_gradients, check_hamiltonian, floats, solve
 

@@ -9,10 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-
-import lgsim
-from lgsim.systems import two_quadrotors_tracking
-from lgsim.systems.quadrotor_control import (
+from systems.quadrotor_control import (
     GivenForces,
     GivenThrusts,
     command,
@@ -23,7 +20,10 @@ from lgsim.systems.quadrotor_control import (
     track,
     track_by_forces,
     tracking_gains,
+    two_quadrotors_tracking,
 )
+
+import lgsim
 from lgsim.systems.quadrotors import linear_momentum, state_rates, two_quadrotors
 from tests.systems.checks import check_gradients, floats, solve
 

@@ -22,7 +22,7 @@ from jaxtyping import Float
 
 from lgsim._compile.linalg import dense
 from lgsim._compile.xla import batch_last, control_flow
-from lgsim._compile.xla.batching import change_along
+from lgsim._compile.xla.batch_primitive import change_along
 
 ITERATIONS = 30
 """Number of interior-point steps; ten are needed, and twenty where b lies far outside of what can be met."""

@@ -3,12 +3,12 @@
 What is written here changes how fast a program runs and what reverse mode keeps, never a result.
 """
 
-from lgsim._compile.xla.batching import batch_last as batch_last
-from lgsim._compile.xla.batching import change_along as change_along
-from lgsim._compile.xla.batching import linear_last as linear_last
-from lgsim._compile.xla.batching import native_derivative as native_derivative
-from lgsim._compile.xla.batching import native_with_derivatives as native_with_derivatives
-from lgsim._compile.xla.batching import still as still
+from lgsim._compile.xla.batch_primitive import batch_last as batch_last
+from lgsim._compile.xla.batch_primitive import change_along as change_along
+from lgsim._compile.xla.batch_primitive import linear_last as linear_last
+from lgsim._compile.xla.batch_primitive import native_derivative as native_derivative
+from lgsim._compile.xla.batch_primitive import native_with_derivatives as native_with_derivatives
+from lgsim._compile.xla.batch_primitive import still as still
 from lgsim._compile.xla.closures import opened as opened
 from lgsim._compile.xla.compilation import compiled as compiled
 from lgsim._compile.xla.compilation import compiled_fast as compiled_fast

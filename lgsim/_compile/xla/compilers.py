@@ -8,11 +8,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import prod
 from typing import Any, Protocol, runtime_checkable
 
+import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.xla.fallback import attempt
 from lgsim._compile.xla.jax_internals import ClosedJaxpr, Setting
+from lgsim.support.batch_compiler import COMPILERS
 
 CompiledBatch = Callable[[Sequence[Array], Any], list[Array]]
 """``compiled(leaves, states)``: of leaves, (*own, states) or (*own) where all states share it, (*own, states)."""
@@ -103,3 +107,48 @@ def cuda_kernels(capability: int) -> Iterator[None]:
         )
     with CUDA_SWITCH.changed(int(capability)):
         yield
+
+
+def batch_compiler(platform: str) -> BatchCompiler | None:
+    """The compiler that is asked first on a platform, or None."""
+    return COMPILERS.get(compiler_name(platform) or "")
+
+
+def compiler_name(platform: str) -> str | None:
+    """The name of the compiler that is asked first on a platform, or None where none is."""
+    name, switch = SWITCHES.get(platform, ("", None))
+    return name if switch is not None and switch.value else None
+
+
+def made_once(program: ReadProgram, made: dict[Any, Any], shared: tuple[bool, ...]) -> CompiledBatch | None:
+    """What is compiled of a program, once for each kind of batch and card."""
+    key = shared, CUDA_SWITCH.value
+    if key not in made:
+        made[key] = attempt(program, shared)
+    return made[key]
+
+
+def run_compiled(
+    compiled: CompiledBatch | None, leaves: Sequence[Array], own: Sequence[int], batch: tuple[Any, ...]
+) -> list[Array] | None:
+    """The results (*own, *batch) of what another compiler than XLA made of a program, or None where XLA has to do it.
+
+    Args:
+        compiled: The program, made for leaves that all states share where they have no batch axis above 1, or None.
+        leaves: The arguments, (*own, *batch) or with 1 in the place of axes of the batch.
+        own: Of each argument its number of own axes.
+        batch: The shape of the batch.
+    """
+    states = prod(batch)
+
+    def flat(x: Array, axes: int) -> Array:
+        """(*own,) where all states share the leaf, else (*own, states)."""
+        mine = x.shape[:axes]
+        if all(size == 1 for size in x.shape[axes:]):
+            return x.reshape(mine)
+        return jnp.broadcast_to(x, (*mine, *batch)).reshape(*mine, states)
+
+    if compiled is None:
+        return None
+    found = attempt(compiled, [flat(*each) for each in zip(leaves, own, strict=True)], states)
+    return None if found is None else [x.reshape(*x.shape[:-1], *batch) for x in found]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import numpy as np
 
-from lgsim._compile.xla.jax_internals import ClosedJaxpr, JaxprEqn, Primitive, parameters
+from lgsim._compile.xla.jax_internals import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive, parameters
 
 _EXPANSIONS: dict[Primitive, Callable[..., ClosedJaxpr]] = {}
 
@@ -33,3 +34,29 @@ def expansion(equation: JaxprEqn) -> ClosedJaxpr | None:
         return None
     avals: list[Any] = [x.aval for x in equation.invars]
     return expand(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals), **parameters(equation))
+
+
+def program_texts(program: ClosedJaxpr) -> Iterator[str]:
+    """The text of a traced program, and of the programs that it calls whose text stands in no other."""
+    yield str(program.jaxpr)
+    seen: set[Any] = set()
+    yield from _inner_texts(program.jaxpr, seen)
+
+
+def _inner_texts(jaxpr: Jaxpr, seen: set[Any]) -> Iterator[str]:
+    for equation in jaxpr.eqns:
+        for value in parameters(equation).values():
+            for inner in value if isinstance(value, tuple | list) else (value,):
+                if isinstance(inner, ClosedJaxpr | Jaxpr):
+                    yield from _inner_texts(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner, seen)
+        program: Any = parameters(equation).get("program")
+        if hasattr(program, "traced"):  # of batch_last, whose text stands in no other
+            avals: list[Any] = [x.aval for x in equation.invars]
+            kinds = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals)
+            structure = parameters(equation)["structure"]
+            if (program, structure, kinds) not in seen:
+                seen.add((program, structure, kinds))
+                inner, _ = program.traced(structure, *kinds)
+                yield str(inner.jaxpr)
+                yield from (str(np.asarray(const)) for const in inner.consts)
+                yield from _inner_texts(inner.jaxpr, seen)

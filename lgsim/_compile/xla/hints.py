@@ -99,7 +99,7 @@ def _behind_call(*leaves: Array) -> list[Array]:
         return list(_identity(*leaves))
 
 
-def _moved(leaves: Sequence[Any], changes: Sequence[Any]) -> tuple[list[Array], list[Any]]:
+def _jvp_rule(leaves: Sequence[Any], changes: Sequence[Any]) -> tuple[list[Array], list[Any]]:
     # of values and of changes apart: reverse mode computes the first ones beforehand
     moving = [i for i, change in enumerate(changes) if not is_symbolic_zero(change)]
     found = list(changes)
@@ -108,7 +108,7 @@ def _moved(leaves: Sequence[Any], changes: Sequence[Any]) -> tuple[list[Array], 
     return _barrier.bind(*leaves), found
 
 
-def _pulled_back(cotangents: Sequence[Any], *leaves: Any) -> list[Any]:
+def _transpose_rule(cotangents: Sequence[Any], *leaves: Any) -> list[Any]:
     given = [i for i, each in enumerate(cotangents) if not is_symbolic_zero(each)]
     found = list(cotangents)
     for i, each in zip(given, _barrier.bind(*(cotangents[i] for i in given)), strict=True):
@@ -116,7 +116,7 @@ def _pulled_back(cotangents: Sequence[Any], *leaves: Any) -> list[Any]:
     return found
 
 
-def _only_used(used: list[bool], equation: Any) -> tuple[list[bool], Any]:
+def _dce_rule(used: list[bool], equation: Any) -> tuple[list[bool], Any]:
     if not any(used):
         return [False] * len(used), None
     invars = [v for v, each in zip(equation.invars, used, strict=True) if each]
@@ -136,9 +136,9 @@ _barrier = define_primitive(
     batching_rule=lambda leaves, axes: (_barrier.bind(*leaves), axes),
     batch_axes=None,
     computes=False,
-    jvp_rule=_moved,
-    transpose_rule=_pulled_back,
-    dce_rule=_only_used,
+    jvp_rule=_jvp_rule,
+    transpose_rule=_transpose_rule,
+    dce_rule=_dce_rule,
 )
 """Lowered by platform; its derivatives are barriers, so that what they need is computed once as well."""
 register_lowering(_barrier, _behind_call, "cpu")

@@ -17,7 +17,8 @@ from jax import Array
 from jax.export import is_symbolic_dim
 
 from lgsim._compile.xla import control_flow
-from lgsim._compile.xla.batching import Levels, batch_last, in_batches, levels_primitive, split_leaves
+from lgsim._compile.xla.batch_levels import Levels, in_batches, levels_primitive, split_leaves
+from lgsim._compile.xla.batch_primitive import batch_last
 from lgsim._compile.xla.hints import traced_platform
 from lgsim._compile.xla.jax_internals import ClosedJaxpr, varies
 from lgsim._compile.xla.straight_line import straight_line

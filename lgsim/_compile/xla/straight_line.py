@@ -14,16 +14,16 @@ import jax.numpy as jnp
 from jax import Array
 from jax.core import Tracer
 
-from lgsim._compile.xla.batching import (
-    Levels,
+from lgsim._compile.xla.batch_levels import Levels, in_batches, levels_primitive
+from lgsim._compile.xla.compilers import (
+    BatchCompiler,
+    CompiledBatch,
+    ReadProgram,
     batch_compiler,
     compiler_name,
-    in_batches,
-    levels_primitive,
     made_once,
     run_compiled,
 )
-from lgsim._compile.xla.compilers import BatchCompiler, CompiledBatch, ReadProgram
 from lgsim._compile.xla.fallback import attempt
 from lgsim._compile.xla.hints import traced_platform
 from lgsim._compile.xla.jax_internals import ClosedJaxpr, jaxpr_as_fun, varies, without_jit

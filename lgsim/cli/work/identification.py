@@ -42,13 +42,13 @@ from lgsim.identify import (
 )
 from lgsim.identify.estimators.estimator import Estimator
 from lgsim.identify.step_error import FitStepError
-from lgsim.reports import fit_figures, report_fit
 from lgsim.scenarios import load_recording_map
 from lgsim.scenarios.machine import first_tag
 from lgsim.scenarios.recording_map import RecordingMap
 from lgsim.scenarios.unknowns import LINEAR
 from lgsim.support.messages import counted, listed
 from lgsim.support.verdict import Outcome
+from lgsim.view.reports import fit_figures, report_fit
 
 PLOTS = ("record", "residuals", "whiteness", "singular-values", "changes")
 """The names of the plots of a fit."""

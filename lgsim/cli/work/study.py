@@ -138,8 +138,8 @@ def _rollout(study: Study) -> Rollout:
 
 def _show(results: Results, watch: SampleWatch, path: Path) -> None:
     """Write a table of the outputs, and how many samples there are."""
-    from lgsim.reports.estimates import failure_interval, spread_rows, step_error_text
-    from lgsim.reports.study import label
+    from lgsim.view.reports.estimates import failure_interval, spread_rows, step_error_text
+    from lgsim.view.reports.study import label
 
     half, found = f"± {100 * watch.level:g} %", results.step_error
     steps = () if found is None else ("steps",)

@@ -49,7 +49,13 @@ FEW = 8
 
 
 class BodyMatrix(NamedTuple):
-    """The 6x6 matrix of one body, or of a sum of bodies: ``V -> (share v - end x w, start x v + spin w)``.
+    """The 6x6 matrix B of one body, or of a sum of bodies, from a twist (v, w) to a wrench (force, moment).
+
+    ::
+
+                     v            w
+        force    share 1     - [end] x
+        moment  [start] x      spin
 
     Attributes:
         share: The mass over the step's length.
@@ -75,6 +81,7 @@ class BodyMatrix(NamedTuple):
     def added(self, A: Block) -> Block:
         """The sum with the first six rows and columns of a matrix."""
         m, (a, b, c), (x, y, z), N = self
+        # in the upper right - [x y z] x, in the lower left [a b c] x
         first, second, third, *rest = A
         rows = (
             (first[0] + m, *first[1:4], first[4] + z, first[5] - y),
@@ -235,14 +242,18 @@ def _solve_tree(tree: Topology, matrix: StepMatrix, r: Array) -> Array:
 
     def inward(below: tuple[Block, Column], x: tuple) -> tuple[tuple[Block, Column], tuple[Column, Array]]:
         (A, P), (left, right, known, coupling, drive, r, inner) = below, x
+        # what the row carries: the bodies beyond, its own one, the coupling within its joint
         A = matrix.body(known).added(A)
         A = *A[:6], *((*row[:6], *_sum(row[6:], own)) for row, own in zip(A[6:], coupling, strict=True))
         A = fusion_barrier(A)
+        # its column U = A S', its row W = A' S, and the pivot S . A S' + drive
         U = fusion_barrier(tuple(_dot(row, right) for row in A))
         W = fusion_barrier(tuple(_dot(column, left) for column in _transposed(A)))
         pivot = 1 / (_dot(left, U) + drive)
+        # the row's unknown while nothing before it moves, and how much of it a motion of what carries it takes away
         free = fusion_barrier(pivot * (r - _dot(left, P)))
         gain = fusion_barrier(tuple(w * pivot for w in W))
+        # A <- A - U W' / pivot, and what of the right side is left for the rows before
         A = tuple(tuple(a - u * g for a, g in zip(row, gain, strict=True)) for row, u in zip(A, U, strict=True))
         P = tuple(p + u * free for p, u in zip(P, U, strict=True))
         A, P = tuple(_kept(row, inner) for row in _kept(A, inner)), _kept(P, inner)

@@ -1,13 +1,15 @@
-"""The search for the closed configuration that is nearest to a start, in one loop.
+"""The search for the closed configuration that is nearest to a start, in one loop of two kinds of steps.
 
-From the start, steps of Levenberg and Marquardt close the loops. From a closed configuration Newton steps along the
-closed set lower the distance, each followed by such steps back. Where the loops stay open, at singular configurations,
-half turns, or because nothing closes them, the search starts anew beside the start, each time farther away.
+``project``: from the start, steps of Levenberg and Marquardt close the loops. ``descend``: from a closed configuration
+Newton steps along the closed set lower the distance, each followed by such steps back. Where the loops stay open, at
+singular configurations, half turns, or because nothing closes them, the search starts anew beside the start, each time
+farther away.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -62,24 +64,49 @@ class Found(NamedTuple):
     iterations: Int[Array, ""]
 
 
+class Projection(NamedTuple):
+    """The way back to the closed set: least squares of the misfits by Levenberg and Marquardt.
+
+    Attributes:
+        count: Number of iterations since the last start or step along the closed set.
+        last: Where the search was before the step back to q.
+        cost: The length of the misfits there; infinite where no such step is to be judged.
+        mu: See ``nearest_step``.
+    """
+
+    count: Int[Array, ""]
+    last: Float[Array, " nq"]
+    cost: Float[Array, ""]
+    mu: Float[Array, ""]
+
+
+class Descent(NamedTuple):
+    """The way along the closed set: Newton's method for the distance, projected to what the loops leave free.
+
+    Attributes:
+        count: Number of steps along the closed set, and of those taken back.
+        base: The last closed configuration.
+        distance: Half the square of its distance; infinite where no step from there is to be judged.
+        size: Largest entry of the step along the set to q, rad.
+        kappa: See ``nearest_step``.
+    """
+
+    count: Int[Array, ""]
+    base: Float[Array, " nq"]
+    distance: Float[Array, ""]
+    size: Float[Array, ""]
+    kappa: Float[Array, ""]
+
+
 class State(NamedTuple):
     """The state of a search.
 
     Attributes:
         i: Number of iterations done.
         starts: Number of starts beside the first one.
-        back: Number of iterations since the last start or step along the closed set.
-        along: Number of steps along the closed set, and of those taken back.
         q: Where it is.
-        last: Where it was before the step back to q.
-        cost: The length of the misfits there; infinite where no such step is to be judged.
-        base: The last closed configuration.
-        distance: Half the square of its distance; infinite where no step from there is to be judged.
-        size: Largest entry of the step along the set to q, rad.
         best: The configuration with the shortest misfits.
         least: Their length.
-        mu: See ``nearest_step``.
-        kappa: See ``nearest_step``.
         closed: Whether a closed configuration was found.
         nearest: Whether the search ended because nothing lowers the distance any more.
         done: Whether it ended.
@@ -87,27 +114,21 @@ class State(NamedTuple):
 
     i: Int[Array, ""]
     starts: Int[Array, ""]
-    back: Int[Array, ""]
-    along: Int[Array, ""]
     q: Float[Array, " nq"]
-    last: Float[Array, " nq"]
-    cost: Float[Array, ""]
-    base: Float[Array, " nq"]
-    distance: Float[Array, ""]
-    size: Float[Array, ""]
+    projection: Projection
+    descent: Descent
     best: Float[Array, " nq"]
     least: Float[Array, ""]
-    mu: Float[Array, ""]
-    kappa: Float[Array, ""]
     closed: Bool[Array, ""]
     nearest: Bool[Array, ""]
     done: Bool[Array, ""]
 
-
-def _begin(q: Float[Array, " nq"]) -> State:
-    zero, none, no = jnp.zeros((), q.dtype), jnp.array(0), jnp.array(False)
-    far, mu = jnp.full((), jnp.inf, q.dtype), jnp.full((), DAMPING, q.dtype)
-    return State(none, none, none, none, q, q, far, q, far, zero, q, far, mu, zero, no, no, no)
+    @classmethod
+    def at(cls, q: Float[Array, " nq"]) -> State:
+        """The state before the first iteration, from a start."""
+        zero, none, no = jnp.zeros((), q.dtype), jnp.array(0), jnp.array(False)
+        far, mu = jnp.full((), jnp.inf, q.dtype), jnp.full((), DAMPING, q.dtype)
+        return cls(none, none, q, Projection(none, q, far, mu), Descent(none, q, far, zero, zero), q, far, no, no, no)
 
 
 def metric_at(
@@ -144,6 +165,133 @@ def _pull(tree: Topology) -> Callable[[Float[Array, " nv"], Float[Array, " nv"]]
     return native_with_derivatives(pulled)
 
 
+@dataclass(frozen=True)
+class _Search:
+    """What the iterations of a search know.
+
+    Attributes:
+        q0: Where the distance is taken from.
+        start: Where the search begins.
+        M: The metric at q0.
+        free: 1 for degrees of freedom that move, 0 for those that are held.
+        length: The length of the machine, m.
+    """
+
+    model: Model
+    q0: Float[Array, " nq"]
+    start: Float[Array, " nq"]
+    M: Float[Array, "nv nv"]
+    free: Float[Array, " nv"]
+    length: Float[Array, ""]
+
+    @property
+    def in_rad(self) -> Float[Array, " nv"]:
+        """What makes rad of each number of a displacement."""
+        return jnp.where(loop_units.turning(self.model.topology), 1, 1 / self.length)
+
+    def rounding(self, power: float) -> float:
+        """The unit of rounding to one of the powers above."""
+        return float(jnp.finfo(self.q0.dtype).eps ** power)
+
+    def moved(self, q: Array, dv: Array, far: Array) -> Array:
+        """A configuration displaced by at most ``LARGEST``; ``far`` is the length of what there is to close."""
+        tree = self.model.topology
+        # slides may be as long as what there is to close
+        size = jnp.max(jnp.abs(dv) * jnp.where(loop_units.turning(tree), 1, 1 / jnp.maximum(self.length, far)))
+        q = configuration.retract(tree, q, dv * self.free * (LARGEST / jnp.maximum(size, LARGEST)))
+        return jnp.where(_whole_turns(tree), q - jnp.round((q - self.q0) / (2 * np.pi)) * (2 * np.pi), q)
+
+    def beside(self, starts: Int[Array, ""]) -> Array:
+        """Another start, the farther from the first one the more there were."""
+        tree, count = self.model.topology, len(_NUDGES)
+        directions = np.random.default_rng(count).uniform(-1, 1, (count, tree.nv))
+        nudges = jnp.asarray(directions * np.array(_NUDGES)[:, None], self.q0.dtype)
+        nudge = nudges[jnp.minimum(starts, count - 1)] / self.in_rad
+        return configuration.retract(tree, self.start, nudge * self.free)
+
+    def advance(self, s: State) -> State:
+        """One iteration: along the closed set where q is on it, else back to it."""
+        tree, length = self.model.topology, self.length
+        metric = metric_at(tree, self.q0, s.q, self.M, self.free)
+        step = nearest_step(self.model, s.q, metric, length, s.projection.mu, s.descent.kappa)
+        x = configuration.difference(tree, self.q0, s.q)
+        c, lowered = jnp.max(jnp.abs(step.c)), jnp.max(jnp.abs(step.J @ (step.back * self.free)))
+        there = c <= self.rounding(CLOSED) * length
+        there |= (c <= self.rounding(ALMOST) * length) & (lowered <= _LOWERED * c)
+        descended, projected = self.descend(s, step, x @ self.M @ x / 2), self.project(s, step)
+        after = jax.tree.map(partial(jnp.where, there), descended, projected)
+        return after._replace(i=s.i + 1)
+
+    def descend(self, s: State, step: Step, distance: Array) -> State:
+        """From a closed configuration along the closed set, or back to the last one where the distance grew."""
+        now, still, sure = s.descent, self.rounding(STILL), self.rounding(SURE)
+        # the step to q is kept where it lowered the distance, as far as rounding shows that
+        better = (distance < now.distance) | (now.size <= sure)
+        usable = better & step.definite
+        # the next one: kappa falls with success, and rises where the distance grew or the model has no minimum
+        size = jnp.max(jnp.abs(step.along) * self.in_rad)
+        judged = jnp.isfinite(now.distance)
+        stiffer = jnp.maximum(4 * now.kappa, _STIFFENING)
+        kappa = jnp.where(usable, jnp.where(judged, now.kappa / 8, now.kappa), stiffer)
+        # rows that almost depend on others leave steps that rounding hides, and that do not shrink
+        idle = (now.kappa <= _UNDAMPED) & (now.size <= sure) & (size <= sure) & (size >= now.size / 2)
+        nearest = usable & ((size * (1 + now.kappa) <= still) | idle)
+        count = now.count + 1
+        base = jnp.where(better, s.q, now.base)
+        done = nearest | (count > ALONG)
+        # the last one only mends the misfits
+        on = jnp.where(done & ~nearest, 0, step.along) - step.XP @ step.c
+        q = jnp.where(better, self.moved(s.q, on, self.length), base)
+        return s._replace(
+            q=q,
+            projection=Projection(
+                count=jnp.zeros_like(s.projection.count),
+                last=s.projection.last,
+                cost=jnp.full_like(s.projection.cost, jnp.inf),
+                mu=jnp.full_like(s.projection.mu, DAMPING),
+            ),
+            descent=Descent(count, base, jnp.where(usable, distance, jnp.inf), size, kappa),
+            best=s.q,
+            closed=jnp.array(True),
+            nearest=nearest,
+            done=done,
+        )
+
+    def project(self, s: State, step: Step) -> State:
+        """From an open configuration back to the closed set, or from where that fails."""
+        now, descent = s.projection, s.descent
+        # the step to q is kept where it shortened the misfits; mu falls then, and else rises
+        cost = jnp.sqrt(step.c @ step.c)
+        better = cost < now.cost
+        judged = jnp.isfinite(now.cost)
+        mu = jnp.where(better, jnp.where(judged, now.mu / 4, now.mu), 8 * now.mu)
+        # it ends at a least length that is not zero, at a damping without hope, and after many steps
+        ended = better & (jnp.max(jnp.abs(step.back) * self.in_rad) <= self.rounding(STILL) * cost / self.length)
+        ended = ended | (mu > 1 / DAMPING**3) | (now.count >= BACK)
+        # then the search goes on from the last closed configuration with shorter steps, or from another start
+        anew = jnp.where(s.closed, descent.base, self.beside(s.starts))
+        on = jnp.where(better, self.moved(s.q, step.back, cost), now.last)
+        least, count = cost < s.least, descent.count + 1
+        return s._replace(
+            starts=jnp.where(ended & ~s.closed, s.starts + 1, s.starts),
+            q=jnp.where(ended, anew, on),
+            projection=Projection(
+                count=jnp.where(ended, 0, now.count + 1),
+                last=jnp.where(better, s.q, now.last),
+                cost=jnp.where(better & ~ended, cost, jnp.inf),
+                mu=jnp.where(ended, DAMPING, mu),
+            ),
+            descent=descent._replace(
+                count=jnp.where(ended & s.closed, count, descent.count),
+                distance=jnp.where(ended, jnp.inf, descent.distance),
+                kappa=jnp.where(ended & s.closed, jnp.maximum(4 * descent.kappa, _STIFFENING), descent.kappa),
+            ),
+            best=jnp.where(least & ~s.closed, s.q, s.best),
+            least=jnp.where(least, cost, s.least),
+            done=ended & jnp.where(s.closed, count > ALONG, s.starts >= len(_NUDGES)),
+        )
+
+
 def nearest_closed(
     model: Model, q0: Float[Array, " nq"], start: Float[Array, " nq"], M: Float[Array, "nv nv"],
     free: Float[Array, " nv"], length: Float[Array, ""],
@@ -157,79 +305,8 @@ def nearest_closed(
         free: 1 for degrees of freedom that move, 0 for those that are held.
         length: The length of the machine, m.
     """
-    tree, dtype = model.topology, q0.dtype
-    closed, still, sure, almost = (float(jnp.finfo(dtype).eps ** power) for power in (CLOSED, STILL, SURE, ALMOST))
-    turning = loop_units.turning(tree)
-    in_rad = jnp.where(turning, 1, 1 / length)
-    alike = _whole_turns(tree)
-    directions = np.random.default_rng(len(_NUDGES)).uniform(-1, 1, (len(_NUDGES), tree.nv))
-    nudges = jnp.asarray(directions * np.array(_NUDGES)[:, None], dtype)
-
-    def moved(q: Array, dv: Array, far: Array) -> Array:
-        # slides may be as long as what there is to close
-        size = jnp.max(jnp.abs(dv) * jnp.where(turning, 1, 1 / jnp.maximum(length, far)))
-        q = configuration.retract(tree, q, dv * free * (LARGEST / jnp.maximum(size, LARGEST)))
-        return jnp.where(alike, q - jnp.round((q - q0) / (2 * np.pi)) * (2 * np.pi), q)
-
-    def along(s: State, step: Step, distance: Array) -> State:
-        """From a closed configuration along the closed set, or back to the last one where the distance grew."""
-        better = (distance < s.distance) | (s.size <= sure)
-        usable = better & step.definite
-        size = jnp.max(jnp.abs(step.along) * in_rad)
-        judged = jnp.isfinite(s.distance)
-        kappa = jnp.where(usable, jnp.where(judged, s.kappa / 8, s.kappa), jnp.maximum(4 * s.kappa, _STIFFENING))
-        # rows that almost depend on others leave steps that rounding hides, and that do not shrink
-        idle = (s.kappa <= _UNDAMPED) & (s.size <= sure) & (size <= sure) & (size >= s.size / 2)
-        nearest = usable & ((size * (1 + s.kappa) <= still) | idle)
-        count = s.along + 1
-        base = jnp.where(better, s.q, s.base)
-        done = nearest | (count > ALONG)
-        on = jnp.where(done & ~nearest, 0, step.along) - step.XP @ step.c
-        q = jnp.where(better, moved(s.q, on, length), base)
-        return s._replace(
-            q=q, base=base, best=q, distance=jnp.where(usable, distance, jnp.inf), size=size, kappa=kappa, along=count,
-            cost=jnp.full_like(s.cost, jnp.inf), mu=jnp.full_like(s.mu, DAMPING), back=jnp.zeros_like(s.back),
-            closed=jnp.array(True), nearest=nearest, done=done,
-        )  # fmt: skip
-
-    def back(s: State, step: Step) -> State:
-        """From an open configuration back to the closed set, or from where that fails."""
-        cost = jnp.sqrt(step.c @ step.c)
-        better = cost < s.cost
-        judged = jnp.isfinite(s.cost)
-        mu = jnp.where(better, jnp.where(judged, s.mu / 4, s.mu), 8 * s.mu)
-        ended = better & (jnp.max(jnp.abs(step.back) * in_rad) <= still * cost / length)
-        ended = ended | (mu > 1 / DAMPING**3) | (s.back >= BACK)
-        least = cost < s.least
-        nudge = nudges[jnp.minimum(s.starts, len(_NUDGES) - 1)] / in_rad
-        anew = jnp.where(s.closed, s.base, configuration.retract(tree, start, nudge * free))
-        on = jnp.where(better, moved(s.q, step.back, cost), s.last)
-        count = s.along + 1
-        return s._replace(
-            q=jnp.where(ended, anew, on),
-            last=jnp.where(better, s.q, s.last),
-            cost=jnp.where(better & ~ended, cost, jnp.inf),
-            back=jnp.where(ended, 0, s.back + 1),
-            mu=jnp.where(ended, DAMPING, mu),
-            starts=jnp.where(ended & ~s.closed, s.starts + 1, s.starts),
-            along=jnp.where(ended & s.closed, count, s.along),
-            distance=jnp.where(ended, jnp.inf, s.distance),
-            kappa=jnp.where(ended & s.closed, jnp.maximum(4 * s.kappa, _STIFFENING), s.kappa),
-            best=jnp.where(least & ~s.closed, s.q, s.best),
-            least=jnp.where(least, cost, s.least),
-            done=ended & jnp.where(s.closed, count > ALONG, s.starts >= len(_NUDGES)),
-        )
-
-    def advance(s: State) -> State:
-        metric = metric_at(tree, q0, s.q, M, free)
-        step = nearest_step(model, s.q, metric, length, s.mu, s.kappa)
-        x = configuration.difference(tree, q0, s.q)
-        c, lowered = jnp.max(jnp.abs(step.c)), jnp.max(jnp.abs(step.J @ (step.back * free)))
-        there = (c <= closed * length) | ((c <= almost * length) & (lowered <= _LOWERED * c))
-        next_ = jax.tree.map(partial(jnp.where, there), along(s, step, x @ M @ x / 2), back(s, step))
-        return next_._replace(i=s.i + 1)
-
-    s = control_flow.while_loop(lambda s: ~s.done, advance, _begin(start))
+    search = _Search(model, q0, start, M, free, length)
+    s = control_flow.while_loop(lambda s: ~s.done, search.advance, State.at(start))
     return Found(jnp.where(s.closed, s.q, s.best), s.closed, s.nearest, s.i)
 
 

@@ -10,12 +10,11 @@ import numpy as np
 
 from lgsim.formats.report import Finding
 from lgsim.formats.solids.file_solid import FileSolid, by_name
-from lgsim.formats.xml import FileError
+from lgsim.formats.xml import FileError, errors_at
 from lgsim.multibody import contacts as shapes
 from lgsim.multibody.contacts import Sized
 from lgsim.multibody.geometry import Box, Capsule, Cylinder, Mesh, Sphere
 from lgsim.multibody.model import Model
-from lgsim.multibody.topology import ModelError
 from lgsim.support.messages import unknown_name
 
 _RIM = 8
@@ -59,13 +58,11 @@ def add_file_contacts(
         for i, solid in enumerate(solids[key]):
             name, frame = key if len(solids[key]) == 1 else f"{key} {i}", solid.link
             shape, lacks = touching(solid, most)
-            try:
+            with errors_at(solid.error):
                 if not np.array_equal(solid.pose, np.eye(4)):
                     frame = f"{name} collision"
                     model = model.add_frame(frame, solid.link, solid.pose)
                 model = model.add_contact(name, frame, shape, **given)
-            except ModelError as fault:
-                raise solid.error(str(fault)) from fault
             used.add(id(solid))
             if lacks:
                 assumed.append(solid.finding(lacks))

@@ -10,11 +10,10 @@ import numpy as np
 
 from lgsim.formats.report import Finding
 from lgsim.formats.solids.file_solid import FileSolid, by_name
-from lgsim.formats.xml import FileError
+from lgsim.formats.xml import FileError, errors_at
 from lgsim.multibody.geometry import Geometry, Mesh, convex_hull, fit_capsules
 from lgsim.multibody.geometry.convex_hulls import VERTICES, hull_error
 from lgsim.multibody.model import Model
-from lgsim.multibody.topology import ModelError
 from lgsim.support.messages import unknown_name
 
 SolidNames = bool | str | Sequence[str] | Mapping[str, Mapping[str, int]]
@@ -76,10 +75,8 @@ def add_file_solids(
             own_names = [name] if len(made) == 1 else [f"{name}.{k}" for k in range(len(made))]
             placed += [(n, solid.link, g, solid.pose @ T) for n, (g, T) in zip(own_names, made, strict=True)]
             parts.append((solid, own_names))
-    try:
+    with errors_at(error):
         model = model.add_solids(placed)
-    except ModelError as fault:
-        raise error(str(fault)) from fault
     never = [(a, b) for (s, first), (t, second) in combinations(parts, 2) if apart(s, t) for a in first for b in second]
     rest = {id(solid): solid for group in solids.values() for solid in group}
     left_out += [solid.finding(LEFT_OUT) for key, solid in rest.items() if key not in used]

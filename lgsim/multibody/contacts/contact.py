@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from jax import Array
 
 from lgsim._compile.spatial import Transform, Vec
+from lgsim.multibody.geometry.shape_kind import ShapeKind
 
 LAW = ("stiffness", "exponent", "dissipation", "friction", "viscous", "slip_speed")
 """The first columns of ``Model.contacts``; options of the law, sizes of the shape, then of the surface follow."""
@@ -33,27 +34,12 @@ Sizes = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Shape(ABC):
+class Shape(ShapeKind, ABC):
     """The contract of what touches: points of a frame, each the center of a sphere of one radius. Static.
 
     A new shape is one file of this folder: it names its ``sizes``, of which one called ``radius`` is that of the
     spheres, and gives its ``points``. The checks, the builder, files and the generated tests find it by itself.
     """
-
-    sizes: ClassVar[tuple[str, ...]] = ()
-    """Names of its numbers, all zero or more."""
-    kinds: ClassVar[dict[str, type[Shape]]] = {}
-    """The shapes by the name of their class."""
-
-    def __init_subclass__(cls, **rest: Any) -> None:
-        """Enter the shape in ``kinds``."""
-        super().__init_subclass__(**rest)
-        Shape.kinds[cls.__name__] = cls
-
-    @classmethod
-    def example(cls) -> Shape:
-        """One of the kind, as generated tests take it."""
-        return cls()
 
     @abstractmethod
     def count(self, surface: Surface) -> int:
@@ -74,27 +60,11 @@ class Shape(ABC):
 
 
 @dataclass(frozen=True)
-class Surface(ABC):
+class Surface(ShapeKind, ABC):
     """The contract of what is touched: a signed distance from a surface of a frame, and its gradient. Static."""
 
-    sizes: ClassVar[tuple[str, ...]] = ()
-    """Names of its numbers."""
     signed: ClassVar[tuple[str, ...]] = ()
     """Those of its sizes that may be negative."""
-    positive: ClassVar[tuple[str, ...]] = ()
-    """Those that may not be zero."""
-    kinds: ClassVar[dict[str, type[Surface]]] = {}
-    """The surfaces by the name of their class."""
-
-    def __init_subclass__(cls, **rest: Any) -> None:
-        """Enter the surface in ``kinds``."""
-        super().__init_subclass__(**rest)
-        Surface.kinds[cls.__name__] = cls
-
-    @classmethod
-    def example(cls) -> Surface:
-        """One of the kind, as generated tests take it."""
-        return cls()
 
     @property
     def grid(self) -> tuple[int, ...]:
@@ -155,10 +125,9 @@ class Contact:
 
     def plain(self) -> dict[str, Any]:
         """All of it as text, numbers and lists, for files."""
-        parts = {"shape": self.shape, "surface": self.surface}
-        kinds = {key: {"kind": type(part).__name__, **asdict(part)} for key, part in parts.items()}
+        sides = {"shape": self.shape.plain(), "surface": self.surface.plain()}
         options = {"options": self.options} if self.options else {}
-        return {"name": self.name, "frame": self.frame, "against": self.against, **kinds, **options}
+        return {"name": self.name, "frame": self.frame, "against": self.against, **sides, **options}
 
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any]) -> Contact:
@@ -167,18 +136,9 @@ class Contact:
         Raises:
             KeyError: a shape or surface of that name does not exist, or something is missing.
         """
-        rest = dict(plain)
-        shape, surface = (dict(rest.pop(key)) for key in ("shape", "surface"))
-        touching, touched = Shape.kinds[shape.pop("kind")], Surface.kinds[surface.pop("kind")]
-        rest["options"] = tuple(rest.pop("options", ()))
-        return cls(**rest, shape=touching(**_with_tuples(shape)), surface=touched(**_with_tuples(surface)))
-
-
-def _with_tuples(value: Any) -> Any:
-    """Lists as tuples, so that what is made of them is hashable."""
-    if isinstance(value, dict):
-        return {key: _with_tuples(part) for key, part in value.items()}
-    return tuple(map(_with_tuples, value)) if isinstance(value, list | tuple) else value
+        shape, surface = Shape.of_plain(plain["shape"]), Surface.of_plain(plain["surface"])
+        rest = {**plain, "shape": shape, "surface": surface, "options": tuple(plain.get("options", ()))}
+        return cls(**rest)
 
 
 def column(numbers: Any, like: Array) -> Any:

@@ -4,40 +4,30 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from lgsim.multibody.geometry.forms import Form
+from lgsim.multibody.geometry.shape_kind import ShapeKind
 from lgsim.multibody.geometry.triangles import Mesh
 
 
 @dataclass(frozen=True)
-class Geometry(ABC):
+class Geometry(ShapeKind, ABC):
     """The contract of a solid: its sizes, its form for distances, its surface for pictures.
 
     A new solid is one file of this folder: a frozen dataclass whose fields are its numbers, named by ``sizes`` in their
     order, and what is static. ``form`` says which of the engine's forms it is, with what is about that.
     """
 
-    sizes: ClassVar[tuple[str, ...]] = ()
-    """Names of its numbers, all zero or more, m unless its text says otherwise."""
-    positive: ClassVar[tuple[str, ...]] = ()
-    """Those of its sizes that are not zero."""
     drawn_alone: ClassVar[bool] = False
     """Whether distances do not know it."""
-    kinds: ClassVar[dict[str, type[Geometry]]] = {}
-    """The solids by the name of their class."""
-
-    def __init_subclass__(cls, **rest: Any) -> None:
-        """Enter the solid in ``kinds``."""
-        super().__init_subclass__(**rest)
-        Geometry.kinds[cls.__name__] = cls
 
     @classmethod
     @abstractmethod
-    def example(cls) -> Geometry:
+    def example(cls) -> Self:
         """One of the kind, as generated tests take it."""
 
     @property
@@ -75,28 +65,7 @@ class Geometry(ABC):
     def triangles(self) -> Mesh:
         """Its surface, its numbers being plain."""
 
-    def plain(self) -> dict[str, Any]:
-        """What is static of it as text, numbers and lists, for files."""
-        static = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in self.sizes and f.init and f.repr}
-        return {"kind": type(self).__name__, **static}
-
     @classmethod
-    def of_plain(cls, plain: Mapping[str, Any]) -> Geometry:
-        """What ``plain`` gave, without numbers.
-
-        Raises:
-            KeyError: there is no solid of that name.
-        """
-        rest = dict(plain)
-        kind = Geometry.kinds[rest.pop("kind")]
-        return kind.of_static({name: _with_tuples(x) for name, x in rest.items()})
-
-    @classmethod
-    def of_static(cls, static: Mapping[str, Any]) -> Geometry:
+    def of_static(cls, static: Mapping[str, Any]) -> Self:
         """One without numbers of what is static."""
         return cls(**dict.fromkeys(cls.sizes), **static)
-
-
-def _with_tuples(value: Any) -> Any:
-    """Lists as tuples, so that what is made of them is hashable."""
-    return tuple(map(_with_tuples, value)) if isinstance(value, list | tuple) else value

@@ -240,8 +240,8 @@ class MomentumSteps(ImplicitMethod):
         by = (model, q, momentum, h)
         fixed = jax.lax.stop_gradient(by)
         first = attempt(kind, self.newton.iterations)(*fixed[:3], jax.lax.stop_gradient(guess), fixed[3], smallest)
-        found = _Search(first.d, first.p, first.correction)
-        found = _search(kind, fixed, jax.lax.stop_gradient(guess), smallest, tolerance, found)
+        found = _Solution(first.d, first.p, first.correction)
+        found = _damped(kind, fixed, jax.lax.stop_gradient(guess), smallest, tolerance, found)
         found = jax.tree.map(save_in_checkpoint, found)
         d, end = with_derivatives(kind)(by, found.d, found.p)
         # equations without a solution lead to no state: whoever does not look at residuals finds it not finite
@@ -250,7 +250,7 @@ class MomentumSteps(ImplicitMethod):
         return q, p, found.d, found.change
 
 
-class _Search(NamedTuple):
+class _Solution(NamedTuple):
     """The best displacement so far, the momentum at its end, and Newton's change there, relative."""
 
     d: Array
@@ -258,10 +258,32 @@ class _Search(NamedTuple):
     change: Array
 
 
-def _search(
+class _Iteration(NamedTuple):
+    """The state of the damped iterations.
+
+    Attributes:
+        best: The best displacement that was tried.
+        base: The displacement from which the next one is tried: ``base + scale * change``.
+        change: Newton's change there.
+        gap: The largest part of the momentum that is missed there, infinite before the first trial.
+        scale: The share of the change that is tried next.
+        stalled: Whether nothing is to be gained any more.
+        count: Number of trials.
+    """
+
+    best: _Solution
+    base: Array
+    change: Array
+    gap: Array
+    scale: Array
+    stalled: Array
+    count: Array
+
+
+def _damped(
     kind: RotationMap, by: tuple[Model, Array, Array, Array], guess: Array, smallest: Array, tolerance: Number,
-    found: _Search,
-) -> _Search:  # fmt: skip
+    found: _Solution,
+) -> _Solution:  # fmt: skip
     """More iterations from the guess where ``found`` has not converged: each change is halved until the next one or
     what is missing of the momentum is smaller. Neither alone would do: dry friction that begins within the step bends
     the equations so that changes grow on the way, and what is missing along a chain says little about the way.
@@ -272,36 +294,42 @@ def _search(
     rounding = 8 * float(jnp.finfo(h.dtype).eps)
     nowhere = jnp.full_like(found.change, jnp.inf)
 
-    def goes_on(state: tuple) -> Array:
-        best, *_, stalled, count = state
-        return (count < _TRIALS) & ~stalled & ((count == 0) | ~(best.change <= rounding))
+    def goes_on(s: _Iteration) -> Array:
+        return (s.count < _TRIALS) & ~s.stalled & ((s.count == 0) | ~(s.best.change <= rounding))
 
-    def step(state: tuple) -> tuple:
-        best, base, y, gap, scale, _, count = state
-        fresh = count == 0
-        # the first trial is the guess, or where the first iterations came near their end; a guess from which no change
-        # leads on, as beyond half a turn, gives way to rest
-        size, gap = (jnp.where(fresh, nowhere, x) for x in (best.change, gap))
-        d = jnp.where(fresh, jnp.where(best.change < NEAR, best.d, guess), base + scale * y)
+    def iterate(s: _Iteration) -> _Iteration:
+        # the first trial is the guess, or where the first iterations came near their end
+        fresh = s.count == 0
+        size, gap = (jnp.where(fresh, nowhere, x) for x in (s.best.change, s.gap))
+        d = jnp.where(fresh, jnp.where(s.best.change < NEAR, s.best.d, guess), s.base + s.scale * s.change)
         d = without_whole_turns(model.topology, d)
         new = trial(kind)(model, q, momentum, d, h, smallest)
+
+        # natural monotonicity, or a smaller residual
         relative = jnp.where(jnp.isfinite(new.correction), new.correction, jnp.inf)
-        least = 1 - 0.25 * scale
+        least = 1 - 0.25 * s.scale
         better = (relative < least * size) | ((new.gap < least * gap) & jnp.isfinite(relative))
+        # a guess from which no change leads on, as beyond half a turn, gives way to rest
         lost = jnp.isinf(size) & ~better
-        # changes of a solved step that do not shrink are rounding
-        stalled = ~better & (size <= tolerance)
-        best = _Search(*(jnp.where(better, x, old) for x, old in ((d, best.d), (new.p, best.p), (relative, size))))
-        base = jnp.where(better, d, jnp.where(lost, 0, base))
-        y = jnp.where(better, new.change, jnp.where(lost, 0, y))
-        scale = jnp.where(better, jnp.minimum(1, 2 * scale), jnp.where(lost, scale, 0.5 * scale))
-        return best, base, y, jnp.where(better, new.gap, gap), scale, stalled, count + 1
+        return _Iteration(
+            best=_Solution(
+                jnp.where(better, d, s.best.d), jnp.where(better, new.p, s.best.p), jnp.where(better, relative, size)
+            ),
+            base=jnp.where(better, d, jnp.where(lost, 0, s.base)),
+            change=jnp.where(better, new.change, jnp.where(lost, 0, s.change)),
+            gap=jnp.where(better, new.gap, gap),
+            scale=jnp.where(better, jnp.minimum(1, 2 * s.scale), jnp.where(lost, s.scale, 0.5 * s.scale)),
+            # changes of a solved step that do not shrink are rounding
+            stalled=~better & (size <= tolerance),
+            count=s.count + 1,
+        )
 
     def search(state: tuple) -> tuple:
         found, _ = state
         one, moving = jnp.ones_like(found.change), jnp.zeros_like(found.change, bool)
-        start = (found, found.d, jnp.zeros_like(found.d), nowhere, one, moving, jnp.zeros((), jnp.int32))
-        return control_flow.while_loop(goes_on, step, start)[0], jnp.ones_like(moving)
+        nothing, none = jnp.zeros_like(found.d), jnp.zeros((), jnp.int32)
+        start = _Iteration(found, found.d, nothing, nowhere, one, moving, none)
+        return control_flow.while_loop(goes_on, iterate, start).best, jnp.ones_like(moving)
 
     def unsolved(state: tuple) -> Array:
         found, searched = state

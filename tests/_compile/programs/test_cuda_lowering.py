@@ -20,7 +20,7 @@ from lgsim._compile.programs.nvrtc import Compiled, nvrtc
 from lgsim._compile.programs.shared_part import hoisted
 from lgsim._compile.programs.targets import Cuda, Described, Interface
 from lgsim._compile.xla import batch_last
-from lgsim._compile.xla.batching import batch_compiler
+from lgsim._compile.xla.compilers import batch_compiler
 from lgsim.support.batch_compiler import COMPILERS, LOOP_COMPILERS
 from tests._compile.programs.cuda_on_host import Kernels, needs_compiler
 from tests._compile.programs.test_cuda import machine
@@ -88,6 +88,7 @@ def forward(model, q, v, tau):
 
 
 @needs_compiler
+@pytest.mark.repeats("(0,)", "(2, 3)")
 @pytest.mark.parametrize("batch", [(), (1,), (130,), (0,), (2, 3)], ids=str)
 def test_forward_dynamics_of_batches(batch, host):
     """Two launches: what the machine alone decides, and the states."""

@@ -15,7 +15,7 @@ from lgsim._compile.programs import arrays, call, elementwise, handlers, store
 from lgsim._compile.programs.compiler import compiler
 from lgsim._compile.programs.program import Program
 from lgsim._compile.programs.read import _CONTROL, Reader
-from lgsim._compile.xla import batch_last, batching, fallback, jax_internals, straight_line
+from lgsim._compile.xla import batch_last, batch_primitive, fallback, jax_internals, straight_line
 from tests.multibody import trees
 
 pytestmark = pytest.mark.skipif(jax.default_backend() != "cpu" or compiler() is None, reason="needs a CPU and llvmlite")
@@ -169,7 +169,7 @@ def test_dynamics_of_a_machine(fresh, monkeypatch):
         want = results()
     monkeypatch.setattr(Reader, "scan", broken)
     monkeypatch.setitem(elementwise.ELEMENTWISE, "mul", broken)
-    monkeypatch.setattr(batching._Program, "compiled", _unkept(batching._Program.compiled))
+    monkeypatch.setattr(batch_primitive.BatchProgram, "compiled", _unkept(batch_primitive.BatchProgram.compiled))
     with pytest.warns(lgsim.LoweringWarning, match="KeyError"), lgsim.llvm_lowering(True):
         got = results()
     for x, y in zip(got, want, strict=True):

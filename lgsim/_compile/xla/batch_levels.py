@@ -1,0 +1,159 @@
+"""Primitives of nested batches: loops, and functions of one state that stay whole while ``jax.vmap`` passes over them.
+
+Where ``batch_last`` has one number of batch axes for all operands, here each level of ``jax.vmap`` says which operands
+it maps: what no level maps stays one for all entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.core import ShapedArray
+
+from lgsim._compile.xla.batch_primitive import as_function_of
+from lgsim._compile.xla.expansion import register_definition
+from lgsim._compile.xla.jax_internals import (
+    ClosedJaxpr,
+    Primitive,
+    define_primitive,
+    is_symbolic_zero,
+    jaxpr_as_fun,
+    one_by_one,
+    register_lowering,
+)
+from lgsim._compile.xla.partition import Axes, BatchAxes
+
+Result = TypeVar("Result")
+
+_KEPT = 64
+"""Programs of a primitive called outside of ``jit`` that are kept."""
+
+Levels = tuple[tuple[Any, tuple[bool, ...]], ...]
+"""(size, which leaves have it) of each batch, the innermost first; each is on the last axis of what it holds. A size is
+an integer or what ``jax.export`` leaves open."""
+
+
+def split_leaves(leaves: Sequence[Any], counts: tuple[int, int, int]) -> tuple[tuple, tuple, tuple, tuple]:
+    """(constants of the first function, those of the second, carry, entries) of a loop's leaves, or of what is said of
+    each of them.
+    """
+    ends = counts[0], counts[0] + counts[1], sum(counts)
+    first, second, carry, entries = (slice(*pair) for pair in zip((0, *ends), (*ends, None), strict=True))
+    return tuple(leaves[first]), tuple(leaves[second]), tuple(leaves[carry]), tuple(leaves[entries])
+
+
+def in_batches(
+    levels: Levels, jaxpr: ClosedJaxpr, consts: Sequence[Array], kinds: Callable[[tuple], Sequence[bool]]
+) -> Callable[..., list[Array]]:
+    """The function of one entry ``jaxpr``, with these constants, mapped over all batches.
+
+    Args:
+        levels: The batches, the innermost first.
+        jaxpr: The program of one entry.
+        kinds: ``kinds(flags)`` picks, from the flags of a level, those of the constants and of the arguments.
+    """
+
+    def f(*args: Array) -> list[Array]:
+        found = jaxpr_as_fun(ClosedJaxpr(jaxpr.jaxpr, list(args[: len(consts)])))(*args[len(consts) :])
+        return [jnp.asarray(x) for x in found]  # a literal comes as JAX's own kind of number
+
+    for size, mapped in levels:
+        axes = tuple(-1 if each else None for each in kinds(mapped))
+        f = jax.vmap(f, in_axes=axes, out_axes=-1, axis_size=size)
+    return partial(f, *consts)
+
+
+def levels_primitive(
+    name: str,
+    run: Callable[..., list[Array]],
+    shapes: Callable[..., list[tuple]],
+    lowerings: Mapping[str | None, Callable[..., list[Array]]],
+    first: bool = False,
+) -> Primitive:
+    """A primitive that is ``run(*leaves, counts, levels, **rest)``, of leaves as ``split_leaves`` takes them.
+
+    Its own parameter ``levels`` says which leaves each batch has, and not how many entries: a device may have a part.
+
+    Args:
+        run: What it computes.
+        shapes: (shape, dtype) of what that returns for leaves of these shapes, found without tracing it.
+        lowerings: What stands for ``run`` on platforms, None for all others.
+        first: Whether a batch leaves it by the first axis, as it leaves ``batch_last``: a function and its rule of
+            ``custom_jvp`` have to agree in that.
+    """
+
+    def of_leaves(f: Callable[..., Result]) -> Callable[..., Result]:
+        def sized(*leaves: Any, levels: tuple[tuple[bool, ...], ...], **rest: Any) -> Result:
+            return f(*leaves, levels=tuple(zip(_sizes(leaves, levels), levels, strict=True)), **rest)
+
+        return sized
+
+    def batching_rule(leaves: Any, axes: Any, *, counts: tuple, levels: tuple, **rest: Any) -> tuple[list, list[int]]:
+        size = next(x.shape[axis] for x, axis in zip(leaves, axes, strict=True) if axis is not None)
+        # a carry is different for each entry after the first step
+        mapped = [axis is not None or sum(counts[:2]) <= i < sum(counts) for i, axis in enumerate(axes)]
+
+        def last(x: Any, axis: int | None, each: bool) -> Array:
+            if axis is not None:
+                return jnp.moveaxis(x, axis, -1)
+            x = jnp.asarray(x)
+            return jnp.broadcast_to(x[..., None], (*x.shape, size)) if each else x
+
+        given = map(last, leaves, axes, mapped)
+        out = primitive.bind(*given, counts=counts, levels=(*levels, tuple(mapped)), **rest)
+        if first:
+            return [jnp.moveaxis(x, -1, 0) for x in out], [0] * len(out)
+        return out, [x.ndim - 1 for x in out]
+
+    def batch_axes(operands: Any, results: Any, *, levels: tuple, **rest: Any) -> BatchAxes:
+        def axes(x: Any, batches: list[int]) -> Axes:
+            return (None,) * (x.ndim - len(batches)) + tuple(batches)
+
+        each = [[k for k, mapped in enumerate(levels) if mapped[i]] for i in range(len(operands))]
+        return BatchAxes([*map(axes, operands, each)], [axes(x, [*range(len(levels))]) for x in results])
+
+    def jvp_rule(leaves: Any, changes: Any, **rest: Any) -> tuple[list[Array], list[Array]]:
+        moving = [i for i, change in enumerate(changes) if not is_symbolic_zero(change)]
+
+        of_moving = as_function_of(moving, leaves, lambda leaves: whole(*leaves, **rest))
+        return jax.jvp(of_moving, tuple(leaves[i] for i in moving), tuple(changes[i] for i in moving))
+
+    @lru_cache(_KEPT)
+    def compiled(rest: tuple) -> Callable[..., list[Array]]:
+        return jax.jit(partial(primitive.bind, **dict(rest)))
+
+    def impl(*leaves: Any, **rest: Any) -> list[Array]:
+        # one by one: else the primitive would end here again
+        f = partial(whole, **rest) if one_by_one() else compiled(tuple(rest.items()))
+        return f(*leaves)
+
+    whole, kinds = of_leaves(run), of_leaves(shapes)
+    primitive = define_primitive(
+        name,
+        impl=impl,
+        abstract_eval=lambda *leaves, **rest: [ShapedArray(*each) for each in kinds(*leaves, **rest)],
+        lowering=whole,
+        batching_rule=batching_rule,
+        batch_axes=batch_axes,
+        computes=True,
+        jvp_rule=jvp_rule,
+    )
+    for platform, lowering in lowerings.items():
+        register_lowering(primitive, of_leaves(lowering), platform)
+    register_definition(primitive, whole)
+    return primitive
+
+
+def _sizes(leaves: Sequence[Any], levels: tuple[tuple[bool, ...], ...]) -> list[int]:
+    """The number of entries of each batch, from a leaf that has it."""
+    found = []
+    for k, mapped in enumerate(levels):
+        i = mapped.index(True)
+        further = sum(later[i] for later in levels[k + 1 :])
+        found.append(leaves[i].shape[leaves[i].ndim - 1 - further])
+    return found

@@ -1,0 +1,156 @@
+"""What URDF and SDF files have of links: their inertias, those that no body has, and links that move without mass."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float
+
+from lgsim.formats.report import FileWarning, Finding, Inertia, Report
+from lgsim.formats.xml import Element
+from lgsim.multibody.builder import ten_parameters
+from lgsim.multibody.inertia import defect
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import WORLD
+from lgsim.support.messages import counted
+
+SINGULAR = "moves, and neither it nor what it carries has mass: the mass matrix is singular"
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link.
+
+    Attributes:
+        mass: Mass, kg.
+        center: Center of mass in the link's frame, (3,), m.
+        inertia: Inertia about the center of mass in the link's axes, (3, 3), kg m^2.
+    """
+
+    name: str
+    element: Element
+    mass: float
+    center: Float[np.ndarray, " 3"]
+    inertia: Float[np.ndarray, "3 3"]
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """A coordinate that follows another joint's: ``q = multiplier q_joint + offset``.
+
+    Attributes:
+        joint: Name of the joint that is followed.
+        offset: The offset, rad or m.
+    """
+
+    joint: str
+    multiplier: float
+    offset: float
+    element: Element
+
+    @property
+    def numbers(self) -> tuple[str, float, float]:
+        """(joint, multiplier, offset), as ``ModelBuilder.add_body`` takes them."""
+        return self.joint, self.multiplier, self.offset
+
+
+@dataclass
+class Machine:
+    """The links of a file and the remarks on it.
+
+    Attributes:
+        element: The element of the whole machine.
+        links: The links by name, in the file's order.
+        assumed: Remarks on what the file left open.
+        ignored: Remarks on what was not read.
+    """
+
+    element: Element
+    links: dict[str, Link] = field(default_factory=dict)
+    assumed: list[Finding] = field(default_factory=list)
+    ignored: list[Finding] = field(default_factory=list)
+
+
+MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+
+
+def inertia_matrix(moments: Sequence[float], rotation: Float[np.ndarray, "3 3"]) -> Float[np.ndarray, "3 3"]:
+    """The inertia in the link's axes of ``MOMENTS`` in axes with a rotation in them, kg m^2."""
+    xx, xy, xz, yy, yz, zz = moments
+    return rotation @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ rotation.T
+
+
+def _as_given(link: Link, inertia: Inertia) -> Float[np.ndarray, " 10"]:
+    del link
+    return inertia.parameters
+
+
+def _nearest_physical(link: Link, inertia: Inertia) -> Float[np.ndarray, " 10"]:
+    del link
+    return inertia.nearest
+
+
+def _refuse(link: Link, inertia: Inertia) -> Float[np.ndarray, " 10"]:
+    raise link.element.error(f"it {inertia.text}")
+
+
+TREATMENTS: dict[str, Callable[[Link, Inertia], Float[np.ndarray, " 10"]]] = {
+    "warn": _as_given,
+    "report": _as_given,
+    "nearest": _nearest_physical,
+    "error": _refuse,
+}
+"""What gives, for each word of ``physical``, the parameters (10,) in place of an inertia that no body has."""
+
+
+def link_parameters(
+    links: Mapping[str, Link], treat: Callable[[Link, Inertia], Float[np.ndarray, " 10"]]
+) -> tuple[dict[str, Float[np.ndarray, " 10"]], list[Inertia]]:
+    """(the ten parameters of each link by its name, remarks on those that no body has)."""
+    found, odd = {}, []
+    for link in links.values():
+        values = ten_parameters(np.array(link.mass), link.center, link.inertia)
+        if not np.all(np.isfinite([*values, link.center @ link.center])):
+            raise link.element.error("expected an inertial that can be computed with, got too large numbers")
+        fault = defect(values)
+        if fault is not None:
+            inertia = Inertia(link.element.line, link.element.subject, fault, values)
+            odd.append(inertia)
+            values = treat(link, inertia)
+        found[link.name] = values
+    return found, odd
+
+
+def massless(links: Mapping[str, Link], model: Model) -> Iterator[Finding]:
+    """Remarks on the bodies without mass, links on their fixed joints counted in."""
+    inertias, parents = np.asarray(model.inertias), model.topology.parents
+    loaded = np.any(inertias, axis=1).tolist()
+    for body in reversed(range(len(parents))):  # children come after their parents
+        if loaded[body] and parents[body] != WORLD:
+            loaded[parents[body]] = True
+    for body in np.flatnonzero(inertias[:, 0] == 0).tolist():
+        text = "moves without mass of its own" if loaded[body] else SINGULAR
+        yield links[model.body_names[body]].element.finding(text)
+
+
+def warn_of_links(report: Report, reader: str) -> None:
+    """Give a ``FileWarning`` that counts inertias that no body has, links without mass and numbers in odd units.
+
+    Args:
+        reader: The name of the function of ``lgsim.formats`` that gives the report.
+    """
+    singular = [finding for finding in report.massless if SINGULAR in finding.text]
+    odd = [f"{len(report.inertias)} links have inertias that no body has"] if report.inertias else []
+    odd += [f"{len(singular)} moving links have no mass on and behind them"] if singular else []
+    odd += [f"{counted(len(report.units), 'number')} may be in other units"] if report.units else []
+    if odd:
+        first = next(iter((*report.inertias, *singular, *report.units)))
+        warnings.warn(
+            f"{report.file}: {' and '.join(odd)}; the first one: {first}. lgsim.formats.{reader} gives the whole"
+            ' report; physical="nearest" takes the nearest physical inertias, physical="report" is silent.',
+            FileWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,433 @@
+"""The page about a study: distributions, attitudes, fan charts, failures, and the worst samples played again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from lgsim.lie.group import UnitQuaternion
+from lgsim.montecarlo import Results, Rollout
+from lgsim.montecarlo.outputs import (
+    FinalAttitude,
+    FinalPosition,
+    OutOfBounds,
+    Subsampled,
+    final_q,
+    final_v,
+    peak_speed,
+    peak_torque,
+)
+from lgsim.montecarlo.store import Store
+from lgsim.montecarlo.study import DIVERGED, FAILED, WEIGHT
+from lgsim.multibody import Model
+from lgsim.scenarios import ScenarioError
+from lgsim.scenarios.outputs import HISTORY
+from lgsim.scenarios.study_store import StoredStudy, open_study
+from lgsim.simulation import Trajectory
+from lgsim.support.messages import counted
+from lgsim.support.packages import own_version, package
+from lgsim.view import ensemble_plots
+from lgsim.view.panels import panels
+from lgsim.view.reports.estimates import LEVEL, estimate, spread_rows, step_error_text
+from lgsim.view.reports.page import Cell, Page
+from lgsim.view.reports.replays import MISSING, add_replay, can_play, finite_part, machine_shapes
+
+LEVELS = (0.05, 0.5, 0.95)
+"""The levels of the quantiles in histograms."""
+BINS = 40
+"""The number of bins of a histogram."""
+PLOTS = 18
+"""The largest number of histograms on a page."""
+POINTS = 3000
+"""The number of samples that are drawn one by one, the first ones: any of them are as good as others."""
+_FANNED = 4000
+"""The largest number of samples in fan charts."""
+BOUND = 1e3
+"""A sample that diverged is shown as long as all its numbers are smaller, in SI units."""
+_LISTED_SAMPLES = 20
+"""The largest number of samples in a list."""
+CASES = 3
+"""The number of the worst samples where nobody says it."""
+
+
+class Case(NamedTuple):
+    """A sample that is worth a look.
+
+    Attributes:
+        why: The fault of the sample in words.
+        motion: The motion, played again; of a sample that diverged the part that can be shown.
+        diverged: Whether the sample diverged.
+    """
+
+    sample: int
+    why: str
+    motion: Trajectory
+    diverged: bool
+
+
+def report_study(
+    store: StoredStudy | Results | str | PathLike[str],
+    *,
+    cases: int | None = None,
+    worst: str | None = None,
+    machine: str | PathLike[str] | None = None,
+) -> Page:
+    """Make one page about the samples of a study: distributions, attitudes, fan charts, failures, worst samples.
+
+    A study that was interrupted is reported with the samples that are there. Samples that diverged count in no
+    statistics; they are the first ones among the worst. Without the package viser no motion is played, and one warning
+    says so.
+
+    Args:
+        store: The store of the command ``lgsim montecarlo``, or what ``open_study`` returned for it; or results of
+            ``montecarlo.run``, whether in memory or in a store.
+        cases: The number of the worst samples that are replayed; None for that of the study file, or 3.
+        worst: The output by whose size samples count as bad ones; None for that of the study file, or that of the
+            first failure.
+        machine: A URDF file with the machine's shapes; None for that of the store, where it is still there.
+
+    Returns:
+        The page: ``.save("study.html")`` or ``.html()``.
+
+    Raises:
+        ScenarioError: a ValueError: there is no such store.
+        ValueError: there are no samples yet, or ``worst`` is no output.
+        ModuleNotFoundError: matplotlib or pyarrow is missing; the message names the extra.
+    """
+    package("matplotlib", "plot", "a report")
+    if isinstance(store, str | PathLike):
+        store = open_study(store)
+    stored = store if isinstance(store, StoredStudy) else None
+    results = store.results if isinstance(store, StoredStudy) else store
+    if not results.samples:
+        if stored is not None:
+            missing = "the store has no samples yet; lgsim montecarlo study.toml --resume goes on"
+            raise ScenarioError(stored.path, None, "", missing)
+        raise ValueError("store: expected results with samples, got none")
+    if worst is not None and worst not in results.study.columns():
+        raise ValueError(f"worst: expected one of {', '.join(results.running.names)}, got {worst!r}")
+    shapes_file = None if machine is None else Path(machine)
+    if stored is not None:
+        scenario = stored.scenario
+        cases = scenario.cases if cases is None else cases
+        worst = scenario.worst if worst is None else worst
+        shapes_file = scenario.machine.path if shapes_file is None else shapes_file
+    page = _title(results, stored)
+    chosen = list(_cases(results, worst, CASES if cases is None else cases))
+    _overview(page, results)
+    if results.running.diverged < results.samples:
+        _distributions(page, results)
+        if not results.study.sampler.tilts:
+            _attitudes(page, results)
+            _fans(page, results, chosen)
+    _failed(page, results)
+    _replays(page, chosen, shapes_file)
+    if stored is not None:
+        page.add_section("Study")
+        page.add_text("The file that was run; with the samples and the seed above it gives the same numbers again.")
+        page.add_table(
+            ["line", "text"], [[i, line] for i, line in enumerate(stored.text.splitlines(), 1)], folded="Show it"
+        )
+    return page
+
+
+def _title(results: Results, stored: StoredStudy | None) -> Page:
+    """A page with nothing but its title, subtitle and foot."""
+    name = "a study" if stored is None else stored.path.name
+    machine = "" if stored is None else f" of {stored.scenario.machine.path.name or 'a machine'}"
+    foot = f"Made by lgsim {own_version()}"
+    if isinstance(results.source, Store):
+        about = results.source.metadata
+        versions = ", ".join(f"{name} {number}" for name, number in about.versions.items())
+        foot += f" from a store of {versions}; study {about.study}, model {about.model}"
+    return Page(f"Dispersions: {name}", f"{results.samples:,} samples{machine}, seed {results.study.seed}", f"{foot}.")
+
+
+def _rollout(results: Results) -> Rollout | None:
+    """The rollout of a machine; None where a study has a function in its place."""
+    return results.study.rollout if isinstance(results.study.rollout, Rollout) else None
+
+
+def _outputs(results: Results) -> list[str]:
+    """The names of the outputs, without failures and states in time."""
+    return [name for name in results.running.names if name != HISTORY and not name.startswith(FAILED)]
+
+
+def _overview(page: Page, results: Results) -> None:
+    """Add how many samples there are, whether the study stopped as was asked for, and the table of all outputs."""
+    running, wanted = results.running, results.study
+    page.add_section("Summary")
+    if not results.finished:
+        page.add_remark("The study is not done: these are the samples that are there.", "note")
+    facts: list[tuple[str, Cell]] = [("samples", results.samples), ("diverged", running.diverged)]
+    if running.diverged < results.samples:
+        facts += [(name, f"{100 * results.failures(name).probability:.3g} %") for name in wanted.failures]
+    if results.step_error is not None:
+        facts.append(("not resolved", f"{results.step_error.faults} of {results.step_error.statistics} statistics"))
+    page.add_facts(facts)
+    rule = wanted.stop
+    if rule is not None and running.stopped:
+        half = float(np.max(running.moments(rule.output).half_width(rule.level)))
+        page.add_remark(
+            f"Stopped because {rule.output} is known to ± {half:.3g} at {100 * rule.level:g} %, as was asked for"
+            f" ({rule.half_width:g}).", "good"
+        )  # fmt: skip
+    elif rule is not None and results.finished:
+        page.add_remark(f"{rule.output} is not known to ± {rule.half_width:g} after all samples: take more.", "note")
+    if wanted.sampler.tilts:
+        page.add_remark("Samples have weights, which all statistics count; quantiles and single samples are left out.")
+    if running.diverged:
+        page.add_remark(f"{counted(running.diverged, 'sample')} diverged and count in no statistics.", "bad")
+    if running.diverged == results.samples:
+        if results.step_error is not None and not results.step_error.resolved:
+            _steps(page, results)
+        return
+    _steps(page, results)
+    rows: list[list[Cell]] = []
+    known, found = _outputs(results), results.step_error
+    for row in spread_rows(running, LEVEL):
+        if row.output in known and (text := label(results, row.output, row.entry)) is not None:
+            rows.append([text, *row[2:], *([] if found is None else [step_error_text(found, row.output, row.entry)])])
+    columns = ["output", "mean", f"± ({100 * LEVEL:g} %)", "standard deviation", "smallest", "largest"]
+    caption = "In SI units; ± is half of the interval of confidence of the mean."
+    if found is not None:
+        columns.append("error of the steps")
+        caption = f"{caption.removesuffix('.')}, the error of the steps that of the mean."
+    page.add_table(columns, rows, caption, folded="All outputs" if len(rows) > PLOTS else "")
+
+
+def _steps(page: Page, results: Results) -> None:
+    """Add whether the steps are short enough for what the page says."""
+    found = results.step_error
+    if found is None:
+        if results.finished and results.study.stepped is not None:
+            page.add_remark("How wrong the steps make these numbers was not looked for (--no-step-check).", "note")
+        return
+    page.add_verdict(found.summary(), found.resolved)
+
+
+def _distributions(page: Page, results: Results) -> None:
+    """Add a histogram of each number of each output."""
+    shown: list[ensemble_plots.HistogramData] = []
+    for name in _outputs(results):
+        m = results.moments(name)
+        if not m.count or len(shown) >= PLOTS:
+            continue
+        tilted = bool(results.study.sampler.tilts)
+        quantiles = None if tilted else results.quantiles(name, LEVELS).reshape(len(LEVELS), -1)
+        low, high = np.ravel(m.low), np.ravel(m.high)
+        for k in np.flatnonzero(high > low).tolist():
+            if (text := label(results, name, k if m.mean.size > 1 else None)) is not None and len(shown) < PLOTS:
+                edges, mean = np.linspace(low[k], high[k], BINS + 1), float(np.ravel(m.mean)[k])
+                levels = {} if quantiles is None else dict(zip(LEVELS, quantiles[:, k].tolist(), strict=True))
+                shown.append(ensemble_plots.HistogramData(text, _counts(results, name, k, edges), edges, mean, levels))
+    if not shown:
+        return
+    page.add_section("Distributions")
+    caption = "The mean (orange)"
+    if not results.study.sampler.tilts:
+        caption += ", and the levels below which 5 %, 50 % and 95 % of the samples lie (dashed)"
+    page.add_figure(ensemble_plots.histograms(shown), f"{caption}.")
+
+
+def _counts(results: Results, name: str, k: int, edges: Float[np.ndarray, " edges"]) -> Float[np.ndarray, " bins"]:
+    """How many samples, or which sum of their weights, has the k-th number of an output between two edges."""
+    counts = np.zeros(len(edges) - 1)
+    for chunk in results.chunks():
+        good = chunk.columns[DIVERGED] == 0
+        weights = np.exp(chunk.columns[WEIGHT][good].astype(float)) if WEIGHT in chunk.columns else None
+        counts += np.histogram(chunk.columns[name].reshape(chunk.count, -1)[good, k], edges, weights=weights)[0]
+    return counts
+
+
+def _attitudes(page: Page, results: Results) -> None:
+    """Add the attitudes of frames on the sphere, with their means and covariances on the group."""
+    shown = [(name, f) for name, f in results.study.outputs.items() if isinstance(f, FinalAttitude)]
+    if shown:
+        page.add_section("Attitudes")
+    for name, f in shown:
+        found = results.intrinsic(name, UnitQuaternion)
+        if not found.converged:
+            page.add_remark(f"The {name} is all around: it has no mean.", "note")
+            continue
+        points = _first(results, name, POINTS)
+        figure = ensemble_plots.attitudes(points, found.mean, found.covariance, f.frame)
+        degrees = np.degrees(np.sqrt(np.linalg.eigvalsh(found.covariance)))
+        sizes = ", ".join(f"{x:.3g}" for x in degrees)
+        page.add_figure(
+            figure, f"The {name} at the end. Mean and covariance are those on the group, of"
+            f" {counted(found.count, 'sample')}; standard deviations along the principal axes: {sizes} degrees."
+        )  # fmt: skip
+
+
+def _fans(page: Page, results: Results, cases: Sequence[Case]) -> None:
+    """Add fan charts of the states over time."""
+    rollout = _rollout(results)
+    if rollout is None or not isinstance(results.study.outputs.get(HISTORY), Subsampled):
+        return
+    states = _first(results, HISTORY, _FANNED)
+    saved = rollout.steps // rollout.save_every
+    places = np.round(np.linspace(0, saved, states.shape[1])).astype(int)
+    time = float(rollout.t0) + float(rollout.dt) * rollout.save_every * places
+    marked = [case.motion for case in cases if not case.diverged]
+    figure = ensemble_plots.fans(rollout.model, time, states, marked)
+    page.add_section("In time")
+    dashed = " Dashed: the samples that are replayed below." if marked else ""
+    page.add_figure(
+        figure, f"The median, the middle half and the middle nine tenths of {counted(len(states), 'sample')}.{dashed}"
+    )
+
+
+def _failed(page: Page, results: Results) -> None:
+    """Add the probabilities of the failures, and which samples failed and diverged."""
+    if not results.study.failures and not results.running.diverged:
+        return
+    page.add_section("Failures")
+    rows: list[list[Cell]] = []
+    for name in results.study.failures:
+        found = results.failures(name, LEVEL)
+        text = estimate(FAILED + name, results.moments(FAILED + name), LEVEL)
+        if results.study.sampler.tilts:
+            text = f"{found.probability:.3g} ({found.interval[0]:.2g} to {found.interval[1]:.2g}, {100 * LEVEL:g} %)"
+        steps = [] if results.step_error is None else [step_error_text(results.step_error, FAILED + name, None)]
+        rows.append([name, found.count, text, *steps, _listed(found.indices.tolist())])
+    if rows:
+        interval = "probability and its interval" + ("" if results.study.sampler.tilts else " (Wilson)")
+        steps = [] if results.step_error is None else ["error of the steps"]
+        page.add_table(["failure", "samples", interval, *steps, "which"], rows)
+    gone = results.diverged
+    for how in sorted(set(gone.values())):
+        page.add_text(f"Diverged, {how}: {_listed([i for i, each in gone.items() if each == how])}")
+
+
+def _replays(page: Page, cases: Sequence[Case], machine: Path | None) -> None:
+    """Add the worst samples, played again."""
+    if not cases:
+        return
+    page.add_section("Worst cases")
+    playing = can_play()
+    if not playing:
+        page.add_remark(MISSING)
+    shapes = machine_shapes(machine, cases[0].motion.model) if playing else None
+    for case in cases:
+        page.add_heading(f"Sample {case.sample}: {case.why}")
+        if playing and len(case.motion) > 1:
+            add_replay(page, case.motion, f"Sample {case.sample}", shapes)
+
+
+def _cases(results: Results, worst: str | None, count: int) -> Iterator[Case]:
+    """The samples that diverged, then the worst ones by an output."""
+    if _rollout(results) is None:
+        return
+    gone = dict(list(results.diverged.items())[:count])
+    found = dict(gone)
+    for i, why in _worst(results, worst, count - len(found)):
+        found[i] = why
+    for i, why in found.items():
+        motion = results.replay(i)
+        motion = finite_part(motion, BOUND if i in gone else np.inf)
+        if len(motion):
+            yield Case(i, why, motion, i in gone)
+
+
+def _worst(results: Results, worst: str | None, count: int) -> list[tuple[int, str]]:
+    """(sample, why) of the worst samples by an output: the one that is named, or that of the first failure."""
+    rules = [f for f in results.study.failures.values() if isinstance(f, OutOfBounds)]
+    entry, up = None, True
+    if worst is not None:
+        name = worst
+        rule = next((rule for rule in rules if rule.output == worst), None)
+        up = rule is None or bool(np.isfinite(rule.high))
+    elif rules:
+        name, entry, up = rules[0].output, rules[0].entry, bool(np.isfinite(rules[0].high))
+    elif known := _outputs(results):
+        name = min(known, key=lambda name: results.moments(name).mean.size)
+    else:
+        name = HISTORY
+    return [(i, f"{name} {value:.4g}") for i, value in _extreme(results, name, entry, up, count)]
+
+
+def _extreme(results: Results, name: str, entry: int | None, up: bool, count: int) -> list[tuple[int, float]]:
+    """(sample, value) of the largest or smallest values; of several numbers those farthest from the mean."""
+    if count < 1:
+        return []
+    mean, several = np.ravel(results.moments(name).mean), entry is None and results.moments(name).mean.size > 1
+    kept: list[tuple[float, int]] = []
+    for chunk in results.chunks():
+        good = np.flatnonzero(chunk.columns[DIVERGED] == 0)
+        x = chunk.columns[name].reshape(chunk.count, -1)[good].astype(float)
+        value = np.linalg.norm(x - mean, axis=1) if several else x[:, entry or 0]
+        order = np.argsort(-value if up or several else value, kind="stable")[:count]
+        kept += [(float(value[j]), int(chunk.start + good[j])) for j in order]
+        kept.sort(key=lambda pair: (-pair[0] if up or several else pair[0], pair[1]))
+        del kept[count:]
+    return [(i, value) for value, i in kept]
+
+
+def _first(results: Results, name: str, count: int) -> Float[np.ndarray, " samples *shape"]:
+    """The values of an output of the first samples that did not diverge."""
+    parts, found = [], 0
+    for chunk in results.chunks():
+        good = chunk.columns[name][chunk.columns[DIVERGED] == 0][: count - found]
+        parts.append(good)
+        found += len(good)
+        if found >= count:
+            break
+    return np.concatenate(parts)
+
+
+def _listed(samples: Sequence[int]) -> str:
+    """The numbers of samples in words."""
+    more = f" and {len(samples) - _LISTED_SAMPLES} more" if len(samples) > _LISTED_SAMPLES else ""
+    return ", ".join(map(str, samples[:_LISTED_SAMPLES])) + more if samples else "none"
+
+
+def label(results: Results, name: str, entry: int | None) -> str | None:
+    """The name of a number of an output, with its joint and unit where these are known.
+
+    Args:
+        entry: The place of the number in the output, flattened; None where the output is one number.
+
+    Returns:
+        The name; None for the numbers of a quaternion, which mean nothing one by one.
+    """
+    f = results.study.outputs.get(name)
+    if isinstance(f, FinalAttitude):
+        return None
+    if entry is None:
+        return name
+    if isinstance(f, FinalPosition):
+        return f"{name} {'xyz'[entry]} (m)"
+    rollout = _rollout(results)
+    places = ((final_q, 0), (final_v, 1), (peak_speed, 1), (peak_torque, 2))
+    if isinstance(f, Subsampled) and rollout is not None:
+        return _of_history(rollout, f, name, entry)
+    kind = next((kind for each, kind in places if f is each), None)
+    return f"{name}[{entry}]" if kind is None or rollout is None else _of_joint(rollout.model, name, kind, entry)
+
+
+def _of_history(rollout: Rollout, f: Subsampled, name: str, entry: int) -> str | None:
+    """The name of an entry of states over time: its joint and its time."""
+    model, saved = rollout.model, rollout.steps // rollout.save_every
+    moment, place = divmod(entry, model.nq + model.nv)
+    kind, place = (0, place) if place < model.nq else (1, place - model.nq)
+    times = np.round(np.linspace(0, saved, f.count)).astype(int) * float(rollout.dt) * rollout.save_every
+    own = _of_joint(model, f"{name} {'qv'[kind]}", kind, place)
+    return None if own is None else f"{own} at {float(rollout.t0) + times[moment]:.4g} s"
+
+
+def _of_joint(model: Model, name: str, kind: int, entry: int) -> str | None:
+    """The name of an entry of q (kind 0), v (1) or tau (2); None for the numbers of a quaternion."""
+    for panel in panels(model):
+        places, letters = (panel.q, panel.q_names) if kind == 0 else (panel.v, panel.v_names)
+        if entry in places:
+            if panel.quaternion and kind == 0:
+                return None
+            letter = letters[places.index(entry)]
+            return f"{name} {panel.joint}{' ' * bool(letter)}{letter} ({panel.units[kind]})"
+    return f"{name}[{entry}]"
