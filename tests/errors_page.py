@@ -9,7 +9,7 @@ from pathlib import Path
 import equinox as eqx
 
 from lgsim.cli.exit_status import Exit
-from lgsim.cli.identify import reason_of
+from lgsim.cli.work.identification import reason_of
 from lgsim.support.verdict import Outcome, Verdict
 from tests.public_record import listed, modules
 

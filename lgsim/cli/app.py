@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from lgsim.cli import compare, convert, demo, generate, identify, info, montecarlo, optimize, plot, simulate, view
+from lgsim.cli import commands, montecarlo
 from lgsim.cli.errors import stop_of
 from lgsim.cli.exit_status import Exit, epilog
 from lgsim.cli.terminal import Command, LiteralGroup, echo, end, printable_warnings
@@ -81,8 +81,8 @@ def lgsim(
 
 
 COMMANDS = (
-    demo.demo, info.info, simulate.simulate, optimize.optimize, identify.identify, plot.plot, view.view,
-    compare.compare, convert.convert, generate.generate,
+    commands.demo, commands.info, commands.simulate, commands.optimize, commands.identify, commands.plot, commands.view,
+    commands.compare, commands.convert, commands.generate,
 )  # fmt: skip
 for command in COMMANDS:
     app.command(cls=Command, epilog=epilog(command.__name__))(command)

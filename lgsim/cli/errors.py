@@ -45,20 +45,25 @@ def needs(package: str, extra: str, what: str) -> None:
 
 
 @contextmanager
-def bad_input(what: str = "") -> Iterator[None]:
-    """Within the block, what the library refuses is bad input.
+def bad_input(what: str = "", kinds: tuple[type[Exception], ...] = (ValueError, TypeError)) -> Iterator[None]:
+    """Within the block, what the library refuses is bad input; a checkpoint of other work is, whatever the word.
 
     Args:
         what: The word of the command that is refused, such as "--q: ".
+        kinds: The errors that say that the input is wrong.
 
     Raises:
-        BadInput: a ValueError or TypeError was raised that no line of a file belongs to.
+        BadInput: such an error was raised that no line of a file belongs to.
     """
     try:
         yield
-    except (ValueError, TypeError) as error:
+    except kinds as error:
         if _of_a_file(error):
             raise
+        from lgsim.support.checkpoint import CheckpointError
+
+        if isinstance(error, CheckpointError):
+            raise BadInput(f"{one_line(error)}; --restart begins anew") from error
         raise BadInput(f"{what}{one_line(error)}") from error
 
 

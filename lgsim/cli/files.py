@@ -74,23 +74,16 @@ def read_machine(
     Raises:
         FileError: the file describes no machine, or the file of loops none of its loops.
         BadInput: a floating base is asked of an MJCF or SDF file.
-        Stop: mujoco is missing.
+        ModuleNotFoundError: the package mujoco is missing.
     """
     configure_jax()
-    tag = first_tag(path)
-    if tag == "mujoco":
-        needs("mujoco", "mjcf", "an MJCF file")
-    if floating_base and tag in ("mujoco", "sdf"):
+    if floating_base and first_tag(path) in ("mujoco", "sdf"):
         raise BadInput(f"--floating-base: {ONLY_URDF}")
     dtype = jnp.float32 if float32 else jnp.float64
     return machine.read_machine(
-        path,
-        floating_base=floating_base,
-        gravity=gravity,
-        dtype=dtype,
-        ignore_equalities=ignore_equalities,
+        path, floating_base=floating_base, gravity=gravity, dtype=dtype, ignore_equalities=ignore_equalities,
         loops=loops,
-    )
+    )  # fmt: skip
 
 
 def remark(report: Report | None, floating_base: bool) -> None:
@@ -114,13 +107,24 @@ def load(path: Path) -> Trajectory:
 
     Raises:
         BadInput: the file holds none.
-        Stop: pyarrow is missing.
+        ModuleNotFoundError: the package pyarrow is missing.
     """
     configure_jax()
-    if path.suffix == ".parquet":
-        needs("pyarrow", "data", "a .parquet file")
     with bad_input():
         return read_trajectory(path)
+
+
+def checkpoint(out: Path) -> Path:
+    """The place of the checkpoint of a search, beside its output."""
+    return out.with_suffix(".checkpoint.npz")
+
+
+def begin_search(kept: Path, restart: bool) -> None:
+    """Remove the checkpoint of an earlier search, or say that the search goes on from there."""
+    if restart:
+        kept.unlink(missing_ok=True)
+    elif kept.exists():
+        note(f"going on from {kept}; --restart begins anew")
 
 
 def joint_list(model: Model) -> str:

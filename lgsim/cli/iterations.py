@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -38,8 +37,6 @@ class TableWatch(Interruptible, Generic[Row]):
         self._columns = columns
         self._output = console(error=True)
         self._live = Live(self, console=self._output, refresh_per_second=8) if self._output.is_terminal else None
-        self._start = time.perf_counter()
-        self._first: float | None = None
 
     def _show(self) -> None:
         if self._live:
@@ -58,19 +55,14 @@ class TableWatch(Interruptible, Generic[Row]):
             KeyboardInterrupt: Ctrl-C was pressed.
         """
         self.rows.append(row)
-        self._first = self._first or time.perf_counter()
+        self.mark(len(self.rows))
         if self.interrupted:
             raise KeyboardInterrupt
 
     def __rich__(self) -> str | Table:
         if not self.rows:
-            return f"compiling for {time.perf_counter() - self._start:.0f} s ..."
+            return f"compiling for {self.compiling:.0f} s ..."
         return self.table()
-
-    @property
-    def compiling(self) -> float:
-        """Time until the first iteration was there, s."""
-        return (self._first or time.perf_counter()) - self._start
 
     def table(self) -> Table:
         """The table of the latest iterations."""

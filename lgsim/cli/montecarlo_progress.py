@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-import time
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
+import numpy as np
 from rich.progress import BarColumn
 
 from lgsim.cli.progress import ProgressBar, literal_column
-
-if TYPE_CHECKING:
-    from lgsim.montecarlo import Study
-    from lgsim.montecarlo.results import RunningStatistics
+from lgsim.montecarlo import Study
+from lgsim.montecarlo.results import RunningStatistics
+from lgsim.montecarlo.study import FAILED
+from lgsim.view.reports.estimates import LEVEL, estimate
 
 
 class SampleWatch(ProgressBar):
@@ -36,7 +35,6 @@ class SampleWatch(ProgressBar):
             fields=["rate", "left", "estimate"],
         )
         self.study, self.known, self.shown = study, known, _shown_output(study)
-        self._marks: list[tuple[float, int]] = []
 
     def __call__(self, running: RunningStatistics) -> None:
         """Take note of what is done.
@@ -44,10 +42,8 @@ class SampleWatch(ProgressBar):
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed, and there is more to do.
         """
-        from lgsim.view.reports.estimates import estimate
-
         if running.samples > self.known:
-            self._marks.append((time.perf_counter(), running.samples))
+            self.mark(running.samples)
         expected, rate, left = self.expected(running), "", ""
         if self.rate is not None:
             rate = f"{self.rate:,.0f} samples/s"
@@ -62,14 +58,10 @@ class SampleWatch(ProgressBar):
     @property
     def level(self) -> float:
         """The level of confidence of the estimate."""
-        from lgsim.view.reports.estimates import LEVEL
-
         return LEVEL if self.study.stop is None else self.study.stop.level
 
     def expected(self, running: RunningStatistics) -> int:
         """The number of samples at the end; by ``half_width ~ n^-1/2`` where an interval of confidence is asked for."""
-        import numpy as np
-
         rule = self.study.stop
         if rule is None or running.stopped:
             return running.samples if running.stopped else self.study.samples
@@ -79,24 +71,9 @@ class SampleWatch(ProgressBar):
         needed = running.samples * (half / rule.half_width) ** 2
         return int(min(self.study.samples, max(needed, rule.min_samples, running.samples)))
 
-    @property
-    def rate(self) -> float | None:
-        """Number of samples per second after the first chunk that was computed; None before the second."""
-        if len(self._marks) < 2:
-            return None
-        (start, first), (end, last) = self._marks[0], self._marks[-1]
-        return (last - first) / (end - start) if end > start else None
-
-    @property
-    def wall(self) -> float:
-        """Time until the last chunk was there, s."""
-        return (self._marks[-1][0] if self._marks else time.perf_counter()) - self._start
-
 
 def _shown_output(study: Study) -> str:
     """The name of the shown output: that of the rule to stop, else a failure, else the smallest output."""
-    from lgsim.montecarlo.study import FAILED
-
     if study.stop is not None:
         return study.stop.output
     if study.failures:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from lgsim.cli.checks.replacement import PLOT_MARK, Output
 from lgsim.cli.errors import BadInput, bad_input, needs
@@ -22,13 +21,11 @@ from lgsim.support.files import whole_file
 from lgsim.support.messages import unknown_choice, unknown_name
 from lgsim.support.packages import package
 from lgsim.support.printable import printable
-from lgsim.view import Shape, live, plots, read_mjcf_visuals, read_visuals, to_html
+from lgsim.view import live, plots, read_mjcf_visuals, read_visuals, to_html
+from lgsim.view.shapes import Shapes
 
 FORMATS = ("png", "pdf", "svg")
 """The kinds of files that figures are written as."""
-
-Shapes = dict[str, list[Shape]]
-"""Shapes by the name of their frame."""
 
 
 def check_plots() -> None:
@@ -113,7 +110,7 @@ def save_plots(
     }
     for joint in phases:
         with bad_input("--phase: "):
-            figures[f"phase-{printable(joint).replace('/', '-')}"] = plots.phase(motion, joint)
+            figures[_portrait(joint)] = plots.phase(motion, joint)
     files = plot_files(folder, stem, phases, ending)
     for path, figure in zip(files, figures.values(), strict=True):
         save_figure(figure, path)
@@ -122,13 +119,13 @@ def save_plots(
 
 def plot_files(folder: Path, stem: str, phases: Sequence[str] = (), ending: str = "png") -> list[Path]:
     """The files that ``save_plots`` writes."""
-    names = [
-        "joints",
-        "energy",
-        "momentum",
-        *(f"phase-{printable(joint).replace('/', '-')}" for joint in dict.fromkeys(phases)),
-    ]
-    return [folder / f"{stem}-{name}.{ending}" for name in names]
+    portraits = (_portrait(joint) for joint in dict.fromkeys(phases))
+    return [folder / f"{stem}-{name}.{ending}" for name in ("joints", "energy", "momentum", *portraits)]
+
+
+def _portrait(joint: str) -> str:
+    """The name of the phase portrait of a joint."""
+    return f"phase-{printable(joint).replace('/', '-')}"
 
 
 def motion_outputs(model: Model, run: Path, plot: bool, scene: bool) -> list[Output]:
@@ -137,6 +134,12 @@ def motion_outputs(model: Model, run: Path, plot: bool, scene: bool) -> list[Out
     if plot:
         found += [Output("--plot", path, "plot") for path in plot_files(run.parent, run.stem)]
     return [*found, Output("--html", run.with_suffix(".html"), "scene")] if scene else found
+
+
+def save_beside(motion: Trajectory, run: Path, plot: bool, scene: bool, shapes: Shapes | None) -> list[Path]:
+    """Write the pictures of a motion that ``--plot`` and ``--html`` ask for beside its run."""
+    made = save_plots(motion, run.parent, run.stem) if plot else []
+    return [*made, save_html(motion, run.with_suffix(".html"), shapes)] if scene else made
 
 
 def save_figure(figure: Any, path: Path, dpi: int = 200) -> None:
@@ -153,12 +156,6 @@ def _editable_text() -> Iterator[None]:
     rc_context = package("matplotlib", "plot").rc_context
     with rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}):
         yield
-
-
-def save_differences(time: Float[np.ndarray, " n"], curves: Mapping[str, Float[np.ndarray, " n"]], path: Path) -> Path:
-    """Write a plot of the differences of two runs over time."""
-    save_figure(plots.differences(time, curves), path)
-    return path
 
 
 def save_html(shown: Trajectory | Model, path: Path, shapes: Shapes | None, **options: Any) -> Path:

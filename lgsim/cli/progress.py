@@ -48,6 +48,30 @@ class Interruptible:
     def __init__(self) -> None:
         self.interrupted = False
         self._before: Any = None
+        self._start = time.perf_counter()
+        self._marks: list[tuple[float, int]] = []
+
+    def mark(self, done: int) -> None:
+        """Take note of the time at which so much is done."""
+        self._marks.append((time.perf_counter(), done))
+
+    @property
+    def compiling(self) -> float:
+        """Time until the first part of the work was done, s."""
+        return self._marks[0][0] - self._start if self._marks else time.perf_counter() - self._start
+
+    @property
+    def wall(self) -> float:
+        """Time until the last part of the work was done, s."""
+        return self._marks[-1][0] - self._start if self._marks else time.perf_counter() - self._start
+
+    @property
+    def rate(self) -> float | None:
+        """The work done per second after its first part; None before the second one."""
+        if not self._marks:
+            return None
+        (start, first), (end, last) = self._marks[0], self._marks[-1]
+        return (last - first) / (end - start) if end > start and last > first else None
 
     def __enter__(self: Own) -> Own:
         # only the main thread may set handlers; elsewhere nobody presses Ctrl-C
@@ -90,7 +114,6 @@ class ProgressBar(Interruptible):
         self._bar = Progress(first, *columns, console=output, disable=not output.is_terminal)
         empty: dict[str, Any] = dict.fromkeys(fields, "")
         self._task = self._bar.add_task("compiling", total=total, **empty)
-        self._start = time.perf_counter()
 
     def _show(self) -> None:
         self._bar.start()
@@ -100,9 +123,14 @@ class ProgressBar(Interruptible):
 
 
 class Watch(ProgressBar):
-    """``progress`` of a simulation: it shows a bar, measures, and ends the simulation between two chunks on Ctrl-C."""
+    """``progress`` of a simulation: it shows a bar, measures, and ends the simulation between two chunks on Ctrl-C.
 
-    def __init__(self, steps: int) -> None:
+    Args:
+        steps: The number that the simulation counts to.
+        counted: The noun for what it counts; saved states are no steps, and so have no rate of steps.
+    """
+
+    def __init__(self, steps: int, counted: str = "step") -> None:
         super().__init__(
             BarColumn(bar_width=30),
             literal_column("{task.percentage:>3.0f} %"),
@@ -111,8 +139,7 @@ class Watch(ProgressBar):
             total=steps,
             fields=["rate"],
         )
-        self._first: tuple[float, int] | None = None
-        self._last = (self._start, 0)
+        self.counted = counted
 
     def __call__(self, done: int, steps: int) -> None:
         """Take note of what is done.
@@ -120,31 +147,18 @@ class Watch(ProgressBar):
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed, and there is more to do.
         """
-        self._last = (time.perf_counter(), done)
-        self._first = self._first or self._last
+        self.mark(done)
         rate = "" if self.rate is None else f"{self.rate:,.0f} steps/s"
         self._bar.update(self._task, description="simulating", completed=done, rate=rate)
         if self.interrupted and done < steps:
             raise KeyboardInterrupt
 
     @property
-    def compiling(self) -> float:
-        """Time until the first chunk was there, s."""
-        return (self._first or self._last)[0] - self._start
-
-    @property
     def first_steps(self) -> int:
         """Number of steps of the first chunk."""
-        return (self._first or self._last)[1]
-
-    @property
-    def wall(self) -> float:
-        """Time until the last chunk was there, s."""
-        return self._last[0] - self._start
+        return self._marks[0][1] if self._marks else 0
 
     @property
     def rate(self) -> float | None:
         """Number of steps per second after the first chunk; None before."""
-        if self._first is None or self._last[1] == self._first[1]:
-            return None
-        return (self._last[1] - self._first[1]) / (self._last[0] - self._first[0])
+        return super().rate if self.counted == "step" else None

@@ -17,6 +17,7 @@ import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
@@ -56,6 +57,14 @@ def console(error: bool = False) -> Console:
 def lines(parts: Iterable[object]) -> Text:
     """Several lines for a console or a cell of a table."""
     return Text("\n".join(printable(str(part)) for part in parts))
+
+
+def show_facts(facts: Iterable[tuple[str, RenderableType]]) -> None:
+    """Write names and their values, one a row."""
+    table = Table.grid(padding=(0, 2))
+    for name, value in facts:
+        table.add_row(name, value)
+    console().print(table)
 
 
 def echo(text: object) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
@@ -25,7 +23,6 @@ from lgsim.montecarlo import (
 )
 from lgsim.multibody import Model, inertia
 from lgsim.multibody.model import DRIVES
-from lgsim.support.messages import unknown_name
 from lgsim.support.toml_table import Table, shown
 
 SIGNED = ("rest", "lower", "upper")
@@ -36,8 +33,10 @@ BODIES, POSES = ("masses", "inertias"), ("placements", "frames")
 """The keys of inertial parameters, and of poses."""
 START = {"q": "q0", "v": "v0", "torque": "torques", "commands": "commands"}
 """The names that a rollout has for the numbers of the start and of the drives."""
-LAWS = {"control": "control", "wind": "wrenches"}
-"""The names that a rollout has for the tables of control and wind."""
+MODULES = {"control": "control", "wind": "wrenches", "actuators": "actuators"}
+"""The names that a rollout has for the tables of control, wind and actuators."""
+FIXED = ("gusts", "t0", "dt", "heading")
+"""The numbers of these that do not vary here."""
 _SPREADS = ("std", "relative", "low", "high", "mean")
 
 
@@ -63,15 +62,13 @@ def read_dispersions(table: Table, rollout: Rollout) -> dict[str, Distribution]:
         ScenarioError: with file, line and key.
     """
     model = rollout.model
-    table.only(*START, *BODIES, *DRIVES, *PLAIN, *POSES, *LAWS, "actuators")
+    table.only(*START, *BODIES, *DRIVES, *PLAIN, *POSES, *MODULES)
     if all(name in table for name in BODIES):
         raise table.fault("masses", "expected either masses or inertias: both are the bodies' inertial parameters")
     found: dict[str, Distribution] = {}
     for name in table.values:
-        if name in LAWS:
-            found |= _of_law(table.table(name), LAWS[name], getattr(rollout, LAWS[name]))
-        elif name == "actuators":
-            found |= _of_actuators(table.table(name), rollout)
+        if name in MODULES:
+            found |= _of_module(table.table(name), MODULES[name], rollout)
         elif name in START:
             found[START[name]] = _start(table, name, rollout)
         else:
@@ -131,32 +128,28 @@ def _of_model(table: Table, name: str, model: Model) -> Distribution:
     return _numbers(own, Nominal(value, model.v_slices if name in DRIVES else None, signed, f"the machine's {name}"))
 
 
-def _of_law(table: Table, root: str, law: eqx.Module | None) -> dict[str, Distribution]:
-    """The distributions of numbers of the control or of the wind, by name."""
-    if law is None:
-        raise table.fault(None, f"there is none: give a table [{table.path[-1]}]")
-    numeric = [name for name in (field.name for field in fields(law)) if hasattr(getattr(law, name), "shape")]
-    table.only(*(name for name in numeric if name not in ("gusts", "t0", "dt")))
-    found = {}
-    for name in table.values:
-        value = np.asarray(getattr(law, name))
-        # places, speeds of the air and targets may be negative, gains may not
-        found[f"{root}.{name}"] = _numbers(table.table(name), Nominal(value, signed=value.ndim > 0))
-    return found
+def _of_module(table: Table, root: str, rollout: Rollout) -> dict[str, Distribution]:
+    """The distributions of numbers of the control, the wind or the actuators, by their names such as "control.damping".
 
-
-def _of_actuators(table: Table, rollout: Rollout) -> dict[str, Distribution]:
-    """The distributions of numbers of the actuators, by their places such as "stages.0.stiffness"."""
-    if rollout.actuators is None:
+    Args:
+        root: The name that a rollout has for what the numbers belong to.
+    """
+    module: Any = getattr(rollout, root)
+    if module is None and root == "actuators":
         raise table.fault(None, 'there are none: give law = "actuators" in [control]')
-    paths = [name.removeprefix("actuators.") for name in rollout.names() if name.startswith("actuators.")]
-    table.only(*paths)
+    if module is None:
+        raise table.fault(None, f"there is none: give a table [{table.path[-1]}]")
+    paths = [name.removeprefix(f"{root}.") for name in rollout.names() if name.startswith(f"{root}.")]
+    table.only(*(path for path in paths if path not in FIXED))
     found = {}
     for path in table.values:
-        value: Any = rollout.actuators
+        value = module
         for part in path.split("."):
             value = value[int(part)] if part.isdigit() else getattr(value, part)
-        found[f"actuators.{path}"] = _numbers(table.table(path), Nominal(np.asarray(value)))
+        value = np.asarray(value)
+        # places, speeds of the air and targets may be negative, gains may not
+        signed = root == "actuators" or value.ndim > 0
+        found[f"{root}.{path}"] = _numbers(table.table(path), Nominal(value, signed=signed))
     return found
 
 
@@ -250,8 +243,7 @@ def _by_body(
         return start if value is None else np.full(len(names), table.needed_number(key))
     out, inner = start.copy(), table.table(key)
     for name in value:
-        if name not in names:
-            raise inner.fault(name, unknown_name("expected the name of a body", name, names))
+        inner.known(name, name, names, "the name of a body")
         out[names.index(name)] = inner.needed_number(name)
     return out
 
@@ -288,8 +280,7 @@ def _inertias(table: Table, model: Model) -> Distribution:
     names, parameters = model.topology.body_names, np.array(model.inertias)
     given = table.table("about")
     for name in given.values:
-        if name not in names:
-            raise given.fault(name, unknown_name("expected the name of a body", name, names))
+        given.known(name, name, names, "the name of a body")
         parameters[names.index(name)] = _body(given.table(name))
     _physical(table, names, parameters)
     spread = np.zeros((len(names), 10))
@@ -304,13 +295,11 @@ def _inertias(table: Table, model: Model) -> Distribution:
 def _body(table: Table) -> Float[np.ndarray, " 10"]:
     """The parameters of ``{ mass, center, inertia = [Ixx, Iyy, Izz, Ixy, Ixz, Iyz] }``, about the center of mass."""
     table.only("mass", "center", "inertia")
-    mass, center = table.needed_number("mass"), table.vector("center", 3)
-    found = table.vector("inertia", 3, 6)
-    if found is None:
-        raise table.fault(None, "the key 'inertia' is missing")
+    mass, center = table.needed_number("mass"), table.point("center")
+    found = table.need("inertia").vector("inertia", 3, 6)
+    assert found is not None
     xx, yy, zz, xy, xz, yz = [*found, 0, 0, 0][:6]
     about = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    center = np.zeros(3) if center is None else center
     body = np.asarray(inertia.parameters(jnp.asarray(mass), jnp.asarray(center), jnp.asarray(about)))
     if (wrong := inertia.defect(body)) is not None:
         raise table.fault("mass" if mass <= 0 else "inertia", f"the body {wrong}")

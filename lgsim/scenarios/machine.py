@@ -19,7 +19,6 @@ from lgsim.formats.solids.model_solids import SolidNames
 from lgsim.multibody import Model
 from lgsim.scenarios.obstacles import solid_names, with_obstacles
 from lgsim.simulation.stops import resolved_contact_time, with_stops
-from lgsim.support.messages import unknown_name
 from lgsim.support.packages import package
 from lgsim.support.toml_table import Table
 
@@ -110,14 +109,10 @@ def machine_of(table: Table) -> MachineFile:
         ScenarioError: there is no such machine.
         ModuleNotFoundError: the package mujoco is missing.
     """
-    name = table.text("file")
-    if name is None:
-        raise table.fault(None, "the key 'file' is missing")
+    name = table.need("file").text("file", "")
     if name.startswith(SHIPPED):
         own = name.removeprefix(SHIPPED)
-        if own not in data.MACHINES:
-            raise table.fault("file", unknown_name("expected a machine that comes with lgsim", own, data.MACHINES))
-        file = data.machine(own)
+        file = data.machine(table.known("file", own, data.MACHINES, "a machine that comes with lgsim"))
     else:
         file = table.document.file.parent / name
     gravity = table.vector("gravity", 3)

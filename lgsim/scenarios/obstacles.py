@@ -68,13 +68,12 @@ def with_obstacles(table: Table, model: Model) -> Model:
         ScenarioError: with file, line and key.
     """
     for each in table.tables("obstacles"):
-        each.only("name", "frame", "position", "rotation", "quaternion", *KINDS)
-        each.need("name")
+        each.only("name", "frame", "position", "rotation", "quaternion", *KINDS).need("name")
         given = [key for key in KINDS if key in each]
         if len(given) != 1:
             raise each.fault(None, f"expected one of {', '.join(KINDS)}, got {' and '.join(given) or 'none'}")
-        p, R = each.vector("position", 3), rotation_of(each)
-        pose = pose_of(np.eye(3) if R is None else R, np.zeros(3) if p is None else p)
+        p, R = each.point("position"), rotation_of(each)
+        pose = pose_of(np.eye(3) if R is None else R, p)
         with each.at(given[0]):
             model = model.add_solid(str(each.text("name")), each.text("frame", "world"), KINDS[given[0]](each), pose)
     pairs = []

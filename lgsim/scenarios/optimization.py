@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from os import PathLike
 from typing import NamedTuple
 
@@ -30,11 +30,10 @@ from lgsim.optimize.cost import Cost, Sum
 from lgsim.optimize.solver import IterativeSolver
 from lgsim.scenarios import tasks
 from lgsim.scenarios.machine import MACHINE_KEYS, MachineFile, machine_of, with_stops_of
-from lgsim.scenarios.states import unit_quaternions
+from lgsim.scenarios.states import read_start
 from lgsim.scenarios.time_steps import LONGEST, read_time_steps
 from lgsim.scenarios.trajectory_file import read_trajectory
 from lgsim.simulation.methods import MOTION_METHODS
-from lgsim.support.messages import unknown_name
 from lgsim.support.toml_table import Table, read
 
 EFFORT, VELOCITY, FINAL_VELOCITY = 1e-4, 1e-2, 1e2
@@ -118,9 +117,7 @@ def _driven(table: Table, model: Model) -> list[int]:
     for i, name in enumerate(table.of("driven", list, [])):
         if not isinstance(name, str):
             raise table.fault("driven", f"expected the name of a joint, got {name!r}", i)
-        if name not in model.v_slices:
-            raise table.fault("driven", unknown_name("expected the name of a joint", name, list(model.v_slices)), i)
-        part = model.v_slices[name]
+        part = model.v_slices[table.known("driven", name, list(model.v_slices), "the name of a joint", i)]
         found += range(part.start, part.stop)
     if not found or len(set(found)) < len(found):
         raise table.fault("driven", "expected names of joints that move, each one once")
@@ -131,10 +128,7 @@ def _start(
     table: Table, model: Model, limited: bool, slow: bool
 ) -> tuple[Float[np.ndarray, " nq"], Float[np.ndarray, " nv"]]:
     """The configuration and the velocity at the start, within the limits that the scenario keeps."""
-    q, _ = table.by_joint("q", model.q_slices, np.array(model.neutral()))
-    v, _ = table.by_joint("v", model.v_slices, np.zeros(model.nv))
-    with table.at("q"):
-        q = unit_quaternions(model, q)
+    q, v = read_start(table, model)
     low, high, speed = (np.asarray(x) for x in (model.lower, model.upper, model.velocity_limit))
     for joint, part in model.q_slices.items():
         rows = model.v_slices[joint]
@@ -188,62 +182,47 @@ def _costs(table: Table, model: Model, wanted: tuple[tasks.Task, ...]) -> tuple[
     return Sum(tuple(running)), Sum((*terminal, *(task.cost for task in wanted)))
 
 
-Maker = Callable[[Table, int, float | None], IterativeSolver]
-"""A function of the table, the largest number of iterations and the tolerance of the gradient."""
-
-
-def _ilqr(table: Table, max_iterations: int, gradient_tolerance: float | None) -> IterativeSolver:
-    """Iterative LQR, with the second derivatives of dynamics and costs if asked for."""
-    full = table.flag("second_order", False)
-    return ILQR(
-        exact_hessian=full,
-        exact_cost_hessian=full,
-        max_iterations=max_iterations,
-        gradient_tolerance=gradient_tolerance,
-    )
-
-
-def _adam(table: Table, max_iterations: int, gradient_tolerance: float | None) -> IterativeSolver:
-    """Direct shooting by Adam."""
-    rate = table.number("learning_rate", 1e-2, above=0.0)
-    return DirectShooting(optax.adam(rate), max_iterations=max_iterations, gradient_tolerance=gradient_tolerance)
-
-
-def _lbfgs(table: Table, max_iterations: int, gradient_tolerance: float | None) -> IterativeSolver:
-    """Direct shooting by L-BFGS."""
-    return DirectShooting(optax.lbfgs(), max_iterations=max_iterations, gradient_tolerance=gradient_tolerance)
-
-
-SOLVERS: Mapping[str, tuple[Maker, int, tuple[str, ...]]] = {
-    "ilqr": (_ilqr, 300, ("second_order",)),
-    "adam": (_adam, 2000, ("learning_rate",)),
-    "lbfgs": (_lbfgs, 500, ()),
+SOLVERS: Mapping[str, tuple[int, tuple[str, ...]]] = {
+    "ilqr": (300, ("second_order",)),
+    "adam": (2000, ("learning_rate",)),
+    "lbfgs": (500, ()),
 }
-"""For each kind of solver the function that makes it, its default iterations, and the keys that it alone has."""
+"""For each kind of solver its default iterations, and the keys that it alone has."""
 OUTER = ("outer_iterations", "constraint_tolerance", "penalty")
 """The keys of the outer iterations, which only a problem with conditions has."""
 
 
 def _solver(table: Table, conditions: bool) -> tuple[str, IterativeSolver]:
     """The kind of the solver, and the solver, within an augmented Lagrangian where there are conditions."""
-    own = tuple(key for _, _, keys in SOLVERS.values() for key in keys)
+    own = tuple(key for _, keys in SOLVERS.values() for key in keys)
     table.only("kind", "max_iterations", "gradient_tolerance", *own, *OUTER)
     kind = table.choice("kind", list(SOLVERS), "ilqr")
-    make, iterations, keys = SOLVERS[kind]
+    iterations, keys = SOLVERS[kind]
     for key in (*own, *OUTER):
         if key in table and key in OUTER and not conditions:
             raise table.fault(key, "only with conditions: exact tasks, or limits of position or velocity")
         if key in table and key in own and key not in keys:
             raise table.fault(key, f"not for the kind {kind!r}")
-    inner = make(
-        table, table.whole("max_iterations", iterations, most=LONGEST), table.number("gradient_tolerance", above=0.0)
+    most, tolerance = (
+        table.whole("max_iterations", iterations, most=LONGEST),
+        table.number("gradient_tolerance", above=0.0),
     )
-    outer, tolerance = (
+    second_order, rate = table.flag("second_order", False), table.number("learning_rate", 1e-2, above=0.0)
+    inner: IterativeSolver
+    if kind == "ilqr":
+        inner = ILQR(
+            exact_hessian=second_order, exact_cost_hessian=second_order, max_iterations=most,
+            gradient_tolerance=tolerance,
+        )  # fmt: skip
+    else:
+        descent = optax.adam(rate) if kind == "adam" else optax.lbfgs()
+        inner = DirectShooting(descent, max_iterations=most, gradient_tolerance=tolerance)
+    outer, violation = (
         table.whole("outer_iterations", 20, most=LONGEST),
         table.number("constraint_tolerance", above=0.0),
     )
     penalty = table.number("penalty", 1.0, above=0.0)
-    return kind, AugmentedLagrangian(inner, outer, tolerance, penalty) if conditions else inner
+    return kind, AugmentedLagrangian(inner, outer, violation, penalty) if conditions else inner
 
 
 def _guess(

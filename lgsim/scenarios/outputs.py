@@ -96,16 +96,13 @@ def read_failures(root: Table, shapes: Mapping[str, tuple[int, ...]]) -> dict[st
 def _frame(table: Table, model: Model, frame: object, key: str, *inner: int) -> str:
     """A value that must be the name of a frame."""
     names = model.topology.body_names + model.topology.frame_names
-    if frame not in names or not isinstance(frame, str):
-        raise table.fault(key, unknown_name("expected the name of a frame", str(frame), names), *inner)
-    return frame
+    return table.known(key, frame, names, "the name of a frame", *inner)
 
 
 def _distance(table: Table, model: Model) -> Output:
     """The distance of a frame from a point of the world, m, at the end or the largest one."""
     table.only("name", "frame", "point", "when")
-    for key in ("frame", "point"):
-        table.need(key)
+    table.need("frame", "point")
     frame = _frame(table, model, table.text("frame"), "frame")
     point = jnp.asarray(table.vector("point", 3), model.dtype)
     return _DISTANCES[table.choice("when", tuple(_DISTANCES), "end")](frame, point)

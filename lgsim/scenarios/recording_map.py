@@ -88,12 +88,9 @@ class RecordingMap(NamedTuple):
         try:
             yield
         except RecordingMapError as error:
-            topics = self.root.table("topics")
-            if error.column in topics:
-                raise topics.fault(error.column, error.reason, *((error.key,) if error.key else ())) from error
-            if error.column in self.root:
-                inner = (error.key,) if error.key else ()
-                raise self.root.fault(error.column, error.reason, *inner) from error
+            for table in (self.root.table("topics"), self.root):
+                if error.column in table:
+                    raise table.fault(error.column, error.reason, *filter(None, (error.key,))) from error
             raise
         except FileNotFoundError as error:
             raise ValueError(f"{path}: no such file") from error
@@ -134,7 +131,7 @@ def load_recording_map(path: str | PathLike[str] | None, model: Model) -> Record
     try:
         read_topics(topics.values, model)
     except TopicFault as error:
-        raise topics.fault(error.topic, error.reason, *((error.key,) if error.key else ())) from error
+        raise topics.fault(error.topic, error.reason, *filter(None, (error.key,))) from error
     columns |= {"topics": dict(topics.values)} if topics.values else {}
     return RecordingMap(
         {**columns, "options": dict(options.values)}, _delays(root.table("delays")), smoother, rate, slowest,

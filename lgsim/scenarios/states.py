@@ -7,11 +7,12 @@ from collections.abc import Mapping
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from lgsim.multibody import Model
 from lgsim.multibody.number_checks import ROUNDED
 from lgsim.support.messages import LISTED_NAMES, unknown_name
+from lgsim.support.toml_table import Table
 
 
 def configuration(text: str | None, model: Model, seed: int) -> Float[np.ndarray, " nq"]:
@@ -45,6 +46,32 @@ def unit_quaternions(model: Model, q: Float[np.ndarray, " nq"]) -> Float[np.ndar
             )
         q[quaternion] /= norm
     return q
+
+
+def read_configuration(
+    table: Table, key: str, model: Model, start: Float[np.ndarray, " nq"]
+) -> tuple[Float[np.ndarray, " nq"], Bool[np.ndarray, " nq"]]:
+    """The configuration of a key of a file, by joint or of all joints, and which of its numbers were given.
+
+    Args:
+        start: The numbers of joints that are not named.
+
+    Raises:
+        ScenarioError: with file, line and key.
+    """
+    q, given = table.by_joint(key, model.q_slices, start)
+    with table.at(key):
+        return unit_quaternions(model, q), given
+
+
+def read_start(table: Table, model: Model) -> tuple[Float[np.ndarray, " nq"], Float[np.ndarray, " nv"]]:
+    """The configuration and the velocity of the table ``[start]``, by default neutral and zero.
+
+    Raises:
+        ScenarioError: with file, line and key.
+    """
+    q, _ = read_configuration(table, "q", model, np.array(model.neutral()))
+    return q, table.by_joint("v", model.v_slices, np.zeros(model.nv))[0]
 
 
 def velocities(text: str | None, model: Model) -> Float[np.ndarray, " nv"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -11,7 +12,6 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lgsim.formats import load_actuators
-from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.montecarlo import (
     Distribution,
@@ -29,7 +29,7 @@ from lgsim.multibody import Model
 from lgsim.scenarios.dispersions import read_dispersions
 from lgsim.scenarios.machine import MACHINE_KEYS, MachineFile, machine_of, with_stops_of
 from lgsim.scenarios.outputs import read_failures, read_outputs
-from lgsim.scenarios.states import unit_quaternions
+from lgsim.scenarios.states import read_configuration, read_start
 from lgsim.scenarios.time_steps import read_time_steps
 from lgsim.scenarios.torque_file import read_torques
 from lgsim.simulation import MOTION_METHODS, Automatic, controls
@@ -95,15 +95,9 @@ def load_study(
         if value is not None and value < least:
             raise ValueError(f"{name}: expected a whole number from {least} on, got {value}")
     root = read(path).only(*_STUDY_TABLES)
-    table = root.table("machine").only(*MACHINE_KEYS, "stops")
-    if model is None:
-        machine = machine_of(table)
-    else:
-        file = root.document.file.parent / table.text("file", "")
-        machine = MachineFile(file.absolute(), model, None, table.flag("floating_base", False))
-    machine = with_stops_of(table, machine, _time(root.table("time"))[0])
+    machine = _machine(root, model)
     model = machine.model
-    rollout, gusts = _rollout(root, machine)
+    rollout, gusts, method = _rollout(root, machine)
     varied = read_dispersions(root.table("dispersions"), rollout) | gusts
     if not varied:
         raise root.fault(None, "nothing varies: give dispersions or gusts of wind")
@@ -132,7 +126,7 @@ def load_study(
     shown = root.table("report").only("worst", "cases")
     worst = shown.choice("worst", tuple(shapes), next(iter(shapes))) if "worst" in shown else None
     remark = ""
-    if root.table("time").choice("method", _METHOD_NAMES, AUTOMATIC) == AUTOMATIC:
+    if method == AUTOMATIC:
         # samples are drawn here, whose numbers may be ones that no machine has
         with root.at("dispersions"):
             wanted, remark = choose_method(wanted, Automatic())
@@ -163,21 +157,28 @@ def load_motion(path: str | PathLike[str]) -> MotionScenario:
         ModuleNotFoundError: a package is missing; the message names the extra.
     """
     root = read(path).only(*_STUDY_TABLES)
+    machine = _machine(root)
+    rollout, _, method = _rollout(root, machine)
+    return MotionScenario(rollout, machine, method)
+
+
+def _machine(root: Table, model: Model | None = None) -> MachineFile:
+    """The machine with its stops; the file of a model that is known already is not read."""
     table = root.table("machine").only(*MACHINE_KEYS, "stops")
-    machine = with_stops_of(table, machine_of(table), _time(root.table("time"))[0])
-    rollout, _ = _rollout(root, machine)
-    return MotionScenario(rollout, machine, root.table("time").choice("method", _METHOD_NAMES, AUTOMATIC))
+    if model is None:
+        machine = machine_of(table)
+    else:
+        file = root.document.file.parent / table.text("file", "")
+        machine = MachineFile(file.absolute(), model, None, table.flag("floating_base", False))
+    return with_stops_of(table, machine, _time(root.table("time"))[0])
 
 
-def _rollout(root: Table, machine: MachineFile) -> tuple[Rollout, dict[str, Distribution]]:
-    """The motion without dispersion, and the distribution of the gusts of wind by its name in the rollout."""
+def _rollout(root: Table, machine: MachineFile) -> tuple[Rollout, dict[str, Distribution], str]:
+    """(the motion without dispersion, the distribution of the gusts of wind by its name there, the method's name)."""
     model = machine.model
     dt, steps, every, method = _time(root.table("time"))
     start = root.table("start").only("q", "v")
-    q, _ = start.by_joint("q", model.q_slices, np.array(model.neutral()))
-    v, _ = start.by_joint("v", model.v_slices, np.zeros(model.nv))
-    with start.at("q"):
-        q = unit_quaternions(model, q)
+    q, v = read_start(start, model)
     control = root.table("control")
     if control.choice("law", (_ACTUATORS, *LAWS), "none") == _ACTUATORS:
         drives = _actuators(control, machine)
@@ -187,40 +188,29 @@ def _rollout(root: Table, machine: MachineFile) -> tuple[Rollout, dict[str, Dist
     wind, gusts = _wind(root.table("wind"), model, dt, steps)
     with root.at(None):
         rollout = Rollout(
-            model, *(jnp.asarray(x, model.dtype) for x in (q, v)), dt=dt, steps=steps, wrenches=wind, method=method,
-            save_every=every, **drives,
+            model, *(jnp.asarray(x, model.dtype) for x in (q, v)), dt=dt, steps=steps, wrenches=wind,
+            method=MOTION_METHODS.get(method, MK4), save_every=every, **drives,
         )  # fmt: skip
-    return rollout, gusts
+    return rollout, gusts, method
 
 
-def _time(table: Table) -> tuple[float, int, int, Method]:
-    """The step, s, the number of steps, the number of steps between states that are kept, and the method."""
+def _time(table: Table) -> tuple[float, int, int, str]:
+    """The step, s, the number of steps, the number of steps between states that are kept, and the method's name."""
     dt, steps = read_time_steps(table.only("duration", "dt", "steps", "method", "save_every"), "steps")
     every = table.whole("save_every", 1)
     if steps % every:
         raise table.fault("save_every", f"expected a divisor of the {steps} steps, got {every}")
-    return dt, steps, every, MOTION_METHODS.get(table.choice("method", _METHOD_NAMES, AUTOMATIC), MK4)
+    return dt, steps, every, table.choice("method", _METHOD_NAMES, AUTOMATIC)
 
 
 Configuration = Float[np.ndarray, " nq"]
-
-
-def _constant(table: Table, model: Model, q: Configuration) -> None:
-    """No law: the constant joint forces alone."""
-
-
-def _gravity(table: Table, model: Model, q: Configuration) -> ControlLaw:
-    """The forces that hold the machine against gravity."""
-    return controls.GravityCompensation()
 
 
 def _target(
     table: Table, model: Model, q: Configuration, kind: type[controls.PD] | type[controls.ComputedTorque]
 ) -> ControlLaw:
     """A law with stiffness and damping about a configuration."""
-    target, _ = table.by_joint("target", model.q_slices, q)
-    with table.at("target"):
-        target = unit_quaternions(model, target)
+    target, _ = read_configuration(table, "target", model, q)
     gains = []
     for key in ("stiffness", "damping"):
         table.need(key)
@@ -232,19 +222,9 @@ def _target(
     return kind(jnp.asarray(target, model.dtype), *gains)
 
 
-def _pd(table: Table, model: Model, q: Configuration) -> ControlLaw:
-    """A spring and a damper towards a configuration."""
-    return _target(table, model, q, controls.PD)
-
-
-def _computed_torque(table: Table, model: Model, q: Configuration) -> ControlLaw:
-    """Inverse dynamics with feedback that holds a configuration."""
-    return _target(table, model, q, controls.ComputedTorque)
-
-
 def _hover(table: Table, model: Model, q: Configuration) -> ControlLaw:
     """Thrust and moments that keep a flying body at a place."""
-    place = q[:3] if (given := table.vector("place", 3)) is None else given
+    place = table.point("place", q[:3])
     keys = (*GAINS, "thrust_limit", "heading")
     gains = {key: table.needed_number(key, above=-np.inf if key == "heading" else 0.0) for key in keys if key in table}
     with table.at(None):
@@ -254,11 +234,12 @@ def _hover(table: Table, model: Model, q: Configuration) -> ControlLaw:
 Maker = Callable[[Table, Model, Configuration], ControlLaw | None]
 """A function of the table, the machine and its configuration at the start."""
 
+_TARGET_KEYS = ("target", "stiffness", "damping")
 LAWS: dict[str, tuple[Maker, tuple[str, ...]]] = {
-    "none": (_constant, ()),
-    "gravity": (_gravity, ()),
-    "pd": (_pd, ("target", "stiffness", "damping")),
-    "computed_torque": (_computed_torque, ("target", "stiffness", "damping")),
+    "none": (lambda table, model, q: None, ()),
+    "gravity": (lambda table, model, q: controls.GravityCompensation(), ()),
+    "pd": (partial(_target, kind=controls.PD), _TARGET_KEYS),
+    "computed_torque": (partial(_target, kind=controls.ComputedTorque), _TARGET_KEYS),
     "hover": (_hover, ("place", *GAINS, "thrust_limit", "heading")),
 }
 """For each law of ``[control]`` the function that makes it, and its keys."""
@@ -302,7 +283,7 @@ def _wind(table: Table, model: Model, dt: float, steps: int) -> tuple[Wind | Non
     drags = {key: table.number(key, 0.0, least=0.0) for key in ("quadratic", "linear")}
     if not any(drags.values()):
         raise table.fault(None, "expected drag: quadratic, kg/m, or linear, kg/s, above zero")
-    mean = np.zeros(3) if (given := table.vector("mean", 3)) is None else given
+    mean = table.point("mean")
     every = table.whole("every", 10)
     nodes = -(-steps // every) + 1 if "gusts" in table else 1
     air, gap, quadratic, linear = (jnp.asarray(x, model.dtype) for x in (mean, every * dt, *drags.values()))
@@ -326,9 +307,7 @@ def _stop(table: Table, names: Sequence[str]) -> StopAtConfidence | None:
     table.only("output", "half_width", "level", "least")
     if not table.values:
         return None
-    for key in ("output", "half_width"):
-        table.need(key)
-    output = table.choice("output", names, names[0])
+    output = table.need("output", "half_width").choice("output", names, names[0])
     half, level = table.needed_number("half_width", above=0.0), table.number("level", 0.95)
     least = table.whole("least", 1000, 2)
     with table.at("level"):

@@ -25,7 +25,7 @@ from lgsim.optimize.cost import Residual
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import Solution
 from lgsim.optimize.standard_costs import FrameAttitude, FramePath, FramePose, FramePosePath, FramePosition, Posture
-from lgsim.scenarios.states import numbers, unit_quaternions
+from lgsim.scenarios.states import numbers, read_configuration
 from lgsim.simulation.limits import TURNS
 from lgsim.support.messages import one_line, unknown_name
 from lgsim.support.reading.size_limits import FileSizeError, read_bytes
@@ -138,14 +138,15 @@ def reach(table: Table, setting: Setting) -> Task:
     if p is None and R is None:
         raise table.fault(None, "expected a position, or a rotation or quaternion, or both")
     weight = _weight(table, 6 if p is not None and R is not None else 3)
+    made: type[FramePose | FramePosition | FrameAttitude]
     if p is not None and R is not None:
-        cost = FramePose(model=model, frame=frame, target=_like(model, pose_of(R, p)), weight=weight)
-        return Task(f"{frame} to a pose", cost, exact=exact)
-    if p is not None:
-        cost = FramePosition(model=model, frame=frame, target=_like(model, p), weight=weight)
-        return Task(f"{frame} to a position", cost, exact=exact)
-    cost = FrameAttitude(model=model, frame=frame, target=_like(model, np.asarray(R)), weight=weight)
-    return Task(f"{frame} to an attitude", cost, exact=exact)
+        made, goal, what = FramePose, pose_of(R, p), "a pose"
+    elif p is not None:
+        made, goal, what = FramePosition, p, "a position"
+    else:
+        made, goal, what = FrameAttitude, np.asarray(R), "an attitude"
+    cost = made(model=model, frame=frame, target=_like(model, goal), weight=weight)
+    return Task(f"{frame} to {what}", cost, exact=exact)
 
 
 def posture(table: Table, setting: Setting) -> Task:
@@ -156,10 +157,7 @@ def posture(table: Table, setting: Setting) -> Task:
     """
     table.only("q", "weight", "exact")
     model = setting.model
-    table.need("q")
-    q, given = table.by_joint("q", model.q_slices, np.array(model.neutral()))
-    with table.at("q"):
-        q = unit_quaternions(model, q)
+    q, given = read_configuration(table.need("q"), "q", model, np.array(model.neutral()))
     low, high = np.asarray(model.lower), np.asarray(model.upper)
     named = np.zeros(model.nv)
     for joint, part in model.q_slices.items():

@@ -43,19 +43,17 @@ def read_torques(table: Table, key: str, model: Model, times: Float[np.ndarray, 
     if not len(rows) or values.shape[1] != len(header) or not np.all(np.isfinite(values)):
         raise table.fault(key, f"{path}: expected a line of names and lines of as many finite numbers")
     columns = _columns(model)
-    out, at = np.zeros((len(times), model.nv)), None
-    for name, column in zip(header, values.T, strict=True):
-        plain = name.strip().partition(" [")[0].removeprefix("tau ")
-        if plain == TIME:
-            at = column
-        elif plain not in columns:
-            raise table.fault(key, f"{path}: {unknown_name('expected time and names of joints', plain, list(columns))}")
+    plain = [name.strip().partition(" [")[0].removeprefix("tau ") for name in header]
+    forces = dict(zip(plain, values.T, strict=True))
+    at = forces.pop(TIME, None)
+    for name in forces:
+        if name not in columns:
+            raise table.fault(key, f"{path}: {unknown_name('expected time and names of joints', name, list(columns))}")
     if at is None or np.any(np.diff(at) <= 0):
         raise table.fault(key, f"{path}: expected a column {TIME!r} of times that increase, s")
-    for name, column in zip(header, values.T, strict=True):
-        plain = name.strip().partition(" [")[0].removeprefix("tau ")
-        if plain != TIME:
-            out[:, columns[plain]] = np.interp(times, at, column)
+    out = np.zeros((len(times), model.nv))
+    for name, column in forces.items():
+        out[:, columns[name]] = np.interp(times, at, column)
     return jnp.asarray(out, model.dtype)
 
 

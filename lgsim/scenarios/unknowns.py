@@ -113,13 +113,10 @@ def _block(name: str, unknowns: Table, plant: Plant) -> Block:
     table.only(*filter(None, (kind.owners, "prior")))
     given: dict[str, list[str] | float] = {}
     if kind.owners and kind.owners in table:
-        owners: list[str] = []
         known = plant.model.body_names if kind.owners == "bodies" else plant.model.joint_names
-        for i, owner in enumerate(table.of(kind.owners, list, [])):
-            if owner not in known:
-                raise table.fault(kind.owners, unknown_name(f"expected names of {kind.owners}", str(owner), known), i)
-            owners.append(owner)
-        given[kind.owners] = owners
+        owners = enumerate(table.of(kind.owners, list, []))
+        what = f"names of {kind.owners}"
+        given[kind.owners] = [table.known(kind.owners, owner, known, what, i) for i, owner in owners]
     if "prior" in table:
         given["prior_deviation"] = table.needed_number("prior", above=0.0)
     block = kind.make(**given)

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar, overload
 
 import numpy as np
 from jaxtyping import Bool, Float
+from numpy.typing import ArrayLike
 
 from lgsim.support import toml_lines
 from lgsim.support.messages import LISTED_NAMES, hint, one_line, unknown_choice, unknown_name
@@ -76,11 +77,22 @@ class Table:
                 raise self.fault(key, f"there is no such key; {hint(key, keys)}")
         return self
 
-    def need(self, key: str) -> object:
-        """Return the value of a key that must be there."""
-        if key not in self.values:
-            raise self.fault(None, f"the key {key!r} is missing")
-        return self.values[key]
+    def need(self, *keys: str) -> Table:
+        """Return the table itself after a check that it has these keys."""
+        for key in keys:
+            if key not in self.values:
+                raise self.fault(None, f"the key {key!r} is missing")
+        return self
+
+    def known(self, key: str, value: object, names: Sequence[str], what: str, *inner: str | int) -> str:
+        """Return a value at a key, or within what is there, which is one of some names.
+
+        Args:
+            what: The kind of the name, such as "the name of a body".
+        """
+        if not isinstance(value, str) or value not in names:
+            raise self.fault(key, unknown_name(f"expected {what}", str(value), names), *inner)
+        return value
 
     @overload
     def of(self, key: str, kind: type[T]) -> T | None: ...
@@ -154,6 +166,11 @@ class Table:
             raise self.fault(key, f"expected {' or '.join(map(str, lengths))} numbers, got {len(values)}")
         return np.array([self._float(value, key, i) for i, value in enumerate(values)], float)
 
+    def point(self, key: str, default: ArrayLike = (0.0, 0.0, 0.0)) -> Float[np.ndarray, " 3"]:
+        """Return a list of three finite numbers, or the default."""
+        found = self.vector(key, 3)
+        return np.array(default, float) if found is None else found
+
     def rows(self, key: str, *lengths: int) -> Float[np.ndarray, "rows columns"]:
         """Return a list of lists of finite numbers, which all have the same one of the lengths."""
         found: list[list[float]] = []
@@ -193,9 +210,7 @@ class Table:
         if not isinstance(value, dict):
             raise self.fault(key, f"expected {{ joint = value }} or a list of {len(start)} numbers, got {shown(value)}")
         for name, entry in value.items():
-            if name not in slices:
-                raise self.fault(key, unknown_name("expected the name of a joint", name, list(slices)), name)
-            part = slices[name]
+            part = slices[self.known(key, name, list(slices), "the name of a joint", name)]
             entries = entry if isinstance(entry, list) else [entry]
             if len(entries) != part.stop - part.start:
                 raise self.fault(key, f"expected {part.stop - part.start} numbers, got {len(entries)}", name)

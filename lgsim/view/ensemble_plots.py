@@ -13,10 +13,9 @@ from jaxtyping import Float
 
 from lgsim.lie import quaternion
 from lgsim.multibody.model import Model
-from lgsim.view.figures import literal
+from lgsim.view.figures import COLORS, HEAD, OUTSIDE, axes_grid, literal
 from lgsim.view.motion import MotionLike
 from lgsim.view.panels import panel_title, panels
-from lgsim.view.plots import COLORS, HEAD, OUTSIDE, axes_grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from lgsim.multibody.model import Model
 from lgsim.simulation.trajectory import energies, momenta
-from lgsim.view.figures import figure, literal
+from lgsim.view.figures import COLORS, DARK, HEAD, OUTSIDE, RED, axes_grid, literal
 from lgsim.view.motion import MotionLike, series, times
 from lgsim.view.panels import Panel, panel_title, panels
 
@@ -34,11 +34,7 @@ class Timed(Protocol):
         ...
 
 
-COLORS = ("#1a78d1", "#e6591a", "#2a9d5c", "#8e5bc0", "#c99a06", "#56616f")
-LIMIT = {"color": "#c0392b", "linewidth": 0.8, "linestyle": (0, (4, 3))}
-TIME = "time (s)"
-OUTSIDE = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5), "frameon": False, "fontsize": 8}
-HEAD = {"loc": "left", "fontweight": "bold", "fontsize": 9}
+LIMIT = {"color": RED, "linewidth": 0.8, "linestyle": (0, (4, 3))}
 PAGE = 7.2
 """The width of a figure over a page of a paper, inches."""
 ROW = 1.05
@@ -197,13 +193,13 @@ def energy(motion: MotionLike, *, width: float = 5.4) -> Figure:
     for values, name, color, width in (
         (kinetic, "kinetic", COLORS[0], 1.2),
         (potential, "potential", COLORS[1], 1.2),
-        (total, "total", "#20252c", 1.8),
+        (total, "total", DARK, 1.8),
     ):
         ax.plot(time, values, label=name, color=color, linewidth=width)
     ax.set_ylabel("energy (J)")
     ax.set_title("Energy", **HEAD)
     ax.legend(**OUTSIDE)
-    below.plot(time, total - total[0], label="change of\nthe total", color="#20252c", linewidth=1.2)
+    below.plot(time, total - total[0], label="change of\nthe total", color=DARK, linewidth=1.2)
     if np.any(tau):
         power = np.sum(tau * v, axis=1)
         work = np.concatenate([[0.0], np.cumsum(0.5 * (power[1:] + power[:-1]) * np.diff(time))])
@@ -333,43 +329,11 @@ def phase(motion: MotionLike, joint: str) -> Figure:
         ax.plot(q[:, place], v[:, speed], color=COLORS[0], linewidth=1.0)
         ax.plot(q[0, place], v[0, speed], "o", color=COLORS[1], markersize=6, label="start")
         ax.plot(q[-1, place], v[-1, speed], "o", color=COLORS[1], markersize=6, markerfacecolor="none", label="end")
-        ax.set_xlabel(f"q ({panel.units[0]})")
+        ax.set_xlabel(f"q ({panel.units[0]})", fontsize=10)
         ax.set_ylabel(f"v ({panel.units[1]})")
         ax.set_title(literal(f"{joint} {name}".strip()), **HEAD)
     axes[0, -1].legend(**OUTSIDE)
     return figure
-
-
-def axes_grid(
-    rows: int, columns: int, width: float, height: float, heights: Sequence[float] | None = None, time: bool = True
-) -> tuple[Figure, np.ndarray]:
-    """A figure that no other library keeps, and its axes.
-
-    Args:
-        width: Width of the figure, inches.
-        height: Height of the figure, inches.
-        heights: Relative heights of the rows; None for equal ones.
-        time: Whether the horizontal axes are time, shared by all.
-
-    Returns:
-        The figure and its axes (rows, columns).
-
-    Raises:
-        ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
-    """
-    found = figure(width, height)
-    axes = found.subplots(rows, columns, squeeze=False, sharex="all" if time else False, height_ratios=heights)
-    for ax in axes.flat:
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.grid(color="#e3e6ea", linewidth=0.6)
-        ax.set_axisbelow(True)
-        ax.tick_params(labelsize=8)
-        ax.yaxis.label.set_size(9)
-        ax.margins(x=0.01)
-    if time:
-        for ax in axes[-1]:
-            ax.set_xlabel(TIME, fontsize=9)
-    return found, axes
 
 
 def _limits(ax: Axes, model: Model, panel: Panel, column: int) -> None:

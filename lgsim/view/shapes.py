@@ -30,6 +30,10 @@ class Shape:
     color: Color = GRAY
 
 
+Shapes = dict[str, list[Shape]]
+"""Shapes by the name of their frame."""
+
+
 def pose_between(start: Float[np.ndarray, " 3"], end: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "4 4"]:
     """The pose in the middle of two points whose z axis runs from the first to the second."""
     way = end - start

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lgsim import data, load_urdf
-from lgsim.cli.demo import tour
+from lgsim.cli.work import tour
 from lgsim.multibody import ModelBuilder, joints
 from lgsim.simulation import Trajectory, simulate, with_stops
 from tests.cli.machines import lgsim, refused

@@ -174,9 +174,9 @@ def test_the_page_needs_no_network_and_has_everything(found):
 
 def test_interrupted_is_kept_and_goes_on_to_the_same_numbers(found, case, tmp_path, monkeypatch):
     """Ctrl-C in the second iteration, then the same command again: bit for bit the numbers without a break."""
-    from lgsim.cli import identify
+    from lgsim.cli.work import identification
 
-    class Pressed(identify.FitWatch):
+    class Pressed(identification.FitWatch):
         def __call__(self, row):
             if row.number == 2:
                 signal.raise_signal(signal.SIGINT)
@@ -184,7 +184,7 @@ def test_interrupted_is_kept_and_goes_on_to_the_same_numbers(found, case, tmp_pa
 
     given = (*words(case), "--fit", "masses,friction,damping", "--out", tmp_path / "fit.npz")
     with monkeypatch.context() as patch:
-        patch.setattr(identify, "FitWatch", Pressed)
+        patch.setattr(identification, "FitWatch", Pressed)
         result = command(*given)
     assert result.exit_code == 130, result.output
     assert "interrupted after 2 iterations" in result.stderr and "the same command goes on" in result.stderr

@@ -103,7 +103,7 @@ def test_delay_of_an_imu(tmp_path):
     from scipy.spatial.transform import Rotation
 
     import lgsim
-    from lgsim.cli.identify_preparation import in_step
+    from lgsim.cli.work.identify_preparation import in_step
     from lgsim.identify import Plant, Recording
     from lgsim.scenarios import load_recording_map
     from tests.identify.recording.motions import fourier

@@ -114,9 +114,9 @@ def test_resume_wants_a_store(files, tmp_path):
 @pytest.mark.slow
 def test_ctrl_c_and_resume_come_to_the_same_files(ran, files, tmp_path, monkeypatch):
     """Ctrl-C after the third chunk; without --resume the store is refused, with it all files are as without a break."""
-    from lgsim.cli import montecarlo
+    from lgsim.cli.work import study as study_of_command
 
-    class Pressed(montecarlo.SampleWatch):
+    class Pressed(study_of_command.SampleWatch):
         def __call__(self, running):
             if running.samples == 48:
                 signal.raise_signal(signal.SIGINT)
@@ -124,7 +124,7 @@ def test_ctrl_c_and_resume_come_to_the_same_files(ran, files, tmp_path, monkeypa
 
     store = tmp_path / "whole"
     with monkeypatch.context() as patch:
-        patch.setattr(montecarlo, "SampleWatch", Pressed)
+        patch.setattr(study_of_command, "SampleWatch", Pressed)
         result = lgsim("montecarlo", files / "whole.toml", "--out", store)
     assert result.exit_code == 130
     assert "note: interrupted after 48 samples; the same command with --resume goes on" in result.stderr
@@ -218,10 +218,10 @@ def test_a_rule_to_stop_and_sequences(files, write, tmp_path):
 @pytest.mark.slow
 def test_the_report_of_a_part_and_of_nothing(files, tmp_path, monkeypatch):
     """A study that was interrupted is reported as such; the store alone is needed, not the machine's file."""
-    from lgsim.cli import montecarlo
+    from lgsim.cli.work import study as study_of_command
     from lgsim.view.reports import replays
 
-    class Pressed(montecarlo.SampleWatch):
+    class Pressed(study_of_command.SampleWatch):
         def __call__(self, running):
             signal.raise_signal(signal.SIGINT)
             super().__call__(running)
@@ -230,7 +230,7 @@ def test_the_report_of_a_part_and_of_nothing(files, tmp_path, monkeypatch):
     study, store, out = tmp_path / "study.toml", tmp_path / "part", tmp_path / "part.html"
     study.write_text(STUDY)
     with monkeypatch.context() as patch:
-        patch.setattr(montecarlo, "SampleWatch", Pressed)
+        patch.setattr(study_of_command, "SampleWatch", Pressed)
         assert lgsim("montecarlo", study, "--out", store).exit_code == 130
     (tmp_path / "arm.urdf").unlink()
     study.unlink()

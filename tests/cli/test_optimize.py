@@ -106,9 +106,9 @@ def test_summary_table_and_files(solved):
 
 def test_interrupted_is_kept_and_goes_on_to_the_same_motion(solved, files, tmp_path, monkeypatch):
     """Ctrl-C at the second iteration, then the same command again: bit for bit the motion without a break."""
-    from lgsim.cli import optimize
+    from lgsim.cli.work import optimization
 
-    class Pressed(optimize.IterationWatch):
+    class Pressed(optimization.IterationWatch):
         def __call__(self, row):
             if row.number == 2:
                 signal.raise_signal(signal.SIGINT)
@@ -116,7 +116,7 @@ def test_interrupted_is_kept_and_goes_on_to_the_same_motion(solved, files, tmp_p
 
     out = tmp_path / "part.npz"
     with monkeypatch.context() as patch:
-        patch.setattr(optimize, "IterationWatch", Pressed)
+        patch.setattr(optimization, "IterationWatch", Pressed)
         result = lgsim("optimize", files / "reach.toml", "--out", out)
     assert result.exit_code == 130
     assert "note: interrupted after" in result.stderr and "the same command goes on" in result.stderr

@@ -370,14 +370,14 @@ def test_watch_ends_between_pieces_and_at_once(capfd):
 
 def test_interrupted_simulation_is_saved(files, tmp_path, monkeypatch):
     """Ctrl-C while the first piece is computed: that piece is kept."""
-    from lgsim.cli import simulate
+    from lgsim.cli.work import simulation
 
-    class Pressed(simulate.Watch):
+    class Pressed(simulation.Watch):
         def __call__(self, done, steps):
             signal.raise_signal(signal.SIGINT)
             super().__call__(done, steps)
 
-    monkeypatch.setattr(simulate, "Watch", Pressed)
+    monkeypatch.setattr(simulation, "Watch", Pressed)
     out = tmp_path / "part.npz"
     result = lgsim("simulate", files / "arm.urdf", "--q", "1,1", "--duration", 10, "--dt", 0.001, "--out", out)
     assert result.exit_code == 130

@@ -6,15 +6,13 @@ import math
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import typer
 
 from lgsim.cli.errors import BadInput
 from lgsim.cli.progress import Watch
-
-if TYPE_CHECKING:
-    from lgsim.multibody import Model
+from lgsim.multibody import Model
 
 TIMED_STEPS = 1_000_000
 """Steps from which on some are timed first."""

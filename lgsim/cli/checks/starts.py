@@ -52,11 +52,6 @@ def remark_study(rollout: Rollout) -> None:
     """Write the same about the motion of a study without dispersion, and about joints without inertia."""
     constant = rollout.torques if rollout.torques is not None and rollout.torques.ndim == 1 else None
     remark(rollout.model, rollout.q0, rollout.v0, constant)
-    missing = missing_inertia(rollout)
+    missing = describe_missing_inertia(rollout.model, rollout.q0)
     if missing:
         note(f"without the dispersions {missing}")
-
-
-def missing_inertia(rollout: Rollout) -> str:
-    """Which joints of a study move without inertia where nothing varies, in words; empty for none."""
-    return describe_missing_inertia(rollout.model, rollout.q0)

@@ -14,7 +14,7 @@ from lgsim.identify.recording.coordinates import dof_names
 from lgsim.identify.verdict import WHITE, WORSE, held_out_ratio
 from lgsim.support.messages import counted
 from lgsim.support.packages import own_version, package
-from lgsim.view.plots import TIME
+from lgsim.view.figures import TIME
 from lgsim.view.reports import identification_plots as plots
 from lgsim.view.reports.number_rows import column_units, number_rows, position_units
 from lgsim.view.reports.page import Page
@@ -127,13 +127,9 @@ def _summary(page: Page, fit: Fit, recording: Recording | None, remarks: Sequenc
         ("held out / fitted error", "–" if ratio is None else f"{ratio:.3g}"),
         ("whiteness (1: white)", f"{fit.whiteness()[1]:.3g}"),
     ])  # fmt: skip
-    verdict = fit.verdict.sentence
-    page.add_remark(
-        f"{verdict[:1].upper()}{verdict[1:].removesuffix('.')}.", "good" if fit.verdict.converged else "bad"
-    )
+    page.add_verdict(fit.verdict.sentence, fit.verdict.converged)
     if step_check and fit.step_error is not None:
-        text = fit.step_error.summary().removesuffix(".")
-        page.add_remark(f"{text[:1].upper()}{text[1:]}.", "good" if fit.step_error.resolved else "bad")
+        page.add_verdict(fit.step_error.summary(), fit.step_error.resolved)
     if recording is not None and recording.report.open:
         count = counted(len(recording.report.open), "finding")
         page.add_remark(f"The record has {count} that only you can answer; see below. Until then, take care.", "bad")

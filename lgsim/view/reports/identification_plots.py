@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from lgsim.identify import Fit, Recording, TorqueSamples
 from lgsim.identify.estimators.uncertainty import RANK_TOLERANCE
-from lgsim.view.figures import figure, literal
-from lgsim.view.plots import COLORS, HEAD, OUTSIDE, TIME
+from lgsim.view.figures import COLORS, DARK, GRAY, HEAD, OUTSIDE, RED, TIME, axes_grid, literal
 from lgsim.view.reports.number_rows import Number
 
 if TYPE_CHECKING:
@@ -22,29 +21,6 @@ POINTS = 3000
 """The number of points of a curve; more cannot be told apart."""
 ROWS = 30
 """The number of rows in a plot of numbers, the surest ones."""
-GRAY, DARK = "#9aa3ad", "#20252c"
-
-
-def grid(
-    rows: int,
-    columns: int,
-    width: float,
-    height: float,
-    sharex: Literal["none", "all"] = "none",
-    sharey: Literal["none", "all"] = "none",
-    width_ratios: Sequence[float] | None = None,
-) -> tuple[Figure, np.ndarray]:
-    """A figure with axes (rows, columns) in the manner of ``lgsim.view.plots``; width and height in inches."""
-    found = figure(width, height)
-    axes = found.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey, width_ratios=width_ratios)
-    for ax in axes.flat:
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.grid(color="#e3e6ea", linewidth=0.6)
-        ax.set_axisbelow(True)
-        ax.tick_params(labelsize=8)
-        ax.xaxis.label.set_size(9)
-        ax.yaxis.label.set_size(9)
-    return found, axes
 
 
 def thin(count: int) -> slice:
@@ -73,7 +49,7 @@ def record(recording: Recording, motion: Recording | None, names: Sequence[str],
     """
     channel = next((name for name in ("tau", "current") if name in recording.channels), None)
     columns = 2 if channel else 1
-    figure, axes = grid(len(names), columns, 10.5, 1.45 * len(names) + 0.7, sharex="all")
+    figure, axes = axes_grid(len(names), columns, 10.5, 1.45 * len(names) + 0.7, sharex=True, time=False, margin=None)
     positions = _by_velocity(recording)
     smooth = None if motion is None else _by_velocity(motion)
     for i, name in enumerate(names):
@@ -114,7 +90,7 @@ def _dots(
     part = thin(len(time))
     ax.plot(time[part], values[part], ".", color=GRAY, markersize=1.6, label="recorded")
     if bad.any():
-        ax.plot(time[bad], values[bad], ".", color="#c0392b", markersize=2.5, label="does not count")
+        ax.plot(time[bad], values[bad], ".", color=RED, markersize=2.5, label="does not count")
 
 
 def residuals(
@@ -130,7 +106,9 @@ def residuals(
     """
     r, recorded = np.asarray(fit.residuals()), signals(fit)
     weight = weights(fit)
-    figure, axes = grid(len(names), 2, 10.5, 1.45 * len(names) + 0.7, sharex="all", width_ratios=(1.25, 1.0))
+    figure, axes = axes_grid(
+        len(names), 2, 10.5, 1.45 * len(names) + 0.7, widths=(1.25, 1.0), sharex=True, time=False, margin=None
+    )
     deviation = np.asarray(fit.signal_deviations())
     for i, name in enumerate(names):
         own = weight[:, i] > 0
@@ -174,7 +152,7 @@ def whiteness(fit: Fit, names: Sequence[str]) -> Figure:
     rho, _ = fit.whiteness()
     columns = min(4, len(names))
     rows = -(-len(names) // columns)
-    figure, axes = grid(rows, columns, 10.5, 1.9 * rows + 0.4, sharex="all", sharey="all")
+    figure, axes = axes_grid(rows, columns, 10.5, 1.9 * rows + 0.4, sharex=True, sharey=True, time=False, margin=None)
     lags = np.arange(1, len(rho) + 1)
     band = 1.96 / np.sqrt(np.asarray(fit.residuals()).shape[0])
     for i, ax in enumerate(axes.flat):
@@ -202,13 +180,13 @@ def singular_values(fit: Fit) -> Figure:
     """
     values = np.asarray(fit.identifiability.singular_values)
     rank = fit.identifiability.rank
-    figure, axes = grid(1, 1, 7.5, 2.9)
+    figure, axes = axes_grid(1, 1, 7.5, 2.9, time=False, margin=None)
     ax, number = axes[0, 0], np.arange(1, len(values) + 1)
     shown = np.maximum(values, RANK_TOLERANCE / 30)
     ax.semilogy(number[:rank], shown[:rank], "o", color=COLORS[0], markersize=5, label="seen")
     if rank < len(values):
         ax.semilogy(number[rank:], shown[rank:], "o", color=COLORS[1], markersize=5, label="not seen")
-    ax.axhline(RANK_TOLERANCE, color="#c0392b", linewidth=0.8, linestyle=(0, (4, 3)), label="limit of float64")
+    ax.axhline(RANK_TOLERANCE, color=RED, linewidth=0.8, linestyle=(0, (4, 3)), label="limit of float64")
     ax.set_xlabel("combination")
     ax.set_ylabel("relative singular value")
     ax.xaxis.get_major_locator().set_params(integer=True)
@@ -229,7 +207,7 @@ def changes(numbers: Sequence[Number]) -> Figure | None:
         return None
     surest = sorted(known, key=lambda n: n.deviation / abs(n.prior))[:ROWS]
     shown = [n for n in known if n in surest]
-    figure, axes = grid(1, 1, 8.5, 0.24 * len(shown) + 0.9)
+    figure, axes = axes_grid(1, 1, 8.5, 0.24 * len(shown) + 0.9, time=False, margin=None)
     ax, place = axes[0, 0], np.arange(len(shown))[::-1]
     middle = np.array([100 * (n.found - n.prior) / abs(n.prior) for n in shown])
     wide = np.array([196 * n.deviation / abs(n.prior) for n in shown])

@@ -119,6 +119,10 @@ class Page:
             raise ValueError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
         self._add(f'<p class="remark {kind}">{escape(text)}</p>')
 
+    def add_verdict(self, text: str, good: bool) -> None:
+        """Add a line that stands out, with a capital and a full stop, about what holds or is wrong."""
+        self.add_remark(f"{text[:1].upper()}{text[1:].removesuffix('.')}.", "good" if good else "bad")
+
     def add_list(self, items: Iterable[str]) -> None:
         """Add a list of points, one a line."""
         self._add("<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>")

@@ -12,9 +12,7 @@ from jaxtyping import Float
 
 from lgsim.identify import PosteriorDraws
 from lgsim.support.packages import package
-from lgsim.view.figures import literal
-from lgsim.view.plots import COLORS
-from lgsim.view.reports.identification_plots import DARK, GRAY, grid
+from lgsim.view.figures import COLORS, DARK, GRAY, axes_grid, literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +55,7 @@ def posterior_figure(
     before = draws.prior_values(jax.random.key(0)) if prior is None else prior
     count = len(chosen)
     size = max(3.2, 2.1 * count)
-    figure, axes = grid(count, count, size, 0.92 * size)
+    figure, axes = axes_grid(count, count, size, 0.92 * size, time=False, margin=None)
     ranges = [_range(values[name], None if truth is None else truth.get(name)) for name in chosen]
     for row, name in enumerate(chosen):
         true = None if truth is None else truth.get(name)

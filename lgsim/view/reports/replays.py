@@ -16,11 +16,9 @@ from lgsim.simulation import Trajectory
 from lgsim.support.messages import one_line
 from lgsim.view.reports.page import Page
 from lgsim.view.scene import to_html
-from lgsim.view.shapes import Shape
+from lgsim.view.shapes import Shapes
 from lgsim.view.urdf_visuals import read_visuals
 
-Shapes = dict[str, list[Shape]]
-"""Shapes by the name of their frame."""
 LONGEST = 60.0
 """The longest time that one looks at a motion, s; longer motions are played faster than they are."""
 MISSING = "Nothing is played here: the package viser is missing (pip install 'lgsim[view]')."

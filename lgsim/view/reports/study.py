@@ -208,12 +208,7 @@ def _steps(page: Page, results: Results) -> None:
         if results.finished and results.study.stepped is not None:
             page.add_remark("How wrong the steps make these numbers was not looked for (--no-step-check).", "note")
         return
-    page.add_remark(_sentence(found.summary()), "good" if found.resolved else "bad")
-
-
-def _sentence(text: str) -> str:
-    """A text with a capital and a full stop."""
-    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
+    page.add_verdict(found.summary(), found.resolved)
 
 
 def _distributions(page: Page, results: Results) -> None:

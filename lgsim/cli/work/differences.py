@@ -1,23 +1,29 @@
-"""``lgsim compare``: the differences of two runs of one machine."""
+"""The differences of two runs of one machine, for ``lgsim compare``."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import NamedTuple
 
-import typer
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+from numpy import ndarray
+from rich import box
+from rich.table import Table
 
-from lgsim.cli.checks.replacement import Force, Output, check_replaced
+from lgsim.cli import files, pictures
+from lgsim.cli.checks.replacement import Output, check_replaced
 from lgsim.cli.errors import BadInput
+from lgsim.cli.terminal import console, echo
+from lgsim.multibody import Model
+from lgsim.multibody.serialization import fingerprint
+from lgsim.simulation import Trajectory
+from lgsim.simulation.trajectory import v_names
 from lgsim.support.messages import listed
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
-    from numpy import ndarray
-
-    from lgsim.multibody import Model
-    from lgsim.simulation import Trajectory
+from lgsim.view import plots
 
 NEAR = 0.01
 """The largest distance, in steps of the run, of two times that are the same but for round-off."""
@@ -97,11 +103,6 @@ def between(first: tuple[str, Trajectory], second: tuple[str, Trajectory]) -> Fo
     Raises:
         BadInput: the machines differ, or there is no time in common.
     """
-    import jax.numpy as jnp
-    import numpy as np
-
-    from lgsim.simulation.trajectory import v_names
-
     (_, a), (_, b) = first, second
     _same_machine(first, second)
     here, there = common(a.time, b.time)
@@ -137,8 +138,6 @@ def growth(time: Float[ndarray, " n"], gap: Float[ndarray, " n"]) -> Growth | No
         time: Times, s, that increase.
         gap: The difference at these times.
     """
-    import numpy as np
-
     rising = np.maximum.accumulate(np.nan_to_num(gap, posinf=np.finfo(float).max))
     if len(time) < LEAST or not rising[-1] > 0:
         return None
@@ -159,8 +158,6 @@ def common(
     first: Float[ndarray, " n"], second: Float[ndarray, " m"]
 ) -> tuple[Int[ndarray, " both"], Int[ndarray, " both"]]:
     """The places of the times that both have, equal but for round-off."""
-    import numpy as np
-
     if not len(first) or not len(second):
         return np.zeros(0, int), np.zeros(0, int)
     after = np.clip(np.searchsorted(second, first), 1, max(len(second) - 1, 1))
@@ -174,11 +171,6 @@ def common(
 
 def _same_machine(first: tuple[str, Trajectory], second: tuple[str, Trajectory]) -> None:
     """Refuse runs of different machines; float32 counts."""
-    import jax
-    import jax.numpy as jnp
-
-    from lgsim.multibody.serialization import fingerprint
-
     a, b = first[1].model, second[1].model
     if a.dtype != b.dtype:
         a, b = (jax.tree.map(lambda x: x.astype(jnp.float32), model) for model in (a, b))
@@ -192,10 +184,6 @@ def _same_machine(first: tuple[str, Trajectory], second: tuple[str, Trajectory])
 
 def _what_differs(a: Model, b: Model) -> str:
     """The first difference of two machines, in words."""
-    import numpy as np
-
-    from lgsim.multibody import Model
-
     if a.joint_names != b.joint_names:
         return f"the joints of one are {listed(a.joint_names)}, of the other {listed(b.joint_names)}"
     if a.topology != b.topology:
@@ -207,8 +195,6 @@ def _what_differs(a: Model, b: Model) -> str:
 
 def _largest(what: str, gaps: Float[ndarray, "n columns"], time: Float[ndarray, " n"], names: list[str]) -> Row:
     """The largest of some differences."""
-    import numpy as np
-
     when, entry = (int(i) for i in np.unravel_index(np.argmax(gaps), gaps.shape))
     joint, _, unit = names[entry].rpartition(" [")
     return Row(what, float(gaps[when, entry]), unit.rstrip("]"), float(time[when]), joint)
@@ -219,21 +205,13 @@ def _span(run: Trajectory) -> str:
     return f"{len(run)} from {run.time[0]:g} s to {run.time[-1]:g} s"
 
 
-def compare(
-    first: Annotated[Path, typer.Argument(metavar="RUN", help="A run: .npz or .parquet.", show_default=False)],
-    second: Annotated[Path, typer.Argument(metavar="RUN", help="Another run of the same machine.", show_default=False)],
-    plot: Annotated[
-        Path | None, typer.Option(help="A plot of the differences over time: .png, .pdf or .svg.", show_default=False)
-    ] = None,
-    force: Force = False,
-) -> None:
-    """Show the largest differences of two runs of one machine, at the times that both have, and how they grow."""
-    from rich import box
-    from rich.table import Table
+def show_differences(first: Path, second: Path, plot: Path | None, force: bool) -> None:
+    """Write a table of the largest differences of two runs, and a plot of all of them where one is asked for.
 
-    from lgsim.cli import files, pictures
-    from lgsim.cli.terminal import console, echo
-
+    Raises:
+        BadInput: a word is wrong, the machines differ, or there is no time in common.
+        Stop: a package is missing.
+    """
     if plot is not None:
         pictures.check_plots()
         pictures.check_format(plot.suffix.removeprefix("."), None, "--plot")
@@ -249,4 +227,5 @@ def compare(
     if found.growth is not None:
         out.print(str(found.growth), soft_wrap=True)
     if plot is not None:
-        echo(pictures.save_differences(found.time, found.curves, plot))
+        pictures.save_figure(plots.differences(found.time, found.curves), plot)
+        echo(plot)

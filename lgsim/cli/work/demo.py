@@ -4,44 +4,31 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
+import jax
+import jax.numpy as jnp
 
-from lgsim.cli.checks.replacement import Force, Output, check_replaced
-
-if TYPE_CHECKING:
-    import jax
-
-    from lgsim.multibody import Model
+from lgsim.cli import files, pictures
+from lgsim.cli.checks.replacement import Output, check_replaced
+from lgsim.cli.errors import Stop
+from lgsim.cli.exit_status import Exit
+from lgsim.cli.terminal import console, note
+from lgsim.cli.work import tour
+from lgsim.data import arm7
+from lgsim.multibody import Model
+from lgsim.simulation import Automatic, rollout, simulate, with_stops
 
 DRIFT, GAP = 1e-4, 1e-5
 """What energy, in parts of the largest kinetic one, and gradient, in parts of itself, may be off by."""
 
 
-def demo(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="A machine; else the arm of lgsim.", show_default=False)
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for what is made.")] = Path("demo"),
-    duration: Annotated[float, typer.Option(help="Seconds of motion.")] = 5.0,
-    force: Force = False,
-) -> None:
-    """Load a machine, move it within its limits, check its energy, differentiate through the motion, make pictures.
+def run_demo(file: Path | None, out: Path, duration: float, force: bool) -> None:
+    """Move a machine, check its energy and its gradient, and write pictures.
 
-    A law of control leads it to two postures and back. Writes plots, a scene that plays in any browser, and the run.
+    Raises:
+        FileError: the file describes no machine.
+        Stop: a package is missing, the motion stopped early, or a check failed.
     """
-    from lgsim.cli.errors import BadInput, Stop
-    from lgsim.cli.exit_status import Exit
-    from lgsim.cli.terminal import console, note
-
-    if not 0 < duration < float("inf"):
-        raise BadInput(f"--duration: expected a positive number of seconds, got {duration:g}")
-    from lgsim.cli import files, pictures
-    from lgsim.cli.demo import tour
-    from lgsim.data import arm7
-    from lgsim.simulation import Automatic, simulate, with_stops
-
     say = console().print
     path = arm7() if file is None else file
     pictures.check_plots()
@@ -88,10 +75,6 @@ def demo(
 
 def _gradient_gap(model: Model, q0: jax.Array) -> float:
     """How far reverse mode is from a central difference, for the place after 0.2 s under constant joint forces."""
-    import jax
-    import jax.numpy as jnp
-
-    from lgsim.simulation import rollout
 
     def place(tau: jax.Array) -> jax.Array:
         end = rollout(model, q0, jnp.zeros(model.nv), dt=1e-3, steps=200, torques=tau, save_every=200)

@@ -1,43 +1,39 @@
-"""``lgsim info``: what a machine is."""
+"""What a machine is, for ``lgsim info``."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
+import numpy as np
+from rich import box
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
 
+from lgsim.cli.files import read_machine
+from lgsim.cli.terminal import console, lines
+from lgsim.formats import FileError, Report
+from lgsim.multibody import Model
+from lgsim.multibody.joints import Free
+from lgsim.multibody.loops import JointTie
+from lgsim.multibody.topology import ROOT, WORLD
+from lgsim.scenarios.machine import first_tag
+from lgsim.simulation.limits import limited_joints
 from lgsim.support.messages import counted
-
-if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.tree import Tree
-
-    from lgsim.formats import Report
-    from lgsim.multibody import Model
+from lgsim.support.printable import printable
+from lgsim.view.urdf_visuals import missing_meshes
 
 ENDLESS = "∞"
 MESHES = 5
 """Missing meshes that are named."""
 
 
-def info(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A machine: a URDF, SDF or MJCF file.", show_default=False)
-    ],
-    floating_base: Annotated[
-        bool, typer.Option("--floating-base", help="The root link of a URDF moves freely.")
-    ] = False,
-    loops: Annotated[
-        Path | None, typer.Option(help="A TOML file with loops that the machine's file has no word for.")
-    ] = None,
-) -> None:
-    """Show a machine: its bodies, joints and loops, masses, limits, frames, and what is odd in its file."""
-    import numpy as np
+def show_machine(file: Path, floating_base: bool, loops: Path | None) -> None:
+    """Write what a machine is, and what is odd in its file.
 
-    from lgsim.cli.terminal import console, lines
-    from lgsim.simulation.limits import limited_joints
-
+    Raises:
+        FileError: the file describes no machine, or the file of loops none of its loops.
+    """
     model, report = _read(file, floating_base, loops)
     out = console()
     out.print(f"{file}: {_summary(model)}", soft_wrap=True)
@@ -58,10 +54,6 @@ def info(
 
 def _read(file: Path, floating_base: bool, loops: Path | None) -> tuple[Model, Report]:
     """The machine and its report; without the ties of an MJCF file where no loops can stand for them."""
-    from lgsim.cli.files import read_machine
-    from lgsim.formats import FileError
-    from lgsim.scenarios.machine import first_tag
-
     try:
         return read_machine(file, floating_base=floating_base, loops=loops)
     except FileError:
@@ -71,13 +63,7 @@ def _read(file: Path, floating_base: bool, loops: Path | None) -> tuple[Model, R
 
 
 def _loops(model: Model) -> Table:
-    import numpy as np
-    import rich.table
-    from rich import box
-
-    from lgsim.multibody.loops import JointTie
-
-    table = rich.table.Table("loop", "kind", "a", "b", "rows", "numbers", box=box.SIMPLE_HEAD)
+    table = Table("loop", "kind", "a", "b", "rows", "numbers", box=box.SIMPLE_HEAD)
     numbers = None if model.loops is None else np.asarray(model.loops)
     for loop in model.topology.loops:
         kind = type(loop.kind.joint if isinstance(loop.kind, JointTie) else loop.kind).__name__.lower()
@@ -90,10 +76,6 @@ def _loops(model: Model) -> Table:
 
 def _show_missing_meshes(file: Path) -> None:
     """Name the meshes of a URDF file that are not there: the machine moves without them, but is shown by rods."""
-    from lgsim.cli.terminal import console, lines
-    from lgsim.scenarios.machine import first_tag
-    from lgsim.view.urdf_visuals import missing_meshes
-
     lost = [] if first_tag(file) != "robot" else missing_meshes(file)
     if lost:
         more = [f"and {len(lost) - MESHES} more"] if len(lost) > MESHES else []
@@ -103,9 +85,6 @@ def _show_missing_meshes(file: Path) -> None:
 
 
 def _summary(model: Model) -> str:
-    from lgsim.multibody.joints import Free
-    from lgsim.multibody.topology import WORLD
-
     tree = model.topology
     roots = [joint for joint, parent in zip(tree.joints, tree.parents, strict=True) if parent == WORLD]
     free = sum(isinstance(joint, Free) for joint in roots)
@@ -122,14 +101,8 @@ def _summary(model: Model) -> str:
 
 def _tree(model: Model) -> Tree:
     """The bodies, each under the one that carries it, with the frames that are fixed to it."""
-    import rich.tree
-    from rich.text import Text
-
-    from lgsim.multibody.topology import ROOT, WORLD
-    from lgsim.support.printable import printable
-
     tree = model.topology
-    root = rich.tree.Tree(Text(ROOT, "bold"))
+    root = Tree(Text(ROOT, "bold"))
     nodes = {WORLD: root}
     for body, name in enumerate(tree.body_names):
         label = Text.assemble(
@@ -141,18 +114,13 @@ def _tree(model: Model) -> Tree:
     for body, node in nodes.items():
         frames = [name for name, of in zip(tree.frame_names, tree.frame_bodies, strict=True) if of == body]
         if frames:
-            node.children.insert(0, rich.tree.Tree(Text(printable(f"frames: {', '.join(frames)}"), "dim")))
+            node.children.insert(0, Tree(Text(printable(f"frames: {', '.join(frames)}"), "dim")))
     return root
 
 
 def _joints(model: Model) -> Table:
-    import rich.table
-    from rich import box
-
     tree = model.topology
-    table = rich.table.Table(
-        "joint", "type", "in q", "in v", "limits", "velocity", "force", "damping", box=box.SIMPLE_HEAD
-    )
+    table = Table("joint", "type", "in q", "in v", "limits", "velocity", "force", "damping", box=box.SIMPLE_HEAD)
     for body, name in enumerate(tree.joint_names):
         rows = tree.joints[body].rows
         turns = {row.turns for row in rows}

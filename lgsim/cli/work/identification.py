@@ -1,0 +1,307 @@
+"""An identification of ``lgsim identify``, from the check of the words to the files that it leaves."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import jax.numpy as jnp
+from jaxtyping import Float
+from numpy import ndarray
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+
+from lgsim.cli import files, pictures
+from lgsim.cli.checks.replacement import Output, check_replaced
+from lgsim.cli.errors import BadInput, Stop, bad_input
+from lgsim.cli.exit_status import Exit
+from lgsim.cli.iterations import FitWatch
+from lgsim.cli.options import names_of
+from lgsim.cli.requests import IdentificationRequest
+from lgsim.cli.terminal import console, lines, note, show_facts, warnings_as_notes
+from lgsim.cli.work import identify_preparation
+from lgsim.cli.work.identify_preparation import PreparedMotion
+from lgsim.formats import write_urdf
+from lgsim.identify import (
+    RESULTS,
+    Block,
+    Fit,
+    LinearFit,
+    Parameters,
+    Plant,
+    Recording,
+    SensorRecords,
+    SimulationFit,
+    TorqueFit,
+    base_parameters,
+    fit,
+    join_recordings,
+)
+from lgsim.identify.estimators.estimator import Estimator
+from lgsim.identify.step_error import FitStepError
+from lgsim.scenarios import load_recording_map
+from lgsim.scenarios.machine import first_tag
+from lgsim.scenarios.recording_map import RecordingMap
+from lgsim.scenarios.unknowns import LINEAR
+from lgsim.support.messages import counted, listed
+from lgsim.support.verdict import Outcome
+from lgsim.view.reports import fit_figures, report_fit
+
+PLOTS = ("record", "residuals", "whiteness", "singular-values", "changes")
+"""The names of the plots of a fit."""
+WINDOW = 0.5
+"""The duration of the windows that are simulated, s."""
+
+
+def run_identification(asked: IdentificationRequest, machine: Path, motions: Sequence[Path]) -> Exit:
+    """Read, fit, save, show a table, and return why it ended.
+
+    Args:
+        machine: The file of the machine.
+        motions: The recordings.
+
+    Raises:
+        ScenarioError, FileError, BadInput: a file or a word is wrong; this is found before anything is compiled.
+        Stop: a package is missing, or there is nothing to save.
+    """
+    _check_words(asked, machine)
+    model, report = files.read_machine(machine, floating_base=asked.floating_base)
+    files.remark(report, asked.floating_base)
+    if not asked.check:
+        check_replaced(_outputs(asked, files.joint_list(model)), asked.force)
+    given = load_recording_map(asked.map, model)
+    plant = Plant(model, scale=given.scale)
+    with bad_input("--fit: "):
+        blocks = given.blocks(plant, _unknowns(asked, bool(given.root.table("unknowns").values)))
+    if asked.method == "linear" and (wrong := [name for name in blocks if name not in LINEAR]):
+        raise BadInput(f"--method linear: {listed(wrong)} not linear; it takes {', '.join(LINEAR)}")
+    kind, recording = _read(asked, motions, given, plant, blocks)
+    if asked.check:
+        return Exit.DONE
+    files.keep_compiled()
+    motion = identify_preparation.prepared(recording, given, kind == "simulation", asked.held_out)
+    with bad_input("--fit: "):
+        parameters = Parameters(plant, list(blocks.values()), given.priors)
+        estimator = _estimator(kind, parameters, motion, asked.lags)
+    names = listed([str(path) for path in motions])
+    what = f"{counted(parameters.size, 'unknown')} of {listed(list(blocks))}, by {type(estimator).__name__}"
+    console(error=True).print(f"{names}: {what}", soft_wrap=True)
+    start = time.perf_counter()
+    found = _found(asked, parameters, motion, estimator)
+    if found is None:
+        return Exit.INTERRUPTED
+    wall = time.perf_counter() - start
+    if not jnp.all(jnp.isfinite(found.estimate.x)) or bool(found.estimate.result == RESULTS.nonfinite):
+        raise Stop(f"{names}: {found.verdict}", Exit.NOT_CONVERGED)
+    # the first line of what the command writes
+    console().print(f"verdict: {found.verdict}", soft_wrap=True, highlight=False)
+    made, lost = _save(asked, machine, found, motion, what)
+    if not isinstance(estimator, LinearFit):
+        files.checkpoint(asked.out).unlink(missing_ok=True)
+    steps = None if asked.no_step_check else found.step_error
+    _show(found, wall, made, lost, steps)
+    ended = reason_of(found.verdict.outcome)
+    if ended is not Exit.DONE:
+        return ended
+    if steps is None or steps.resolved:
+        return Exit.DONE
+    note(steps.summary())
+    return Exit.NOT_RESOLVED
+
+
+def _read(
+    asked: IdentificationRequest,
+    motions: Sequence[Path],
+    given: RecordingMap,
+    plant: Plant,
+    blocks: Mapping[str, Block],
+) -> tuple[str, Recording]:
+    """The method of the fit, and the recordings as one without delays."""
+    recordings = []
+    for path in motions:
+        with bad_input():
+            recordings.append(given.read(path, plant.model))
+        _show_record(path, recordings[-1])
+    kind = _kind(asked, recordings[0], blocks)
+    for path, recording in zip(motions, recordings, strict=True):
+        if recording.report.open and not (asked.check or asked.force):
+            count = counted(len(recording.report.open), "finding")
+            raise BadInput(
+                f"{path}: {count} to answer, above: a fit of this record would not be of this machine. Mend the map"
+                " or the record; --force fits it as it is",
+                Exit.OPEN_FINDINGS,
+            )
+    return kind, join_recordings([identify_preparation.in_step(each, plant, given) for each in recordings])
+
+
+def reason_of(outcome: Outcome) -> Exit:
+    """The reason for which the command ends after a fit; nothing stops a fit but Ctrl-C."""
+    return {Outcome.STOPPED: Exit.INTERRUPTED, Outcome.FAILED: Exit.NOT_CONVERGED}.get(outcome, Exit.DONE)
+
+
+def _unknowns(asked: IdentificationRequest, in_map: bool) -> list[str] | None:
+    """The names of the unknowns that were asked for; None for those of the map, or the usual ones."""
+    if asked.fit is not None:
+        return names_of(asked.fit)
+    if asked.method != "linear" or in_map:
+        return None
+    note("--method linear: standard parameters, friction, damping; bodies that can exist are not linear")
+    return ["standard", "friction", "damping"]
+
+
+def _check_words(asked: IdentificationRequest, machine: Path) -> None:
+    """Refuse what can be refused before a file is read."""
+    for option, path, ending in (
+        ("--out", asked.out, ".npz"), ("--report", asked.report, ".html"), ("--write", asked.write, ".urdf"),
+    ):  # fmt: skip
+        if path is not None:
+            if path.suffix != ending:
+                raise BadInput(f"{option}: expected a name that ends in {ending}, got {path.name!r}")
+            files.check_file(option, path)
+    if not 0 <= asked.held_out < 1:
+        raise BadInput(f"--held-out: expected a part of the motion, from 0 to less than 1, got {asked.held_out:g}")
+    if asked.plot or asked.report is not None:
+        pictures.check_plots()
+    if asked.write is not None and machine.exists() and first_tag(machine) == "mujoco":
+        raise BadInput("--write: only for URDF files; --out keeps the numbers of any machine")
+
+
+def _show_record(path: Path, recording: Recording) -> None:
+    """Write what was read, and each repair."""
+    seconds = recording.time[-1] - recording.time[0]
+    heard = ", ".join(recording.channels)
+    line = f"{path}: {counted(len(recording), 'sample')} in {seconds:.4g} s, of {heard}"
+    output = console(error=True)
+    output.print(line, soft_wrap=True)
+    for line in recording.report.lines():
+        output.print(f"  {line}", soft_wrap=True)
+
+
+def _kind(asked: IdentificationRequest, recording: Recording, blocks: Mapping[str, Block]) -> str:
+    """The method, chosen by the record where it is left open."""
+    forces = recording.tau is not None or recording.current is not None
+    if asked.lags and (asked.method == "simulation" or not forces):
+        raise BadInput("--lags: only for joint forces or currents, not for --method simulation")
+    if asked.method != "auto":
+        if asked.method != "simulation" and not forces:
+            raise BadInput(f"--method {asked.method}: the record has neither joint forces nor currents")
+        return asked.method
+    if not forces:
+        return "simulation"
+    return "linear" if "standard" in blocks else "torque"
+
+
+def _estimator(kind: str, parameters: Parameters, motion: PreparedMotion, lags: int | None) -> Estimator:
+    """The estimator of a method."""
+    if kind == "torque":
+        return TorqueFit(lags=lags)
+    if kind == "linear":
+        return LinearFit(base_parameters(parameters), lags=lags)
+    assert isinstance(motion.samples, SensorRecords)
+    nodes = len(next(iter(motion.samples.channels.values())).values)
+    steps = max(2, min(nodes - 1, round(WINDOW / float(motion.samples.dt))))
+    return SimulationFit(window_steps=steps, estimate_noise=True)
+
+
+def _found(
+    asked: IdentificationRequest, parameters: Parameters, motion: PreparedMotion, estimator: Estimator
+) -> Fit | None:
+    """The fit; None where Ctrl-C ended it."""
+    if isinstance(estimator, LinearFit):
+        # a few linear solutions: nothing to go on from
+        with bad_input("--method linear: "):
+            return fit(parameters, motion.samples, estimator, motion.validation)
+    kept = files.checkpoint(asked.out)
+    files.begin_search(kept, asked.restart)
+    # the watch first, for Ctrl-C must not reach a compilation
+    with FitWatch() as watch, bad_input("the record: "):
+        found = fit(parameters, motion.samples, estimator, motion.validation, progress=watch, checkpoint=kept)
+    if bool(found.estimate.result == RESULTS.interrupted):
+        done = counted(int(found.estimate.iterations), "iteration")
+        note(f"interrupted after {done}; the search is kept in {kept}, and the same command goes on")
+        return None
+    return found
+
+
+def _outputs(asked: IdentificationRequest, joints: str) -> list[Output]:
+    """The files that are going to be written, or removed, by their options."""
+    outputs = [Output("--out", asked.out, "fit", joints)]
+    if asked.report is not None:
+        outputs.append(Output("--report", asked.report, "report"))
+    if asked.write is not None:
+        outputs.append(Output("--write", asked.write, "urdf"))
+    if asked.plot:
+        outputs += [Output("--plot", asked.out.with_name(f"{asked.out.stem}-{name}.png"), "plot") for name in PLOTS]
+    return [*outputs, Output("--restart", files.checkpoint(asked.out), "checkpoint")] if asked.restart else outputs
+
+
+def _save(
+    asked: IdentificationRequest, machine: Path, found: Fit, motion: PreparedMotion, what: str
+) -> tuple[list[Path], tuple[str, ...]]:
+    """Write all files; return them, and what the URDF file could not hold."""
+    made, lost = [found.save(asked.out)], ()
+    if asked.write is not None:
+        lost = write_urdf(machine, found.model, asked.write) + _signals(found)
+        made.append(asked.write)
+    # such as of letters that matplotlib's font lacks
+    with warnings_as_notes():
+        if asked.plot:
+            for name, figure in fit_figures(found, motion.recording, motion.shown).items():
+                made.append(asked.out.parent / f"{asked.out.stem}-{name}.png")
+                pictures.save_figure(figure, made[-1], dpi=150)
+        if asked.report is not None:
+            page = report_fit(
+                found, motion.recording, motion.shown, title=f"Identification of {machine.stem}",
+                subtitle=f"{motion.recording.source} · {what}", files=[path.name for path in made], remarks=lost,
+                step_check=not asked.no_step_check,
+            )  # fmt: skip
+            made.append(page.save(asked.report))
+    return made, lost
+
+
+def _signals(found: Fit) -> tuple[str, ...]:
+    """The numbers of the signals that no description of a machine holds, in words."""
+    before, after = found.parameters.plant, found.plant
+    remarks = []
+    for name in ("scale", "offset", "stribeck", "stribeck_speed"):
+        if not jnp.array_equal(getattr(before, name), getattr(after, name)):
+            remarks.append(f"{name.replace('_', ' ')} of joints, for which URDF has no place: in the .npz file")
+    return tuple(remarks)
+
+
+def _show(found: Fit, wall: float, made: list[Path], lost: tuple[str, ...], steps: FitStepError | None) -> None:
+    """Write a table of the numbers, and how well they tell the record."""
+    table = Table("number", box=box.SIMPLE_HEAD)
+    for name in ("prior", "found", "deviation"):
+        table.add_column(name, justify="right")
+    for name, value in found.values.items():
+        deviation = found.deviations[name]
+        shown = f"{deviation:.2g}" if math.isfinite(deviation) else "not seen"
+        if any(bound.startswith(f"{name.rpartition(', ')[0]} at its ") for bound in found.verdict.bounds):
+            low, high = found.intervals[name]
+            shown = f"at bound, < {high:.2g}" if low == value else f"at bound, > {low:.2g}"
+        table.add_row(name, f"{found.prior[name]:.6g}", f"{value:.6g}", shown)
+    console().print(table)
+    seen = found.identifiability
+    columns = found.estimator.columns(found.parameters, found.samples)
+    facts: list[tuple[str, RenderableType]] = [
+        ("seen", f"{seen.rank} of {found.parameters.size} combinations of the unknowns"),
+        ("residuals (rms)", _rows(columns, found.rmse())),
+    ]
+    if found.validation is not None:
+        facts.append(("held out (rms)", _rows(columns, found.rmse(found.validation))))
+    facts.append(("whiteness", f"{found.whiteness()[1]:.3g} (1: white)"))
+    if steps is not None:
+        facts.append(("steps", steps.summary().partition(": ")[2] if steps.resolved else "not resolved, see below"))
+    facts.append(("iterations", f"{int(found.estimate.iterations)} in {wall:.2f} s"))
+    if lost:
+        facts.append(("not in the URDF", lines(lost)))
+    show_facts([*facts, ("files", lines(made))])
+
+
+def _rows(columns: Sequence[str], numbers: Float[ndarray, " columns"]) -> str:
+    """The numbers with the names of their columns."""
+    return ", ".join(f"{name} {number:.3g}" for name, number in zip(columns, numbers, strict=True))
