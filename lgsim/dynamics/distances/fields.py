@@ -11,8 +11,8 @@ import numpy as np
 from jax import Array
 
 from lgsim._compile.spatial import Transform, Vec
-from lgsim.dynamics.distances.nearest import ClosestPair, length, moved
-from lgsim.multibody.geometry.forms import Field
+from lgsim.dynamics.distances.nearest import ClosestPair, moved
+from lgsim.multibody.geometry.forms import Field, length
 
 _TAPS = 4
 """Coefficients along an axis that a cubic spline takes at a point."""

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from lgsim._compile.spatial import Transform, Vec
+from lgsim.multibody.geometry.forms import length
 
 
 class Nearest(NamedTuple):
@@ -44,14 +45,6 @@ class ClosestPair(NamedTuple):
     normal: Vec
     first: Vec
     second: Vec
-
-
-def length(v: Vec) -> tuple[Array, Vec]:
-    """(|v|, v / |v|), both zero with zero derivatives where v is."""
-    square = v.dot(v)
-    apart = square > 0
-    root = jnp.where(apart, jnp.sqrt(jnp.where(apart, square, 1)), 0)
-    return root, v * jnp.where(apart, 1 / jnp.where(apart, root, 1), 0)
 
 
 def chosen(where: Array, a: Vec, b: Vec) -> Vec:

@@ -11,8 +11,8 @@ from jax import Array
 
 from lgsim._compile.spatial import Mat, Transform, Vec
 from lgsim._compile.xla import control_flow
-from lgsim.dynamics.distances.nearest import Nearest, chosen, length, moved
-from lgsim.multibody.geometry.forms import Convex
+from lgsim.dynamics.distances.nearest import Nearest, chosen, moved
+from lgsim.multibody.geometry.forms import Convex, length
 
 _UNROLLED = 32
 """Directions up to which the loop over them is written out."""

@@ -10,6 +10,7 @@ from jax import Array
 
 from lgsim._compile.spatial import Vec
 from lgsim.multibody.contacts.contact import Sized, Sizes, Surface
+from lgsim.multibody.geometry.forms import length
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,8 @@ class RoundSurface(Surface):
         """The distance from the segment less the radius, and the direction from its nearest point."""
         half = 0.5 * sizes["length"]
         r = Vec(p.x, p.y, p.z - jnp.clip(p.z, -half, half))
-        square = r.dot(r)
-        apart = square > 0
-        distance = jnp.where(apart, jnp.sqrt(jnp.where(apart, square, 1)), 0)
-        return distance - sizes["radius"], r * jnp.where(apart, 1 / jnp.where(apart, distance, 1), 0)
+        distance, direction = length(r)
+        return distance - sizes["radius"], direction
 
 
 def round_surface(radius: float, length: float = 0.0) -> Sized:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lgsim._compile.spatial import Vec
-from lgsim.multibody.geometry.forms import Form, Hull
+from lgsim.multibody.geometry.forms import Form, Hull, column
 from lgsim.multibody.geometry.geometry import Geometry
 from lgsim.multibody.geometry.hulls import Points, both_ways, checked_points, facets, thinned
 from lgsim.multibody.geometry.triangles import Mesh
@@ -47,9 +47,8 @@ class ConvexHull(Geometry):
     def form(self) -> Form:
         """The hull of the points, with a radius."""
         at = np.array(self.at)
-        shape, dtype = (-1, *(1,) * jnp.ndim(self.scale)), jnp.result_type(self.scale)
-        scale = jnp.asarray(self.scale, dtype)[None]
-        points = Vec(*(jnp.asarray(at[:, i], dtype).reshape(shape) * scale for i in range(3)))
+        scale = jnp.asarray(self.scale)[None]
+        points = Vec(*(column(at[:, i], self.scale) * scale for i in range(3)))
         made = facets(self.at)
         return Hull(points, both_ways(made.normals), made.edges, self.radius)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from lgsim._compile.spatial import Vec
-from lgsim.multibody.geometry.forms import Form, Hull
+from lgsim.multibody.geometry.forms import Form, Hull, column
 from lgsim.multibody.geometry.geometry import Geometry
 from lgsim.multibody.geometry.triangles import Mesh, revolution
 
@@ -44,13 +43,8 @@ class Cylinder(Geometry):
         """The corners of the prism."""
         rim = np.tile(_ROUND / np.cos(np.pi / SIDES), (2, 1))
         half = np.repeat([-0.5, 0.5], SIDES)
-
-        def column(x: np.ndarray) -> Any:
-            return jnp.asarray(x, jnp.result_type(self.radius)).reshape(-1, *(1,) * jnp.ndim(self.radius))
-
-        points = Vec(
-            column(rim[:, 0]) * self.radius, column(rim[:, 1]) * self.radius, column(half) * self.length
-        )  # fmt: skip
+        x, y, z = (column(numbers, self.radius) for numbers in (rim[:, 0], rim[:, 1], half))
+        points = Vec(x * self.radius, y * self.radius, z * self.length)
         axis = np.array([[0.0, 0.0, 1.0]])
         return Hull(points, np.concatenate([_SIDES, axis]), np.concatenate([_EDGES, axis]))
 

@@ -137,11 +137,11 @@ class Block(_Block, Convex):
 
     def points(self) -> Vec:
         """The corners."""
-        return Vec(*(_column(CORNERS[:, i], h) * h for i, h in enumerate(self.half)))
+        return Vec(*(column(CORNERS[:, i], h) * h for i, h in enumerate(self.half)))
 
     def mixed(self, weights: Array) -> Vec:
         """The mean of the corners."""
-        return Vec(*(jnp.sum(_column(CORNERS[:, i], h) * weights, axis=0) for i, h in enumerate(self.half)))
+        return Vec(*(jnp.sum(column(CORNERS[:, i], h) * weights, axis=0) for i, h in enumerate(self.half)))
 
     def probes(self) -> list[Vec]:
         """Corners, middles of edges and sides, and the middle."""
@@ -195,7 +195,7 @@ class Hull(_Hull, Convex):
     def probes(self) -> list[Array]:
         """The points."""
         x = self.vertices.x
-        return [jnp.broadcast_to(_column(row, x[0]), x.shape) for row in np.eye(len(x))]
+        return [jnp.broadcast_to(column(row, x[0]), x.shape) for row in np.eye(len(x))]
 
 
 class _HalfSpaceForm(NamedTuple):
@@ -233,11 +233,19 @@ def one_hot(index: Array, count: int, dtype: Any) -> Array:
     return (places == index[None]).astype(dtype)
 
 
+def length(v: Vec) -> tuple[Array, Vec]:
+    """(|v|, v / |v|), both zero with zero derivatives where v is."""
+    square = v.dot(v)
+    apart = square > 0
+    root = jnp.where(apart, jnp.sqrt(jnp.where(apart, square, 1)), 0)
+    return root, v * jnp.where(apart, 1 / jnp.where(apart, root, 1), 0)
+
+
 def _among(n: Vec) -> Vec:
     """A vector (3, *batch) beside points (points, *batch)."""
     return Vec(*(x[None] for x in n))
 
 
-def _column(numbers: np.ndarray, like: Array) -> Array:
+def column(numbers: np.ndarray, like: Any) -> Array:
     """Constants (k,) as an array (k, 1, ...) of as many axes more as a number has, and of its dtype."""
-    return jnp.asarray(numbers, like.dtype).reshape(-1, *(1,) * like.ndim)
+    return jnp.asarray(numbers, jnp.result_type(like)).reshape(-1, *(1,) * jnp.ndim(like))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class Geometry(ShapeKind, ABC):
 
     @classmethod
     @abstractmethod
-    def example(cls) -> Self:
+    def example(cls) -> Geometry:
         """One of the kind, as generated tests take it."""
 
     @property
@@ -66,6 +66,6 @@ class Geometry(ShapeKind, ABC):
         """Its surface, its numbers being plain."""
 
     @classmethod
-    def of_static(cls, static: Mapping[str, Any]) -> Self:
+    def of_static(cls, static: Mapping[str, Any]) -> Geometry:
         """One without numbers of what is static."""
         return cls(**dict.fromkeys(cls.sizes), **static)

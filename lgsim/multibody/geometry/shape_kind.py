@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 
 class ShapeKind:
@@ -26,7 +26,7 @@ class ShapeKind:
             cls.kinds[cls.__name__] = cls
 
     @classmethod
-    def example(cls) -> Self:
+    def example(cls) -> Any:
         """One of the kind, as generated tests take it."""
         return cls()
 
@@ -36,7 +36,7 @@ class ShapeKind:
         return {"kind": type(self).__name__} | {name: getattr(self, name) for name in names if name not in self.sizes}
 
     @classmethod
-    def of_plain(cls, plain: Mapping[str, Any]) -> Self:
+    def of_plain(cls, plain: Mapping[str, Any]) -> Any:
         """What ``plain`` of one of the contract's kinds gave, without numbers.
 
         Raises:
@@ -46,7 +46,7 @@ class ShapeKind:
         return cls.kinds[plain["kind"]].of_static(static)
 
     @classmethod
-    def of_static(cls, static: Mapping[str, Any]) -> Self:
+    def of_static(cls, static: Mapping[str, Any]) -> Any:
         """One without numbers of what is static."""
         return cls(**static)
 
