@@ -24,8 +24,8 @@ from jaxtyping import install_import_hook
 from tests.typed import CALLED, uncalled
 
 CACHE = Path(__file__).parents[1] / ".cache" / "jax"
-HELD = 2e9
-"""Bytes above which a worker drops what JAX compiled: two of them leave room on a machine of 8 GB."""
+HELD = 1 / 6
+"""The share of the machine's memory above which a worker drops what JAX compiled."""
 LEFT, CALLS, NEVER = (pytest.StashKey() for _ in range(3))
 
 
@@ -207,16 +207,16 @@ def _deselect(config, items, unwanted):
 def _room():
     """Compiled programs go once a worker holds much memory; until then the files that follow find theirs among them."""
     yield
-    if _resident() > HELD:
+    if _memory_share() > HELD:
         jax.clear_caches()
 
 
-def _resident():
-    """Bytes of memory that this process holds; without end where the system does not say it."""
+def _memory_share():
+    """The share of the machine's memory that this process holds; 1 where the system does not say it."""
     try:
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return float("inf")
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) / os.sysconf("SC_PHYS_PAGES")
+    except (OSError, ValueError):
+        return 1.0
 
 
 @pytest.fixture

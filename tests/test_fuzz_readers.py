@@ -17,6 +17,9 @@ def shown(found):
     return "\n".join(f"{fault.reader} {fault.number}: {fault.kind}: {fault.text}" for fault in found)
 
 
+@pytest.mark.repeats(
+    "fit", "recording npz", "table csv", "map", "scenario", "study", "urdf", "sdf", "mjcf", "stl", "checkpoint", "store"
+)
 @pytest.mark.parametrize("name", [name for name in valid_files.READERS if valid_files.COSTLY.get(name, FEW)])
 def test_variants(name, tmp_path):
     found = fuzz_readers.faults(name, range(valid_files.COSTLY.get(name, FEW)), tmp_path)

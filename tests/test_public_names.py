@@ -151,6 +151,7 @@ def test_first_use_under_a_trace():
 FIRST = ["import lgsim._compile.xla", "from lgsim.lie import so3", "import lgsim.dynamics.energy"]
 
 
+@pytest.mark.repeats("import lgsim.dynamics.energy")
 @pytest.mark.parametrize("statement", FIRST)
 def test_whatever_is_imported_first_llvm_compiles(statement):
     pytest.importorskip("llvmlite")

@@ -47,6 +47,17 @@ def test_the_folder_has_the_robots_that_the_tests_promise():
     assert len({name.split("/")[0] for name, _ in CASES}) >= 30
 
 
+@pytest.mark.repeats(
+    "*/anymal.urdf-*",
+    "*baxter*",
+    "*g1_29dof_rev*",
+    "*human.urdf*",
+    "*icub.urdf*",
+    "*panda.urdf*",
+    "*quadrotor*",
+    "*tiago.urdf*",
+    "*ur5_robot*",
+)
 @pytest.mark.parametrize(
     ("name", "floating"), [case for case in CASES if not case[1] or case[0] in RIGID or case in FAST]
 )

@@ -36,6 +36,7 @@ def upward_and_momentum(make, state, case):
     return attitude.T @ up, attitude.T @ state[1][:3]
 
 
+@pytest.mark.repeats("asymmetric-*", "celledoni-heavy_top")
 @ALL
 @pytest.mark.parametrize("name", DATA)
 def test_every_form_reaches_the_reference(make, name):

@@ -121,6 +121,7 @@ def test_inverse_gamma_noise_is_the_integral_over_the_variance():
         assert stats.kstest(np.asarray(draws[:, j]) ** 2, modes[j].cdf).pvalue > 1e-3
 
 
+@pytest.mark.repeats("squares", "Cauchy")
 @pytest.mark.parametrize("loss", [None, Huber(1.2), Cauchy(2.0)], ids=["squares", "Huber", "Cauchy"])
 def test_sampled_noise_has_its_prior_and_its_jacobian(loss):
     parameters, samples = linear(), records()
@@ -144,6 +145,7 @@ def test_sampled_noise_has_its_prior_and_its_jacobian(loss):
     assert float(density.values(jnp.asarray(z[0]))["noise of elbow"]) == pytest.approx(np.exp(z[0, 5]))
 
 
+@pytest.mark.repeats("lower", "both")
 @pytest.mark.parametrize("bounds", [(-0.2, np.inf), (-np.inf, 0.3), (-0.2, 0.3)], ids=["lower", "upper", "both"])
 def test_a_bounded_number_keeps_its_prior(bounds):
     """The integral over z of the density times a function is that over x, which has a flat prior."""

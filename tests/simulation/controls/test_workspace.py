@@ -85,7 +85,7 @@ def dense(model, q, v, feet, forces, settling, other):
     return needed - J.T @ pressed, pressed, a
 
 
-@pytest.mark.repeats("one foot")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["biped", "quadruped", "one foot"])
 def test_is_dense_inverse_dynamics(name):
     model, stance, feet = standing(name)
