@@ -102,7 +102,7 @@ def _process(name, rows, limit, words):
     platforms = environment.get("JAX_PLATFORMS", "")
     if platforms and "cpu" not in platforms:
         environment["JAX_PLATFORMS"] = f"{platforms},cpu"  # where the truth is computed
-    command = [sys.executable, "-m", "gpu_parts.sections", name, str(rows), *words]
+    command = [sys.executable, "-m", "cases.gpu.sections", name, str(rows), *words]
     with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
         process = subprocess.Popen(command, env=environment, stderr=said, start_new_session=True)
         try:

@@ -5,7 +5,7 @@
 
 Needs the extras `montecarlo` and `oracle` (mujoco, example-robot-data), and for the JAX peers the environments that
 benchmarks/peers/setup builds. One core, float64, MK4; the device is JAX's default one. The sections are files of the
-folder montecarlo_parts; some of them alone: `python benchmarks/montecarlo.py --quick growth native`.
+folder cases/montecarlo; some of them alone: `python benchmarks/montecarlo.py --quick growth native`.
 """
 
 import harness  # first: it picks the core before JAX makes its threads

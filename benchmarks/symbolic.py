@@ -5,7 +5,7 @@ formulas of the paper's machines, and sympy.physics.mechanics beside lgsim, on o
     python benchmarks/symbolic.py             all, and a record in benchmarks/results
 
 Needs gcc and the extra `oracle` (pin, example-robot-data). A full run compiles Pinocchio from the headers of its wheel,
-once, which takes minutes (see symbolic_parts/pinocchio_peer.py); adam's CasADi is measured where `adam-robotics` is
+once, which takes minutes (see cases/symbolic/pinocchio_peer.py); adam's CasADi is measured where `adam-robotics` is
 installed, which lgsim does not ask for.
 """
 

@@ -4,7 +4,7 @@
     python benchmarks/sysid.py             designs them anew, all sections, and writes a record in benchmarks/results
 
 Needs the extra `oracle` (mujoco, pin, example-robot-data, scipy), for the comparison with mujoco.sysid `mujoco[sysid]`,
-and for posteriors the extra `posterior`; without these their sections say so. The sections are files of sysid_parts.
+and for posteriors the extra `posterior`; without these their sections say so. The sections are files of cases/sysid.
 """
 
 import harness  # first: it picks the core before JAX makes its threads

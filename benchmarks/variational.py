@@ -4,7 +4,7 @@
     python benchmarks/variational.py             all, a million steps of a satellite; a record in benchmarks/results
 
 Needs the extra `oracle` (mujoco, example-robot-data). All machines move freely: their drives, dampers, friction and
-stops are off, springs and rotors stay. MuJoCo has the same numbers (variational_parts/peer.py); on hinges its RK4 is
+stops are off, springs and rotors stay. MuJoCo has the same numbers (cases/variational/peer.py); on hinges its RK4 is
 MK4 to rounding. Energies and momenta of all are lgsim's, of their states. Times are the processor's seconds, and what
 is compared for speed runs in turns. ``VariationalTree`` takes two iterations here, and more where the last change is
 above 1e-6 of the step.

@@ -201,5 +201,5 @@ def test_traced_way_enters_few_files():
     assert len(files["solve"]) <= 41, files["solve"]
     # the equations of motion and a rollout by them are two of these
     assert len(files["store"]) <= 45, files["store"]
-    assert len(files["load"]) <= 23, files["load"]
+    assert len(files["load"]) <= 24, files["load"]
     assert len(files["fit"]) <= 56, files["fit"]

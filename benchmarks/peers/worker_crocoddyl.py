@@ -5,7 +5,7 @@
 Reads one JSON object a line and answers each with one line. What a request asks is its "do":
 
     about   -> {"versions": [Crocoddyl's, Pinocchio's]}
-    load    problem (a JSON file of trajectories/problems.py) -> {"compile": seconds of building it}
+    load    problem (a JSON file of cases/trajectories/problems.py) -> {"compile": seconds of building it}
     cost    xs, us -> {"cost": ..., "gap": largest entry of what the steps miss the next states by}
     solve   start, iterations -> {"costs": before each iteration and at the end, "xs": ..., "us": ..., "stop": ...}
     turn    seconds, start, count, iterations -> {"seconds": of one iteration, "share": of the core}

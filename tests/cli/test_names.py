@@ -7,12 +7,12 @@ import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
 from lgsim import cli
+from lgsim.montecarlo import Normal, StopAtConfidence, Study
 from lgsim.view import figures
 from tests.cli.machines import ARM, lgsim
 
@@ -267,7 +267,9 @@ def test_the_bar_of_a_study(monkeypatch):
     terminal = Console(file=screen, force_terminal=True, width=200, markup=False, emoji=False, highlight=False)
     monkeypatch.setattr(progress, "console", lambda error=False: terminal)
     for name in MARKS:
-        study = SimpleNamespace(samples=10, stop=SimpleNamespace(output=name, level=0.95))
+        study = Study(
+            {"x": Normal(0.0, 1.0)}, lambda x, n=name: {n: x["x"]}, samples=10, stop=StopAtConfidence(name, 1.0)
+        )
         watch = montecarlo_progress.SampleWatch(study, 0)
         with watch:
             watch._bar.update(watch._task, description=name, rate=name, left=name, estimate=f"{name} 1 ± 2")

@@ -1,6 +1,6 @@
 """The sections of the benchmark of a GPU, each a process of its own, so that its clock can end it.
 
-    python -m gpu_parts.sections NAME ROWS [quick] [kernels]        with benchmarks on PYTHONPATH
+    python -m cases.gpu.sections NAME ROWS [quick] [kernels]        with benchmarks on PYTHONPATH
 
 Each row is a line of JSON at the end of the file ROWS, written as soon as it is known. With ``kernels`` lgsim's own
 kernels were seen to be right.
@@ -291,7 +291,7 @@ def end_to_end(bench):
     count = tasks.cores()
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={count}".strip()
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
-    given = [sys.executable, "-m", "gpu_parts.sections", "host", bench.rows, *(["quick"] if bench.quick else [])]
+    given = [sys.executable, "-m", "cases.gpu.sections", "host", bench.rows, *(["quick"] if bench.quick else [])]
     subprocess.run(given, env=environment, check=True)
 
 

@@ -39,9 +39,9 @@ def arm(report):
     def made(f, *given):
         start = time.perf_counter()
         found = symbolic.evaluate(f, c.ring)(c.machine, c.q, *given)
-        merged = [merged(c.ring, x) for x in found.flat]
+        short = [merged(c.ring, x) for x in found.flat]
         seconds = time.perf_counter() - start
-        return found, sum(len(x.p.terms()) for x in found.flat), sum(map(sympy.count_ops, merged)), seconds
+        return found, sum(len(x.p.terms()) for x in found.flat), sum(map(sympy.count_ops, short)), seconds
 
     M, terms, count, seconds = made(lgsim.mass_matrix)
     rows.append(["mass matrix", terms, count, seconds])
