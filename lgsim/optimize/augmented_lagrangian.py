@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -26,14 +26,16 @@ class AugmentedLagrangian(IterativeSolver):
     """Solve a sequence of problems without conditions whose costs have penalties with multipliers, each from the last.
 
     ``m <- m + rho c`` for equalities, ``max(m + rho c, 0)`` for inequalities ``c <= 0``; rho grows where the violation
-    did not fall enough. One row of the history is an outer iteration, with the penalty as its regularization, the
-    violation as its feasibility and the number of inner iterations as its step.
+    did not fall enough. An optimum of the problem is one of the last of those problems whose multipliers stay as they
+    are: constraints are met, and none that is not active has a multiplier. One row of the history is an outer
+    iteration, with the penalty as its regularization, the violation as its feasibility and the number of inner
+    iterations as its step.
 
     Attributes:
         inner: The solver of the problems without conditions.
         max_iterations: Largest number of outer iterations.
-        tolerance: Bound of the largest violation, in the constraints' units; by default 1e-6 in float64, 1e-3 in
-            float32.
+        tolerance: Bound of the largest violation and of ``Optimality.complementarity``, in the constraints' units; by
+            default 1e-6 in float64, 1e-3 in float32.
         penalty: The first rho.
         penalty_increase: Factor by which rho grows.
         progress: Share of the last violation above which rho grows.
@@ -71,12 +73,13 @@ class AugmentedLagrangian(IterativeSolver):
         solution = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), kinds)
         solution = eqx.tree_at(lambda r: (r.us, r.ys, r.bad_node), solution, (us, ys, jnp.array(-1)))
         infinite = jnp.asarray(jnp.inf, problem.dtype)
-        return _State(jnp.array(0), jnp.array(False), solution, zeros, infinite, history)
+        return _State(jnp.array(0), jnp.array(False), solution, zeros, infinite, infinite, history)
 
     def finish(self, problem: Problem, s: _State) -> Solution:
         inner = s.solution
-        met = s.violation <= tolerance_of(self.tolerance, 0.4, problem.dtype)
-        result = RESULTS.where(met, inner.result, RESULTS.constraints_violated)
+        tolerance = tolerance_of(self.tolerance, 0.4, problem.dtype)
+        result = RESULTS.where(s.complementarity <= tolerance, inner.result, RESULTS.not_complementary)
+        result = RESULTS.where(s.violation <= tolerance, result, RESULTS.constraints_violated)
         return Solution(
             ts=problem.time(jnp.arange(problem.horizon + 1)),
             ys=inner.ys,
@@ -86,6 +89,7 @@ class AugmentedLagrangian(IterativeSolver):
             feasibility=inner.feasibility,
             violation=s.violation,
             gains=inner.gains,
+            optimality=eqx.tree_at(lambda o: o.complementarity, inner.optimality, s.complementarity),
             history=s.history,
             iterations=s.i,
             result=RESULTS.where(inner.bad_node >= 0, inner.result, result),
@@ -101,19 +105,23 @@ class AugmentedLagrangian(IterativeSolver):
         on_path = tuple(c for c in problem.constraints if c.on_path)
         at_end = tuple(c for c in problem.constraints if c.at_end)
         rho = penalties.weight
-        worst = jnp.maximum(_violation(on_path, rows, rho), _violation(at_end, end_rows, rho))
+        both = (*zip(on_path, penalties.path, rows, strict=True), *zip(at_end, penalties.end, end_rows, strict=True))
+        worst = _largest(rho, (_violations(c, x) for c, _, x in both))
+        change = _largest(rho, (_updated(c, m, x, rho) - m for c, m, x in both)) / rho
         history = s.history.record(
             s.i, cost=problem.cost(solution.ys, solution.us), gradient=solution.gradient, feasibility=worst,
             step=solution.iterations.astype(problem.dtype), regularization=rho,
         )  # fmt: skip
-        slow = worst > self.progress * s.violation
+        slow = change > self.progress * s.complementarity
         after = Penalties(
             tuple(_updated(c, m, x, rho) for c, m, x in zip(on_path, penalties.path, rows, strict=True)),
             tuple(_updated(c, m, x, rho) for c, m, x in zip(at_end, penalties.end, end_rows, strict=True)),
             jnp.where(slow, jnp.minimum(rho * self.penalty_increase, self.penalty_max), rho),
         )
-        done = (worst <= tolerance_of(self.tolerance, 0.4, problem.dtype)) | (solution.bad_node >= 0)
-        return _State(s.i + 1, done, solution, after, worst, history)
+        met = change <= tolerance_of(self.tolerance, 0.4, problem.dtype)
+        going = solution.result == RESULTS.max_iterations
+        done = (met & ~going) | (solution.bad_node >= 0)
+        return _State(s.i + 1, done, solution, after, worst, change, history)
 
 
 class _State(NamedTuple):
@@ -122,6 +130,7 @@ class _State(NamedTuple):
     Attributes:
         penalties: Multipliers and penalty of the next one.
         violation: Largest violation of the constraints in the last one.
+        complementarity: Largest change of a multiplier in the last one, by its penalty: see ``Optimality``.
     """
 
     i: Int[Array, ""]
@@ -129,6 +138,7 @@ class _State(NamedTuple):
     solution: Solution
     penalties: Penalties
     violation: Float[Array, ""]
+    complementarity: Float[Array, ""]
     history: History
 
 
@@ -152,12 +162,14 @@ def constraint_values(problem: Problem, ys: Point, us: Float[Array, "horizon nu"
     )
 
 
-def _violation(
-    constraints: Sequence[Constraint], values: Sequence[Float[Array, " ..."]], rho: Float[Array, ""]
-) -> Float[Array, ""]:
-    """The largest violation of constraints."""
-    sizes = [jnp.max(jnp.abs(x) if c.equality else jnp.maximum(x, 0)) for c, x in zip(constraints, values, strict=True)]
-    return jnp.max(jnp.stack([jnp.zeros_like(rho), *sizes]))
+def _violations(constraint: Constraint, value: Float[Array, "*rows"]) -> Float[Array, "*rows"]:
+    """The violations of a constraint's rows."""
+    return jnp.abs(value) if constraint.equality else jnp.maximum(value, 0)
+
+
+def _largest(zero: Float[Array, ""], numbers: Iterable[Float[Array, ...]]) -> Float[Array, ""]:
+    """The largest size of all numbers, of the dtype of one more; zero without any."""
+    return jnp.max(jnp.stack([jnp.zeros_like(zero), *(jnp.max(jnp.abs(x)) for x in numbers)]))
 
 
 def _updated(

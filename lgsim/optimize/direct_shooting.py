@@ -13,6 +13,8 @@ from jaxtyping import Bool, Float, Int, PyTree
 
 from lgsim._compile.xla import control_flow
 from lgsim.lie.action import Point
+from lgsim.optimize.ilqr import backward_pass
+from lgsim.optimize.optimality import FLOOR, free_slopes, is_optimal, optimality
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import (
     RESULTS,
@@ -39,7 +41,9 @@ class DirectShooting(IterativeSolver):
     Attributes:
         optimizer: The optimizer, such as ``optax.adam(1e-2)``; ``optax.lbfgs()`` gets the value and the function for
             its line search.
-        gradient_tolerance: Bound of the largest entry of the gradient, as in ``ILQR``.
+        gradient_tolerance: Bound of the largest entry of the gradient, as in ``ILQR``. By default the iterations end at
+            3e-8 of the largest one so far in float64 (1e-3 in float32), and ``Solution.optimality`` says whether the
+            trajectory is optimal.
     """
 
     optimizer: optax.GradientTransformation = eqx.field(static=True)
@@ -52,28 +56,27 @@ class DirectShooting(IterativeSolver):
 
     def begin(self, problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> "_State":
         history = History.empty(self.max_iterations, problem.dtype)
-        unknown = jnp.asarray(jnp.inf, problem.dtype)
-        return _State(jnp.array(0), jnp.array(False), us, unknown, self.optimizer.init(us), history)
+        zero = jnp.zeros((), problem.dtype)
+        return _State(jnp.array(0), jnp.array(False), us, zero, self.optimizer.init(us), history)
 
     def finish(self, problem: Problem, s: "_State") -> Solution:
-        small = s.gradient <= tolerance_of(self.gradient_tolerance, 0.4, problem.dtype)
-        return _shooting_solution(problem, s.us, s.gradient, s.history, s.i, small, s.done)
+        return _shooting_solution(problem, s.us, s.history, s.i, s.done, self.gradient_tolerance)
 
     def iterate(self, problem: Problem, s: "_State") -> "_State":
-        tolerance = tolerance_of(self.gradient_tolerance, 0.4, problem.dtype)
         optimizer = optax.with_extra_args_support(self.optimizer)
 
         def cost(us: Array) -> Array:
             return problem.cost(problem.rollout(us), us)
 
         value, slope = jax.value_and_grad(cost)(s.us)
-        size = jnp.max(jnp.abs(s.us - problem.clip(s.us - slope)))
+        size = jnp.max(jnp.abs(free_slopes(problem, s.us, slope)))
+        largest = jnp.maximum(s.largest, size)
         # optax mixes integer types of its own
         with jax.numpy_dtype_promotion("standard"):
             update, after = optimizer.update(slope, s.memory, s.us, value=value, grad=slope, value_fn=cost)
         moved = problem.clip(s.us + cast(Array, update))
         finite = jnp.isfinite(value) & jnp.all(jnp.isfinite(slope)) & jnp.all(jnp.isfinite(moved))
-        done = (size <= tolerance) | ~finite
+        done = (size <= _least_gradient(self.gradient_tolerance, largest)) | ~finite
         step = jnp.where(done, 0, jnp.max(jnp.abs(moved - s.us)))
         zero = jnp.zeros_like(value)
         history = s.history.record(s.i, cost=value, gradient=size, feasibility=zero, step=step, regularization=zero)
@@ -81,52 +84,71 @@ class DirectShooting(IterativeSolver):
         moved, after = jax.tree.map(
             lambda a, b: jnp.where(done, b, jnp.asarray(a, b.dtype)), (moved, after), (s.us, s.memory)
         )
-        return _State(s.i + 1, done, moved, size, after, history)
+        return _State(s.i + 1, done, moved, largest, after, history)
 
 
 class _State(NamedTuple):
     """The state of ``DirectShooting``; its order is that of checkpoints.
 
     Attributes:
-        gradient: Largest entry of the gradient by the controls that the bounds leave free.
+        largest: Largest entry of the gradient by the controls that the bounds leave free, of all iterations.
         memory: The optimizer's own state.
     """
 
     i: Int[Array, ""]
     done: Bool[Array, ""]
     us: Float[Array, "horizon nu"]
-    gradient: Float[Array, ""]
+    largest: Float[Array, ""]
     memory: PyTree
     history: History
+
+
+def _least_gradient(given: Float[Array, ""] | float | None, largest: Float[Array, ""]) -> Float[Array, ""] | float:
+    """The gradient that ends the iterations, of which the largest so far was this one."""
+    return tolerance_of(None, 0.5, largest.dtype) * largest if given is None else given
 
 
 def _shooting_solution(
     problem: Problem,
     us: Float[Array, "horizon nu"],
-    gradient: Float[Array, ""],
     history: History,
     iterations: Int[Array, ""],
-    small: Bool[Array, ""],
     done: Bool[Array, ""],
+    tolerance: Float[Array, ""] | float | None,
 ) -> Solution:
-    """The solution of a solver that knows the controls alone."""
+    """The solution of a solver that knows the controls alone.
+
+    Args:
+        done: Whether the solver itself ended the iterations.
+        tolerance: Bound of the gradient that stands for an optimum, if there is one.
+    """
     ys = problem.rollout(us)
     running, terminal = problem.running_values(ys, us), problem.terminal_value(ys)
+    cost = jnp.sum(running) + terminal
     bad_node, bad_quantity = nonfinite_values(ys, running, terminal)
-    result = RESULTS.where(small, RESULTS.successful, RESULTS.max_iterations)
-    result = RESULTS.where(done & ~small, RESULTS.nonfinite_derivative, result)
-    # the derivative by the controls is not finite though the trajectory is: no node can be named
+    policy = backward_pass(problem, ys, us, jnp.asarray(FLOOR, problem.dtype), False)
+    gradient = jnp.max(jnp.abs(free_slopes(problem, us, policy.slopes)))
+    numbers = optimality(problem, us, cost, history.cost[0], policy.promise)
+    optimal = is_optimal(numbers, None, FLOOR)
+    if tolerance is not None:
+        optimal = optimal | (gradient <= tolerance)
+    result = RESULTS.where(done, RESULTS.stalled, RESULTS.max_iterations)
+    result = RESULTS.where(optimal, RESULTS.successful, result)
+    result = RESULTS.where(policy.bad_node >= 0, RESULTS.nonfinite_derivative, result)
     result = RESULTS.where(bad_node >= 0, RESULTS.nonfinite_start, result)
+    bad_quantity = jnp.where(bad_node >= 0, bad_quantity, policy.bad_quantity)
+    bad_node = jnp.where(bad_node >= 0, bad_node, policy.bad_node)
     zero = jnp.zeros((), problem.dtype)
     return Solution(
         ts=problem.time(jnp.arange(problem.horizon + 1)),
         ys=ys,
         us=us,
-        cost=jnp.sum(running) + terminal,
+        cost=cost,
         gradient=gradient,
         feasibility=zero,
         violation=zero,
         gains=None,
+        optimality=numbers,
         history=history,
         iterations=iterations,
         result=result,
@@ -147,7 +169,7 @@ class ShootingMinimizer(Solver):
         minimizer: Such as ``optimistix.BFGS(rtol=1e-8, atol=1e-8)`` or ``optimistix.LevenbergMarquardt(...)``, whose
             tolerances end the iterations too; by default L-BFGS.
         max_iterations: Largest number of evaluations.
-        gradient_tolerance: Bound of the largest entry of the gradient, as in ``ILQR``.
+        gradient_tolerance: Bound of the largest entry of the gradient, as in ``DirectShooting``.
 
     Raises:
         ModuleNotFoundError: optimistix is missing, the extra ``optimize``.
@@ -172,14 +194,13 @@ class ShootingMinimizer(Solver):
                 f"y0: {type(self).__name__} works in JAX's default precision, which is {jnp.zeros(()).dtype}, and the "
                 f"problem is of {problem.dtype}; change jax_enable_x64 or take ILQR()"
             )
-        tolerance = tolerance_of(self.gradient_tolerance, 0.4, problem.dtype)
         rounding = 10.0 ** (-0.9 * np.finfo(problem.dtype).precision)
         method = optimistix.LBFGS(rtol=rounding, atol=rounding) if self.minimizer is None else self.minimizer
         squares = isinstance(method, optimistix.AbstractLeastSquaresSolver)
         target = _residuals(problem) if squares else lambda us, _: (problem.cost(problem.rollout(us), us), None)
         # optimistix mixes types and ranks of its own
         with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-            return _minimize(problem, us, method, target, self.max_iterations, tolerance)
+            return _minimize(problem, us, method, target, self.max_iterations, self.gradient_tolerance)
 
 
 def _residuals(problem: Problem) -> Target:
@@ -206,7 +227,7 @@ def _minimize(
     method: Any,
     target: Target,
     limit: int,
-    tolerance: Float[Array, ""] | float,
+    tolerance: Float[Array, ""] | float | None,
 ) -> Solution:
     """The solution by a minimizer of optimistix after at most ``limit`` evaluations."""
     target = eqx.filter_closure_convert(target, us, None)
@@ -222,26 +243,23 @@ def _minimize(
         return ~s[-1] & (s[0] < limit)
 
     def iterate(s: tuple) -> tuple:
-        i, us, value, slope, moving, history, _, _ = s
+        i, us, value, slope, moving, history, largest, _ = s
         state = eqx.combine(moving, still)
         size = jnp.max(jnp.abs(slope))
+        largest = jnp.maximum(largest, size)
         finite = jnp.isfinite(value) & jnp.all(jnp.isfinite(slope))
         moved, after, _ = method.step(target, us, None, {}, state, frozenset())
         # the first evaluation is that of the guess
         stuck = method.terminate(target, us, None, {}, state, frozenset())[0] & (i > 0)
         finite = finite & jnp.all(jnp.isfinite(moved))
-        done = (size <= tolerance) | stuck | ~finite
+        done = (size <= _least_gradient(tolerance, largest)) | stuck | ~finite
         moved = jnp.where(done, us, moved)
         step, zero = jnp.max(jnp.abs(moved - us)), jnp.zeros_like(value)
         history = history.record(i, cost=value, gradient=size, feasibility=zero, step=step, regularization=zero)
         value, slope = control_flow.cond(step > 0, lambda: slope_at(moved), lambda: (value, slope))
-        return i + 1, moved, value, slope, eqx.filter(after, eqx.is_array), history, finite, done
+        return i + 1, moved, value, slope, eqx.filter(after, eqx.is_array), history, largest, done
 
     history = History.empty(limit, problem.dtype)
-    yes, no = jnp.array(True), jnp.array(False)
-    first = (jnp.array(0), us, *slope_at(us), moving, history, yes, no)
-    i, us, _, slope, _, history, finite, done = control_flow.while_loop(going, iterate, first)
-    size = jnp.max(jnp.abs(slope))
-    solution = _shooting_solution(problem, us, size, history, i, size <= tolerance, done)
-    stalled = done & finite & (size > tolerance)
-    return eqx.tree_at(lambda s: s.result, solution, RESULTS.where(stalled, RESULTS.stalled, solution.result))
+    first = (jnp.array(0), us, *slope_at(us), moving, history, jnp.zeros((), problem.dtype), jnp.array(False))
+    i, us, _, _, _, history, _, done = control_flow.while_loop(going, iterate, first)
+    return _shooting_solution(problem, us, history, i, done, tolerance)

@@ -30,6 +30,15 @@ from lgsim.optimize.linear_quadratic import (
     regularized,
     split_nodes,
 )
+from lgsim.optimize.optimality import (
+    FLOOR,
+    Optimality,
+    Promise,
+    free_slopes,
+    is_optimal,
+    optimality,
+    rounding_of_cost,
+)
 from lgsim.optimize.parallel_riccati import parallel_riccati, parallel_rollout_policy
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import (
@@ -49,8 +58,6 @@ _SHORTER = 0.25
 """Length of a step in parts of the one that was tried before."""
 _MERIT_SHARE = 0.5
 """Share of the gaps' weight that is above the least one with which a step descends."""
-ROUNDING = 4
-"""Units in the last decimal place by which rounding may raise the cost of a good step."""
 
 Place = tuple[Int[Array, ""], Int[Array, ""]]
 """(node, quantity) of what is not finite, or (-1, -1)."""
@@ -65,7 +72,7 @@ class BackwardPass(NamedTuple):
         gaps: Gaps of the steps (H, n).
         definite: Whether the policy is a minimum.
         linear: Along a step of length s the cost is expected to change by ``s linear + s^2 quadratic / 2``.
-        gradient: Largest entry of the cost's gradient by the controls that the bounds leave free.
+        slopes: Gradient of the cost by the controls (H, m).
         bad_node: The node of the first slope or derivative of a step that is not finite, else of the last Hessian that
             is not, else -1; by ``parallel_backward_pass`` the first one of any kind.
         bad_quantity: Which of them it is, else -1; see ``first_nonfinite``.
@@ -77,9 +84,14 @@ class BackwardPass(NamedTuple):
     definite: Bool[Array, ""]
     linear: Float[Array, ""]
     quadratic: Float[Array, ""]
-    gradient: Float[Array, ""]
+    slopes: Float[Array, "horizon m"]
     bad_node: Int[Array, ""]
     bad_quantity: Int[Array, ""]
+
+    @property
+    def promise(self) -> Promise:
+        """What it promises to a full step."""
+        return Promise(self.k, self.definite, -(self.linear + self.quadratic / 2), self.slopes)
 
 
 def backward_pass(
@@ -130,8 +142,7 @@ def parallel_backward_pass(
         3: (jnp.concatenate([lq.q, lq.r], axis=1), 0), 4: ((lq.Q, lq.N, lq.R), 0), 5: (lq.A, 0), 6: (lq.B, 0)
     })  # fmt: skip
     place = _first(place, first_nonfinite({3: (lq.p[None], len(lq.q)), 4: (lq.P[None], len(lq.q))}))
-    gradient = jnp.max(jnp.abs(slope))
-    return BackwardPass(policy.K, policy.k, lq.c, policy.definite, linear, quadratic, gradient, *place)
+    return BackwardPass(policy.K, policy.k, lq.c, policy.definite, linear, quadratic, slope, *place)
 
 
 def _solved(
@@ -151,14 +162,12 @@ def _solved(
             now, step = bounded_backward_step(ahead, node, regularization, problem.lower - u, problem.upper - u)
         else:
             now, step = backward_step(ahead, node, regularization)
-        return now, (step, jnp.max(jnp.abs(u - problem.clip(u - step.slope))), node.c)
+        return now, (step, node.c)
 
-    first, (steps, slopes, gaps) = scan_last(
-        back, CostToGo.at_end(P, p, block_sizes), xs, prepare=prepare, reverse=True
-    )
+    first, (steps, gaps) = scan_last(back, CostToGo.at_end(P, p, block_sizes), xs, prepare=prepare, reverse=True)
     definite = jnp.all(steps.definite)
     place = _nonfinite(steps, first, p)
-    return BackwardPass(steps.K, steps.k, gaps, definite, first.linear, first.quadratic, jnp.max(slopes), *place)
+    return BackwardPass(steps.K, steps.k, gaps, definite, first.linear, first.quadratic, steps.slope, *place)
 
 
 def _nonfinite(steps: BackwardStep, first: CostToGo, p: Float[Array, " n"]) -> Place:
@@ -283,9 +292,11 @@ class ILQR(IterativeSolver):
 
     Attributes:
         gradient_tolerance: Bound of the largest entry of the cost's gradient by the free controls, in the unit of the
-            cost by that of the controls; by default 1e-6 in float64 and 4e-3 in float32.
-        decrease_tolerance: Relative decrease of the cost that counts as rounding: a smaller expected one ends the
-            iterations; by default 1e-13 in float64 and 4e-6 in float32.
+            cost by that of the controls: where it is met the trajectory counts as optimal, whatever
+            ``Solution.optimality`` says. By default there is none.
+        decrease_tolerance: Bound of ``Optimality.decrement``, which then alone says whether a trajectory is optimal. By
+            default iterations go on while a step promises to lower the cost by more than 1e-12 of it (2e-5 in float32),
+            and the last trajectory is an optimum where one of its numbers is small, see ``is_optimal``.
         gap_tolerance: Bound of the largest gap; by default 1e-9 in float64 and 1e-4 in float32.
         exact_cost_hessian: Exact second derivatives of costs that are squares; by default Gauss-Newton's.
         exact_hessian: Exact second derivatives of the steps and of all costs, as in differential dynamic programming,
@@ -297,7 +308,7 @@ class ILQR(IterativeSolver):
         regularization: The first number added to the Hessian of the controls; as all of them relative to the mean of
             the running cost's second derivatives by the controls of the same node, so that its unit changes nothing.
         reg_restart: The least number that regularization grows to where no step is accepted.
-        reg_min: The least regularization that is not zero; below it there is none.
+        reg_min: The regularization below which there is none, or 1e-8 where without any a policy has no minimum.
         reg_max: The regularization above which the solver gives up.
         reg_increase: Factor by which it grows, and more with each step in a row that is not accepted: reg_increase,
             reg_increase^2, ...
@@ -334,6 +345,11 @@ class ILQR(IterativeSolver):
     def iteration_limit(self) -> int:
         return self.max_iterations
 
+    @property
+    def turns(self) -> int:
+        # the last one takes no step: it looks at the trajectory that is returned
+        return self.max_iterations + 1
+
     def begin(self, problem: Problem, us: Float[Array, "horizon m"], ys: Point | None) -> _State:
         if self.parallel and problem.bounded:
             raise ValueError(
@@ -343,17 +359,21 @@ class ILQR(IterativeSolver):
         running, terminal = problem.running_values(ys, us), problem.terminal_value(ys)
         bad_node, bad_quantity = nonfinite_values(ys, running, terminal)
         result = RESULTS.where(bad_node < 0, RESULTS.successful, RESULTS.nonfinite_start)
-        zero = jnp.zeros((), problem.dtype)
+        zero, cost = jnp.zeros((), problem.dtype), jnp.sum(running) + terminal
         n = problem.dynamics.action.dim
         return _State(
             i=jnp.array(0),
             done=bad_node >= 0,
             ys=ys,
             us=us,
-            cost=jnp.sum(running) + terminal,
+            cost=cost,
+            first_cost=cost,
             gradient=zero,
             feasibility=zero,
+            optimality=Optimality(*(jnp.full_like(cost, jnp.inf) for _ in range(3)), complementarity=zero),
             reg=jnp.asarray(self.regularization, problem.dtype),
+            reg_least=zero,
+            optimal=jnp.array(False),
             flat=jnp.array(False),
             reg_growth=zero + self.reg_increase,
             weight=zero,
@@ -374,8 +394,9 @@ class ILQR(IterativeSolver):
             feasibility=s.feasibility,
             violation=jnp.zeros((), problem.dtype),
             gains=s.gains,
+            optimality=s.optimality,
             history=s.history,
-            iterations=s.i,
+            iterations=jnp.minimum(s.i, self.max_iterations),
             result=RESULTS.where(s.done, s.result, RESULTS.max_iterations),
             bad_node=s.bad_node,
             bad_quantity=s.bad_quantity,
@@ -390,9 +411,20 @@ class ILQR(IterativeSolver):
             else backward_pass
         )
         policy = solve(problem, s.ys, s.us, s.reg, self.exact_cost_hessian)
-        s = s._replace(gradient=policy.gradient, feasibility=jnp.max(jnp.abs(policy.gaps)))
+        s = s._replace(
+            gradient=jnp.max(jnp.abs(free_slopes(problem, s.us, policy.slopes))),
+            feasibility=jnp.max(jnp.abs(policy.gaps)),
+            optimality=optimality(problem, s.us, s.cost, s.first_cost, policy.promise),
+        )
         closed = s.feasibility <= tolerance_of(self.gap_tolerance, 0.6, problem.dtype)
-        small = closed & (s.gradient <= tolerance_of(self.gradient_tolerance, 0.4, problem.dtype))
+        optimal = closed & is_optimal(s.optimality, self.decrease_tolerance, s.reg)
+        flat = optimal & (s.optimality.decrement <= self._least_decrease(problem))
+        last = s.i >= self.max_iterations
+        # a first step that rounding hides from the cost still lowers the gradient
+        still = s.optimality.decrement <= 10.0 ** -np.finfo(problem.dtype).precision
+        ends = (flat & (s.flat | still)) | (optimal & last)
+        if self.gradient_tolerance is not None:
+            ends = ends | (closed & (s.gradient <= self.gradient_tolerance))
         # a step that a guess of states asks for and that leads nowhere, as one without a solution
         stuck = first_nonfinite({0: (policy.gaps, 1)})
         bad_node, bad_quantity = _first(stuck, (policy.bad_node, policy.bad_quantity))
@@ -400,30 +432,40 @@ class ILQR(IterativeSolver):
         ended = RESULTS.where(stuck[0] >= 0, RESULTS.nonfinite_start, RESULTS.nonfinite_derivative)
         row = {"cost": s.cost, "gradient": s.gradient, "feasibility": s.feasibility}
         s = s._replace(
-            done=small | broken,
+            done=ends | broken,
+            optimal=optimal,
+            flat=flat,
             gains=where_last(policy.definite & ~broken, policy.K, s.gains),
             result=RESULTS.where(broken, ended, s.result),
             bad_node=bad_node,
             bad_quantity=bad_quantity,
             history=s.history.record(s.i, **row, step=jnp.zeros_like(s.cost), regularization=s.reg),
         )
-        return self._step(problem, s, policy, closed)._replace(i=s.i + 1)
+        return self._step(problem, s, policy, closed, last)._replace(i=s.i + 1)
 
-    def _step(self, problem: Problem, s: _State, policy: BackwardPass, closed: Bool[Array, ""]) -> _State:
-        """The step along the policy, or more regularization where none is accepted; nothing where all is done."""
+    def _least_decrease(self, problem: Problem) -> Float[Array, ""] | float:
+        """The decrement below which a step is the last one."""
+        return tolerance_of(self.decrease_tolerance, 0.8, problem.dtype)
+
+    def _step(
+        self, problem: Problem, s: _State, policy: BackwardPass, closed: Bool[Array, ""], last: Bool[Array, ""]
+    ) -> _State:
+        """The step along the policy, or more regularization where none is accepted; nothing where all is done.
+
+        Args:
+            closed: Whether there are no gaps.
+            last: Whether no step is to be taken.
+        """
         total = jnp.sum(jnp.abs(policy.gaps))
         need = policy.linear + jnp.maximum(policy.quadratic, 0) / 2
         least = jnp.where((need > 0) & (total > 0), need / ((1 - _MERIT_SHARE) * jnp.where(total > 0, total, 1)), 0)
         weight = jnp.maximum(s.weight, least)
         slope = policy.linear - weight * total
-        enough = tolerance_of(self.decrease_tolerance, 0.9, problem.dtype)
-        flat = policy.definite & closed & (jnp.abs(slope) <= enough * jnp.abs(s.cost))
-        rounding = ROUNDING * 10.0 ** -np.finfo(problem.dtype).precision
-        slack = jnp.maximum(jnp.asarray(enough, problem.dtype), rounding) * jnp.abs(s.cost)
+        slack = rounding_of_cost(problem.dtype) * jnp.abs(s.cost)
         descends = policy.definite & (slope < 0)
 
         # one problem alone need not try what it does not take
-        trials = jnp.where(s.done | ~descends, 0, self.line_search_steps)
+        trials = jnp.where(s.done | last | ~descends, 0, self.line_search_steps)
         tried = _line_search(problem, s.ys, s.us, policy, s.cost, slope, weight, slack, trials)
         better = tried.accepted
         length = jnp.where(better, tried.length, 0)
@@ -432,23 +474,29 @@ class ILQR(IterativeSolver):
         share = jnp.clip(jnp.where(expected > 0, brought / jnp.where(expected > 0, expected, 1), 1), 0, 1)
         least_change = jnp.ones_like(share) / self.reg_decrease  # a Python float would be a float64 here
         change = jnp.where(length < 1, 1, jnp.maximum(least_change, 1 - (2 * share - 1) ** 3))
-        less = jnp.where(s.reg * change < self.reg_min, 0, s.reg * change)
-        reg = jnp.where(better, less, jnp.maximum(s.reg * s.reg_growth, self.reg_restart))
-        reg = jnp.where(flat | s.done, s.reg, reg)
+        # without any, a policy may have no minimum
+        reg_least = jnp.where(policy.definite | (s.reg > 0), s.reg_least, jnp.asarray(FLOOR, problem.dtype))
+        # what promises nothing but for its regularization is looked at without
+        near = closed & (s.optimality.decrement * (1 + s.reg) <= self._least_decrease(problem)) & (s.reg > FLOOR)
+        less = jnp.where((s.reg * change < self.reg_min) | near, reg_least, s.reg * change)
+        more = jnp.where(reg_least > s.reg, reg_least, jnp.maximum(s.reg * s.reg_growth, self.reg_restart))
+        reg = jnp.where(better | near, less, more)
+        # an optimum is one, however far the regularization would grow
+        ends = s.done | (s.optimal & ~better)
+        reg = jnp.where(ends | last, s.reg, reg)
         lost = reg > self.reg_max
         ys, us, cost = where_last(better, tried.trial, Trial(s.ys, s.us, s.cost))
         return s._replace(
-            # a first step that rounding hides from the cost still lowers the gradient
-            done=s.done | (flat & (s.flat | ~better)) | lost,
-            flat=flat,
+            done=ends | lost,
             ys=ys,
             us=us,
             cost=cost,
             reg=reg,
+            reg_least=reg_least,
             reg_growth=jnp.where(better, self.reg_increase, s.reg_growth * self.reg_increase),
             weight=weight,
             history=eqx.tree_at(lambda h: h.step, s.history, s.history.step.at[s.i].set(length)),
-            result=RESULTS.where(lost & ~s.done, RESULTS.stalled, s.result),
+            result=RESULTS.where(lost & ~ends, RESULTS.stalled, s.result),
         )
 
 
@@ -456,8 +504,11 @@ class _State(NamedTuple):
     """The state of ``ILQR``, with the fields of ``Solution``; its order is that of checkpoints.
 
     Attributes:
+        first_cost: The cost of the guess.
         reg: The regularization of the next iteration.
-        flat: Whether the last step was expected to bring less than rounding.
+        reg_least: The least regularization: zero, or what a policy needs that without any has no minimum.
+        optimal: Whether the trajectory that the last step was taken from is an optimum.
+        flat: Whether it is one that a step hardly lowers.
         reg_growth: Factor by which the regularization grows if the next step is not accepted.
     """
 
@@ -466,9 +517,13 @@ class _State(NamedTuple):
     ys: Point
     us: Float[Array, "horizon m"]
     cost: Float[Array, ""]
+    first_cost: Float[Array, ""]
     gradient: Float[Array, ""]
     feasibility: Float[Array, ""]
+    optimality: Optimality
     reg: Float[Array, ""]
+    reg_least: Float[Array, ""]
+    optimal: Bool[Array, ""]
     flat: Bool[Array, ""]
     reg_growth: Float[Array, ""]
     weight: Float[Array, ""]

@@ -233,7 +233,7 @@ def backward_step(
     ``Q = (A, B)^T Vxx (A, B) + ((Q, N), (N^T, R))``; ``K = -Quu^-1 Qux``; ``Vxx <- Qxx + Qxu K``.
 
     Args:
-        regularization: Number that, times the mean of R's diagonal, is added to Quu.
+        regularization: Number that, times the mean of R's diagonal, or of Quu's where R is zero, is added to Quu.
     """
     return _backward_step(ahead, node, regularization, None)
 
@@ -263,7 +263,7 @@ def _backward_step(
     n = len(c)
     Vc = fusion_barrier(times_blocks(ahead.Vxx, c))
     Qxx, Qux, Quu = step.congruence(ahead.Vxx, H)
-    Qux, Quu = fusion_barrier((Qux, Quu + _relative(H[n:, n:], regularization)))
+    Qux, Quu = fusion_barrier((Qux, Quu + _relative(H[n:, n:], regularization, Quu)))
     # the slopes of the next node as this one sees them: with curvature, along the policy, without feedback
     by_x, by_u = step.pullback(fusion_barrier(jnp.stack([ahead.Vx + Vc, ahead.slope, ahead.costate], axis=1)))
     by_x, by_u = fusion_barrier((g[:n, None] + by_x, g[n:, None] + by_u))
@@ -274,7 +274,8 @@ def _backward_step(
         K, k = -product(W, Qux), -times(W, Qu)
     else:
         K, k, definite = box_qp.box_step(Quu, Qux, Qu, *bounds)
-    K, k = fusion_barrier((K, k))
+    # a policy that means nothing, of numbers that may not be finite, is none
+    K, k = fusion_barrier((jnp.where(definite[None, None], K, 0), jnp.where(definite[None], k, 0)))
     # what multiplies the costate, which is finite, shows there
     finite_derivatives = _finite(g), _finite(by_x[:, 2]) & _finite(c), _finite(by_u[:, 2])
     change = dense.dot(ahead.Vx, c) + (dense.dot(c, Vc) + dense.dot(k, times(Quu, k))) / 2 + dense.dot(Qu, k)
@@ -309,12 +310,19 @@ def regularized(R: Float[Array, "m m"], regularization: Float[Array, ""]) -> Flo
     return R + _relative(R, regularization)
 
 
-def _relative(R: Float[Array, "m m *#batch"], regularization: Float[Array, "*#batch"]) -> Float[Array, "m m *#batch"]:
-    """The diagonal matrix of the regularization times the mean of R's diagonal, where that is not zero."""
+def _relative(
+    R: Float[Array, "m m *#batch"],
+    regularization: Float[Array, "*#batch"],
+    instead: Float[Array, "m m *#batch"] | None = None,
+) -> Float[Array, "m m *#batch"]:
+    """The diagonal matrix of the regularization times the mean of R's diagonal, of another one's where that is zero."""
     m = len(R)
     eye = jnp.eye(m, dtype=R.dtype).reshape((m, m) + (1,) * (R.ndim - 2))
-    size = sum(abs(R[i, i]) for i in range(m)) / m
-    return eye * (regularization * jnp.where(size > 0, size, 1))[None, None]
+    size = jnp.ones_like(R[0, 0])
+    for matrix in (R,) if instead is None else (instead, R):
+        mean = sum(abs(matrix[i, i]) for i in range(m)) / m
+        size = jnp.where(mean > 0, mean, size)
+    return eye * (regularization * size)[None, None]
 
 
 class Policy(NamedTuple):

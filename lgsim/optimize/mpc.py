@@ -25,7 +25,8 @@ ITERATIONS = 4
 class MPCState(eqx.Module):
     """The plan that a controller keeps from one step to the next; arrays for ``jit``, ``vmap`` and ``lax.scan``.
 
-    From the cost on its fields are those of the last solution, see ``Solution``.
+    From the cost on its fields are those of the last solution, see ``Solution``; after ``ILQR`` the gradient and the
+    feasibility are those before its last step.
 
     Attributes:
         t: Time of the next measurement, s.
@@ -145,7 +146,7 @@ def _step(controller: MPCController, plan: MPCState, y: Point) -> tuple[Float[Ar
     """The step of a controller, compiled."""
     problem = _from(controller.problem, plan.t, y)
     ys = jax.tree.map(lambda nodes, first: nodes.at[0].set(first), plan.ys, y)
-    solution = controller.solver.run(problem, plan.us, ys)
+    solution = _iterated(controller.solver, problem, plan.us, ys)
     found = solution.ys, solution.us
     finite = solution.bad_node < 0
     for leaf in jax.tree.leaves(found):
@@ -156,6 +157,13 @@ def _step(controller: MPCController, plan: MPCState, y: Point) -> tuple[Float[Ar
     ys = jax.tree.map(lambda nodes, end: jnp.concatenate([nodes[1:], end[None]]), ys, end)
     us = jnp.concatenate([us[1:], last[None]])
     return u, MPCState.of(problem.time(1), ys, us, solution)
+
+
+def _iterated(solver: Solver, problem: Problem, us: Float[Array, "horizon nu"], ys: Point) -> Solution:
+    """The solution after a solver's iterations, without the look at its end that ``ILQR.run`` takes."""
+    if not isinstance(solver, ILQR):
+        return solver.run(problem, us, ys)
+    return solver.finish(problem, solver.advance(problem, solver.begin(problem, us, ys), solver.max_iterations))
 
 
 def _from(problem: Problem, t: Float[Array, ""], y: Point) -> Problem:

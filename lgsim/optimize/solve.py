@@ -126,7 +126,7 @@ def _run_in_chunks(
     state, interrupted = run_in_chunks(
         _begin(problem, us, ys, solver),
         paced(lambda state, iterations: _advance(problem, state, solver, jnp.array(iterations))),
-        lambda state: bool(state.done) or int(state.i) >= solver.iteration_limit,
+        lambda state: bool(state.done) or int(state.i) >= solver.turns,
         progress=None if progress is None else _rows_for(progress),
         checkpoint=kept,
     )

@@ -17,6 +17,7 @@ from lgsim._compile.xla import compiled, export_codes, export_module, while_last
 from lgsim._compile.xla.closures import opened
 from lgsim.lie.action import Point
 from lgsim.optimize.constraints import Penalties
+from lgsim.optimize.optimality import Optimality
 from lgsim.optimize.problem import Problem
 from lgsim.support import check
 from lgsim.support.check import is_traced
@@ -29,12 +30,14 @@ class RESULTS(eqx.Enumeration):
 
     successful = ""
     max_iterations = (
-        "The solver used all its iterations before the gradient was small. Look at the history: if the cost still "
-        "falls, give more iterations or start from the trajectory found."
+        "The solver used all its iterations before it was at an optimum: a further step promises to lower the cost, "
+        "see solution.optimality. If the cost still falls in the history, give more iterations or start from the "
+        "trajectory found."
     )
     stalled = (
-        "No step along the search direction lowers the cost, at the largest regularization. Costs or dynamics may not "
-        "be smooth, or the gradient tolerance is below what rounding allows in this precision."
+        "No step along the search direction lowers the cost, and the trajectory is no optimum, see "
+        "solution.optimality. Costs or dynamics may not be smooth, or the tolerance is below what rounding allows in "
+        "this precision."
     )
     nonfinite_start = (
         "A quantity is not finite at the initial guess. Give another guess, a shorter horizon or a smaller dt."
@@ -46,6 +49,11 @@ class RESULTS(eqx.Enumeration):
     constraints_violated = (
         "The constraints are not met to the tolerance after all outer iterations. They may contradict each other or "
         "the dynamics; else give more outer iterations or a longer horizon."
+    )
+    not_complementary = (
+        "The constraints are met, but the cost is not at its least: a constraint that is not active still holds the "
+        "trajectory by its multiplier, see solution.optimality.complementarity. Give more outer iterations or a larger "
+        "penalty."
     )
     interrupted = (
         "The solver was interrupted: this is the best trajectory that it had. With a checkpoint, solve again to go on."
@@ -112,6 +120,7 @@ class Solution(eqx.Module):
         result: ``RESULTS.successful``, or what went wrong.
         bad_node: Number of the node at which something is not finite, or -1.
         bad_quantity: Place in ``QUANTITIES`` of what is not finite there, or -1.
+        optimality: How far the trajectory is from the conditions of an optimum.
         multipliers: Multipliers of the constraints, from an augmented Lagrangian; None from other solvers.
     """
 
@@ -123,6 +132,7 @@ class Solution(eqx.Module):
     feasibility: Float[Array, ""]
     violation: Float[Array, ""]
     gains: Float[Array, "nodes-1 nu n"] | None
+    optimality: Optimality
     history: History
     iterations: Int[Array, ""]
     result: RESULTS
@@ -204,7 +214,7 @@ class IterativeSolver(Solver):
     """A solver that can be interrupted: ``begin``, then ``advance`` any number of times, then ``finish``.
 
     Pure functions for ``jit`` and ``vmap``; how the iterations are cut into calls of ``advance`` changes no number. A
-    state is a pytree with ``i``, the number of iterations done, ``done``, whether nothing is left to do, and
+    state is a pytree with ``i``, the number of turns done, ``done``, whether nothing is left to do, and
     ``history``.
     """
 
@@ -212,6 +222,11 @@ class IterativeSolver(Solver):
     @abstractmethod
     def iteration_limit(self) -> int:
         """Largest number of iterations, in all calls of ``advance`` together."""
+
+    @property
+    def turns(self) -> int:
+        """Largest number of turns of the loop: the iterations, and what looks at the last of them."""
+        return self.iteration_limit
 
     @abstractmethod
     def begin(self, problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> Any:
@@ -227,7 +242,7 @@ class IterativeSolver(Solver):
 
     def advance(self, problem: Problem, s: Any, iterations: Int[Array, ""] | int) -> Any:
         """The state after at most so many more iterations."""
-        stop = jnp.minimum(s.i + iterations, self.iteration_limit)
+        stop = jnp.minimum(s.i + iterations, self.turns)
         return while_last(lambda s: ~s.done & (s.i < stop), lambda s: self.iterate(problem, s), s)
 
     def solution_kinds(self, problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> Solution:
@@ -237,7 +252,7 @@ class IterativeSolver(Solver):
     def run(self, problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> Solution:
         """The solution after all iterations from a guess; see ``Solver.run``."""
         s = self.begin(problem, us, ys)
-        return self.finish(problem, self.advance(problem, s, self.iteration_limit))
+        return self.finish(problem, self.advance(problem, s, self.turns))
 
 
 def start(problem: Problem, solver: Solver, us: Any, ys: Any) -> tuple[Float[Array, "horizon nu"], Point | None]:

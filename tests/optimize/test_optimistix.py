@@ -46,7 +46,7 @@ def test_a_linear_problem_has_one_optimum(solver):
     np.testing.assert_allclose(np.max(np.abs(gradient)), result.gradient, atol=1e-12)
     n = int(result.iterations)
     history = result.history
-    assert float(history.gradient[n - 1]) == float(result.gradient)
+    np.testing.assert_allclose(history.gradient[n - 1], result.gradient, rtol=1e-6, atol=1e-14)
     assert float(history.cost[n - 1]) < float(history.cost[0]) and np.all(np.asarray(history.cost[n:]) == 0)
 
 

@@ -11,6 +11,7 @@ from lgsim import montecarlo as mc
 from lgsim.lie import so3
 from lgsim.multibody import ModelBuilder, joints
 from lgsim.optimize import RESULTS, AugmentedLagrangian, Clearance, ObstacleCost, Solution
+from lgsim.optimize.optimality import Optimality
 from lgsim.optimize.solver import History
 from lgsim.scenarios import ScenarioError, load_scenario, load_study
 
@@ -116,8 +117,8 @@ def test_errors_of_a_clearance_are_what_it_lacks(machine, write):
     ys = jnp.zeros((5, 4)).at[:, 0].set(jnp.linspace(0, 0.5, 5))
     zero, none = jnp.zeros(()), jnp.array(-1)
     result = Solution(
-        jnp.arange(5.0), ys, jnp.zeros((4, 2)), zero, zero, zero, zero, None, History.empty(1, jnp.float64),
-        jnp.array(0), RESULTS.successful, none, none,
+        jnp.arange(5.0), ys, jnp.zeros((4, 2)), zero, zero, zero, zero, None,
+        Optimality(zero, zero, zero, zero), History.empty(1, jnp.float64), jnp.array(0), RESULTS.successful, none, none,
     )  # fmt: skip
     ((found, unit),) = scenario.tasks[-1].errors(scenario.problem, result)
     d = lgsim.distance(machine, ys[:, :2], ["fore", "fore"], ["ball", "wall"])

@@ -28,6 +28,7 @@ from lgsim.optimize import (
     joint_limits,
 )
 from lgsim.optimize.cost import Sum
+from lgsim.optimize.optimality import Optimality
 from lgsim.optimize.solver import History
 from lgsim.optimize.standard_costs import FramePath
 from lgsim.scenarios import ScenarioError, load_scenario
@@ -263,8 +264,8 @@ def test_errors_of_a_task_are_distances(write):
     ys = jnp.stack([scenario.problem.dynamics.state(jnp.zeros(2), jnp.zeros(2))] * 2)
     zero, none = jnp.zeros(()), jnp.array(-1)
     found = Solution(
-        jnp.array([0.0, 0.1]), ys, jnp.zeros((1, 2)), zero, zero, zero, zero, None, History.empty(1, jnp.float64),
-        jnp.array(0), RESULTS.successful, none, none,
+        jnp.array([0.0, 0.1]), ys, jnp.zeros((1, 2)), zero, zero, zero, zero, None,
+        Optimality(zero, zero, zero, zero), History.empty(1, jnp.float64), jnp.array(0), RESULTS.successful, none, none,
     )  # fmt: skip
     # all links point up: 0.7 m above the base
     ((size, unit),) = position.errors(scenario.problem, found)
