@@ -38,7 +38,6 @@ from lgsim.optimize.inverse_kinematics import INVERSE_KINEMATICS_RESULTS as INVE
 from lgsim.optimize.inverse_kinematics import InverseKinematicsSolution as InverseKinematicsSolution
 from lgsim.optimize.inverse_kinematics import inverse_kinematics as inverse_kinematics
 from lgsim.optimize.mpc import mpc as mpc
-from lgsim.optimize.optimality import Optimality as Optimality
 from lgsim.optimize.plan_error import plan_error as plan_error
 from lgsim.optimize.problem import Problem as Problem
 from lgsim.optimize.solve import solve as solve
