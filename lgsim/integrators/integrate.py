@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import equinox as eqx
 import jax
@@ -141,8 +141,8 @@ def integrate(
         raise ValueError(f"inputs: expected arrays with a leading axis of {steps} steps, got {sorted(lengths)}")
     first_args = args if inputs is None else (args, jax.tree.map(lambda x: jnp.asarray(x)[0], inputs))
     method.check_problem(action, field, t0, y0, first_args)
-    loop = _checkpoint_policy(checkpoint)
-    solution = _run(method, action, field, y0, t0, dt, steps, args, inputs, save_every, loop)
+    grid = _TimeGrid(t0, dt, steps, save_every)
+    solution = _run(method, action, field, y0, grid, args, inputs, _checkpoint_policy(checkpoint))
     if throw and solution.residuals is not None and not is_traced(solution.residuals):
         _raise_unless_solved(method, solution.residuals, t0, dt)
     return solution
@@ -164,6 +164,15 @@ def _raise_unless_solved(
         )
 
 
+class _TimeGrid(NamedTuple):
+    """The times ``t0 + k dt`` of the steps, of which each ``save_every``-th is saved."""
+
+    t0: Float[Array, ""]
+    dt: Float[Array, ""]
+    steps: int
+    save_every: int
+
+
 # the norm of the error estimate and the relative residual of one step, and of the steps of an interval
 Monitors = tuple[Float[Array, ""] | None, Float[Array, ""] | None]
 IntervalMonitors = tuple[Float[Array, " steps"] | None, Float[Array, " steps"] | None]
@@ -173,10 +182,11 @@ SavedInterval = tuple[Point, Float[Array, ""] | None, Float[Array, " steps"] | N
 
 @compiled
 def _run(
-    method: Method, action: Action, field: Field, y0: Point, t0: Float[Array, ""], dt: Float[Array, ""], steps: int,
-    args: Any, inputs: PyTree[Shaped[Array, "steps ..."]], save_every: int, loop: Loop,
+    method: Method, action: Action, field: Field, y0: Point, grid: _TimeGrid, args: Any,
+    inputs: PyTree[Shaped[Array, "steps ..."]], loop: Loop,
 ) -> Solution:  # fmt: skip
     """``integrate`` of checked arguments."""
+    t0, dt, steps, save_every = grid
 
     def step(y: Point, k: Int[Array, ""]) -> tuple[Point, Monitors]:
         return line(y, k, jax.tree.map(lambda x: x[k], inputs))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections import OrderedDict
@@ -34,6 +33,7 @@ from lgsim.montecarlo.study import Study, tile_indices
 from lgsim.multibody import serialization
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.files import file_lock
+from lgsim.support.fingerprint import sha256
 from lgsim.support.packages import own_version
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -63,26 +63,18 @@ def fingerprint(study: Study, programs: list[ClosedJaxpr]) -> str:
     They are the same in every process. The number of samples, and when a study stops, does not count but for a Latin
     hypercube.
     """
-    digest = hashlib.sha256(f"tile {study.tile} bound {study.bound!r}".encode())
+    parts: list[str | bytes] = [f"tile {study.tile} bound {study.bound!r}"]
     for program in programs:
         text = _ABSENT.sub("", _ADDRESS.sub("", "\n".join(program_texts(program))))
-        digest.update(_PROGRAM.sub("<_Program object", text).encode())
-        for const in program.consts:
-            digest.update(_bytes(const))
-    parts = study.sampler, study.rollout, study.outputs, study.failures
+        parts += [_PROGRAM.sub("<_Program object", text), *map(_bytes, program.consts)]
     names = study.sampler.names, [(name, kind.shape, str(kind.dtype)) for name, kind in study.columns().items()]
-    digest.update(repr(names).encode())
-    for leaf in jax.tree.leaves(eqx.filter(parts, eqx.is_array)):
-        digest.update(_bytes(leaf))
-    return digest.hexdigest()[:16]
+    arrays = jax.tree.leaves(eqx.filter((study.sampler, study.rollout, study.outputs, study.failures), eqx.is_array))
+    return sha256(*parts, repr(names), *map(_bytes, arrays))[:16]
 
 
 def program_key(program: ClosedJaxpr) -> str:
     """A digest of a traced program in this process: equal for programs that may share one compilation."""
-    digest = hashlib.sha256(str(program.jaxpr).encode())
-    for const in program.consts:
-        digest.update(_bytes(const))
-    return digest.hexdigest()
+    return sha256(str(program.jaxpr), *map(_bytes, program.consts))
 
 
 def _bytes(x: Shaped[Array, " ..."] | Shaped[np.ndarray, " ..."]) -> bytes:

@@ -78,14 +78,16 @@ class QuadrotorField:
         return jnp.concatenate([load_rate, spin.ravel(), spin_rate.ravel(), swing.ravel()])
 
 
+_TWO: dict[str, Any] = {
+    "load_mass": 1.5, "masses": (0.8, 1.0), "lengths": (1.0, 1.3), "gravity": 9.81,
+    "inertia": ((0.082, 0.0845, 0.1377), (0.09, 0.1, 0.15)),
+}  # fmt: skip
+
+
 def two_quadrotors(
     dtype: Dtype | None = None,
     *,
-    load_mass: Number = 1.5,
-    masses: Numbers = (0.8, 1.0),
-    lengths: Numbers = (1.0, 1.3),
-    inertia: Numbers = ((0.082, 0.0845, 0.1377), (0.09, 0.1, 0.15)),
-    gravity: Number = 9.81,
+    vehicles: QuadrotorParameters | None = None,
     position: Numbers = (0.0, 0.0, 0.0),
     velocity: Numbers = (0.0, 0.0, 0.0),
     attitudes: Numbers | None = None,
@@ -101,11 +103,7 @@ def two_quadrotors(
 
     Args:
         dtype: Floating dtype of the state and of the numbers; None for JAX's default.
-        load_mass: Mass of the load, kg.
-        masses: Masses of the n quadrotors, (n,), kg; n = 2 unless you give other shapes throughout.
-        lengths: Lengths of the links, (n,), m.
-        inertia: Principal moments of inertia of each quadrotor, (n, 3), kg m^2.
-        gravity: Acceleration of free fall along +e3, m/s^2.
+        vehicles: Numbers of n quadrotors and their load; n = 2 unless you give other shapes throughout.
         position: y(0), (3,), m.
         velocity: v(0), (3,), m/s.
         attitudes: R_i(0), (n, 3, 3), body to world; None for the identity, with thrust against gravity.
@@ -125,13 +123,14 @@ def two_quadrotors(
     Raises:
         ValueError: a shape does not fit, a mass, length or moment is not positive, or the state is off the manifold.
     """
-    n = validation.count("masses", masses)
+    given = QuadrotorParameters(**_TWO) if vehicles is None else vehicles
+    n = validation.count("masses", given.masses)
     vehicles = QuadrotorParameters(
-        load_mass=validation.positive("load_mass", load_mass, dtype),
-        masses=validation.positive("masses", masses, dtype, n),
-        lengths=validation.positive("lengths", lengths, dtype, n),
-        inertia=validation.positive("inertia", inertia, dtype, n, 3),
-        gravity=validation.numbers("gravity", gravity, dtype),
+        load_mass=validation.positive("load_mass", given.load_mass, dtype),
+        masses=validation.positive("masses", given.masses, dtype, n),
+        lengths=validation.positive("lengths", given.lengths, dtype, n),
+        inertia=validation.positive("inertia", given.inertia, dtype, n, 3),
+        gravity=validation.numbers("gravity", given.gravity, dtype),
     )
     attitudes = np.tile(np.eye(3), (n, 1, 1)) if attitudes is None else attitudes
     rest = np.zeros((n, 3))

@@ -24,7 +24,7 @@ from systems.quadrotor_control import (
 )
 
 import lgsim
-from lgsim.systems.quadrotors import linear_momentum, state_rates, two_quadrotors
+from lgsim.systems.quadrotors import QuadrotorParameters, linear_momentum, state_rates, two_quadrotors
 from tests.systems.checks import check_gradients, floats, solve
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "quadrotors.json").read_text())
@@ -40,7 +40,7 @@ MADE = {
 def start():
     load, links = floats(DATA["initial"]["load"]), floats(DATA["initial"]["links"])
     return {
-        **DATA["parameters"],
+        "vehicles": QuadrotorParameters(**DATA["parameters"]),
         "position": load[:3],
         "velocity": load[3:],
         "attitudes": floats(DATA["initial"]["attitudes"]),
@@ -230,12 +230,13 @@ def test_bad_starts_are_named():
         two_quadrotors(attitudes=1.1 * np.tile(np.eye(3), (2, 1, 1)))
     with pytest.raises(ValueError, match=r"\(directions, link_velocities\): .*\|q\| = 1 fails by 1"):
         two_quadrotors(directions=np.zeros((2, 3)))
+    vehicles = two_quadrotors().args[0]
     with pytest.raises(ValueError, match="load_mass: expected numbers above zero"):
-        two_quadrotors(load_mass=0.0)
+        two_quadrotors(vehicles=vehicles._replace(load_mass=0.0))
     with pytest.raises(ValueError, match=r"inertia: expected shape \(2, 3\)"):
-        two_quadrotors(inertia=np.ones(3))
+        two_quadrotors(vehicles=vehicles._replace(inertia=np.ones(3)))
     with pytest.raises(ValueError, match="masses: expected a list of one number or more"):
-        two_quadrotors(masses=1.0)
+        two_quadrotors(vehicles=vehicles._replace(masses=1.0))
     with pytest.raises(ValueError, match=r"goal\.spread: expected shape \(2, 3\), got \(3, 3\)"):
         two_quadrotors_tracking(goal=tracking_gains(spread=np.zeros((3, 3)), heading=np.eye(3)))
 

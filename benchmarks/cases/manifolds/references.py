@@ -21,7 +21,7 @@ from lgsim.systems import (
     spherical_pendulum,
     spherical_pendulum_hamiltonian,
 )
-from lgsim.systems.quadrotors import two_quadrotors
+from lgsim.systems.quadrotors import QuadrotorParameters, two_quadrotors
 
 LIMIT = 1e-9
 
@@ -113,7 +113,7 @@ def quadrotors(quick: bool):
     }
     for name in ("forces",) if quick else data["cases"]:
         problem = two_quadrotors(
-            **data["parameters"],
+            vehicles=QuadrotorParameters(**data["parameters"]),
             position=start["load"][:3],
             velocity=start["load"][3:],
             attitudes=start["attitudes"],

@@ -25,6 +25,7 @@ from lgsim._compile.xla.jax_internals import (
     Setting,
     define_primitive,
     is_symbolic_zero,
+    register_dce_rule,
     register_lowering,
     set_xla_metadata,
 )
@@ -138,9 +139,9 @@ _barrier = define_primitive(
     computes=False,
     jvp_rule=_jvp_rule,
     transpose_rule=_transpose_rule,
-    dce_rule=_dce_rule,
 )
 """Lowered by platform; its derivatives are barriers, so that what they need is computed once as well."""
+register_dce_rule(_barrier, _dce_rule)
 register_lowering(_barrier, _behind_call, "cpu")
 register_definition(_barrier, _leaves)
 

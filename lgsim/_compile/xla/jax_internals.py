@@ -239,8 +239,6 @@ def define_primitive(
     computes: bool,
     jvp_rule: Callable[..., Any] | None = None,
     transpose_rule: Callable[..., Any] | None = None,
-    linear_transpose: Callable[..., Any] | None = None,
-    dce_rule: Callable[[list[bool], JaxprEqn], tuple[list[bool], JaxprEqn | None]] | None = None,
     multiple_results: bool = True,
 ) -> Primitive:
     """A primitive with its rules, as JAX 0.6.2 to 0.12.0 takes them.
@@ -256,9 +254,7 @@ def define_primitive(
             devices may divide under ``jit``. None for operations that XLA knows how to divide.
         computes: Whether its results can be NaN where no operand is: ``jax.experimental.checkify`` then says so.
         jvp_rule: Of operands and tangents.
-        transpose_rule: Of cotangents and operands.
-        linear_transpose: In the place of both, for a primitive that is linear in all its operands.
-        dce_rule: Of which results are used: which operands are, and what remains of the equation.
+        transpose_rule: Of cotangents and operands; alone it says that a primitive is linear in all its operands.
         multiple_results: Whether it returns a list.
     """
 
@@ -278,14 +274,13 @@ def define_primitive(
     batching.primitive_batchers[primitive] = batching_rule
     if computes:
         _check_nan(primitive)
-    if linear_transpose is not None:
-        ad.deflinear2(primitive, linear_transpose)
     if jvp_rule is not None:
         ad.primitive_jvps[primitive] = jvp_rule
     if transpose_rule is not None:
-        ad.primitive_transposes[primitive] = transpose_rule
-    if dce_rule is not None:
-        _register_dce_rule(primitive, dce_rule)
+        if jvp_rule is None:
+            ad.deflinear2(primitive, transpose_rule)
+        else:
+            ad.primitive_transposes[primitive] = transpose_rule
     register_taylor_rule(primitive)
     return primitive
 
@@ -341,10 +336,15 @@ def _needs_devices(primitive: Primitive) -> None:
     prim_requires_devices_during_lowering.add(primitive)
 
 
-def _register_dce_rule(primitive: Primitive, keep: Callable[..., Any]) -> None:
-    """A rule for dead code is called with (used, equation) by JAX 0.6.2 to 0.11, with (used, live, equation) by 0.12.
+def register_dce_rule(
+    primitive: Primitive, keep: Callable[[list[bool], JaxprEqn], tuple[list[bool], JaxprEqn | None]]
+) -> None:
+    """A rule for dead code, called with (used, equation) by JAX 0.6.2 to 0.11, with (used, live, equation) by 0.12.
 
     Without a rule, and where a later version calls it in another way, nothing of a primitive is taken away.
+
+    Args:
+        keep: Of which results are used: which operands are, and what remains of the equation.
     """
     try:
         from jax.interpreters.partial_eval import dce_rules

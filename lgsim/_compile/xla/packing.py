@@ -62,7 +62,7 @@ _join = define_primitive(
     batching_rule=_join_batches,
     batch_axes=None,
     computes=False,
-    linear_transpose=lambda cotangent, *parts: split_last(cotangent),
+    transpose_rule=lambda cotangent, *parts: split_last(cotangent),
     multiple_results=False,
 )
 register_definition(_join, _select)

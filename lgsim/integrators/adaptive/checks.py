@@ -54,16 +54,17 @@ def check_method(method: Method, action: Action, between: bool) -> None:
         )
 
 
-def saved_times(
+def saved_states(
     save_at: ArrayLike | Sequence[float] | None, save_steps: bool, t0: Float[Array, ""], t1: Float[Array, ""]
-) -> Float[Array, " n"] | None:
-    """The times of ``save_at`` as an array (n,) in the dtype of t0, or None without any.
+) -> dict[str, diffrax.SubSaveAt]:
+    """``end``, and as ``saved`` the states at the times ``save_at`` (n,), in the dtype of t0, or after each step.
 
     Raises:
-        ValueError: they are not of shape (n,) with n > 0, not in order from t0 to t1, or come with ``save_steps``.
+        ValueError: the times are not of shape (n,) with n > 0, not in order from t0 to t1, or come with ``save_steps``.
     """
+    end = {"end": diffrax.SubSaveAt(t1=True)}
     if save_at is None:
-        return None
+        return end | ({"saved": diffrax.SubSaveAt(t0=True, steps=True)} if save_steps else {})
     if save_steps:
         raise ValueError("save_at: expected None together with save_steps=True; call evaluate for other times")
     times = jnp.asarray(save_at).astype(t0.dtype)
@@ -73,7 +74,7 @@ def saved_times(
         gaps = np.diff([float(t0), *np.asarray(times, float), float(t1)])
         if not (np.all(gaps >= 0) or np.all(gaps <= 0)):
             raise ValueError(f"save_at: expected times in order from t0 = {t0} to t1 = {t1}, got {np.asarray(times)}")
-    return times
+    return end | {"saved": diffrax.SubSaveAt(ts=times)}
 
 
 def check_events(events: Event | tuple[Event, ...], t0: Float[Array, ""], y0: Point, args: Any) -> tuple[Event, ...]:

@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from lgsim._compile.xla import compiled, control_flow
-from lgsim.integrators.adaptive.checks import check_adjoint, check_events, check_method, saved_times, step_controller
+from lgsim.integrators.adaptive.checks import check_adjoint, check_events, check_method, saved_states, step_controller
 from lgsim.integrators.adaptive.controller import AlgebraController
 from lgsim.integrators.adaptive.events import DirectedCondition, Event, locate_event
 from lgsim.integrators.adaptive.solution import RESULTS, Solution
@@ -90,24 +90,21 @@ def solve(
     return _run(
         GroupSolver(method, action, dense=between),
         AlgebraController(step_controller(controller, rtol, atol, dtype), action),
-        AlgebraTerm(field), y0, t0, t1, first, args, saved_times(save_at, save_steps, t0, t1), save_steps, dense,
+        AlgebraTerm(field), y0, (t0, t1, first), args,
+        diffrax.SaveAt(subs=saved_states(save_at, save_steps, t0, t1), dense=dense, solver_state=True),
         check_events(events, t0, y0, args), check.count("max_steps", max_steps), check_adjoint(adjoint),
     )  # fmt: skip
 
 
 @compiled
 def _run(
-    solver: GroupSolver, controller: AlgebraController, term: AlgebraTerm, y0: Point, t0: Float[Array, ""],
-    t1: Float[Array, ""], dt0: Float[Array, ""] | None, args: Any, times: Float[Array, " n"] | None,
-    save_steps: bool, dense: bool, events: tuple[Event, ...], max_steps: int, adjoint: diffrax.AbstractAdjoint,
+    solver: GroupSolver, controller: AlgebraController, term: AlgebraTerm, y0: Point,
+    span: tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""] | None], args: Any, saveat: diffrax.SaveAt,
+    events: tuple[Event, ...], max_steps: int, adjoint: diffrax.AbstractAdjoint,
 ) -> Solution:  # fmt: skip
     """``solve`` of checked arguments: the call of diffrax, the event's exact place, and the words for the end."""
+    t0, t1, dt0 = span
     sign = jnp.where(t0 < t1, 1, -1).astype(t0.dtype)
-    subs = {"end": diffrax.SubSaveAt(t1=True)}
-    if times is not None:
-        subs["saved"] = diffrax.SubSaveAt(ts=times)
-    elif save_steps:
-        subs["saved"] = diffrax.SubSaveAt(t0=True, steps=True)
     run = diffrax.diffeqsolve(
         term,
         solver,
@@ -116,7 +113,7 @@ def _run(
         None if dt0 is None else sign * jnp.abs(dt0),
         y0,
         args,
-        saveat=diffrax.SaveAt(subs=subs, dense=dense, solver_state=True),
+        saveat=saveat,
         stepsize_controller=controller,
         adjoint=adjoint,
         event=_diffrax_event(events, sign),
@@ -154,7 +151,7 @@ def _run(
     stats = run.stats
     return Solution(
         t, y, ts, ys, stats["num_accepted_steps"], stats["num_rejected_steps"], which, result, run.interpolation,
-        save_steps,
+        ts is not None and saveat.subs["saved"].ts is None,
     )  # fmt: skip
 
 

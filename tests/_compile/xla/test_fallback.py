@@ -91,7 +91,7 @@ def strange():
         return out, out.ndim - 1
 
     found = jax_internals.define_primitive(
-        "reduce_sum", impl=run, lowering=run, linear_transpose=back, batching_rule=batched, multiple_results=False,
+        "reduce_sum", impl=run, lowering=run, transpose_rule=back, batching_rule=batched, multiple_results=False,
         batch_axes=None,
         computes=False,
         abstract_eval=lambda x, **p: x.update(shape=x.shape[1:]),

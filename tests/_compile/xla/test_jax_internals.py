@@ -118,8 +118,8 @@ def test_rules_of_a_primitive(monkeypatch):
         batching_rule=lambda x, axes: (doubled.bind(*x), list(axes)), jvp_rule=moved, transpose_rule=back,
         batch_axes=None,
         computes=False,
-        dce_rule=keep,
     )  # fmt: skip
+    internals.register_dce_rule(doubled, keep)
 
     def f(x, y):
         return doubled.bind(x, y)
@@ -149,7 +149,7 @@ def test_a_rule_of_dead_code_is_called_in_any_way(args):
     rules = pytest.importorskip("jax.interpreters.partial_eval").dce_rules
     for keep, want in ((lambda used, e: (used, e), [True, False]), (lambda used, e: e.nothing, [True, True])):
         primitive = internals.Primitive("test_of_dead_code")
-        internals._register_dce_rule(primitive, keep)
+        internals.register_dce_rule(primitive, keep)
         given = {"used": (True, False), "equation": equation}
         assert rules.pop(primitive)(*(given.get(each) for each in args)) == (want, equation)
 
