@@ -120,7 +120,7 @@ def _shooting_solution(
 
     Args:
         done: Whether the solver itself ended the iterations.
-        tolerance: Bound of the gradient that stands for an optimum, if there is one.
+        tolerance: Bound of the gradient that makes an optimum, where it is given.
     """
     ys = problem.rollout(us)
     running, terminal = problem.running_values(ys, us), problem.terminal_value(ys)
@@ -129,9 +129,7 @@ def _shooting_solution(
     policy = backward_pass(problem, ys, us, jnp.asarray(FLOOR, problem.dtype), False)
     gradient = jnp.max(jnp.abs(free_slopes(problem, us, policy.slopes)))
     numbers = optimality(problem, us, cost, history.cost[0], policy.promise)
-    optimal = is_optimal(numbers, None, FLOOR)
-    if tolerance is not None:
-        optimal = optimal | (gradient <= tolerance)
+    optimal = is_optimal(numbers, FLOOR) if tolerance is None else gradient <= tolerance
     result = RESULTS.where(done, RESULTS.stalled, RESULTS.max_iterations)
     result = RESULTS.where(optimal, RESULTS.successful, result)
     result = RESULTS.where(policy.bad_node >= 0, RESULTS.nonfinite_derivative, result)

@@ -292,19 +292,17 @@ class ILQR(IterativeSolver):
 
     Attributes:
         gradient_tolerance: Bound of the largest entry of the cost's gradient by the free controls, in the unit of the
-            cost by that of the controls: where it is met the trajectory counts as optimal, whatever
-            ``Solution.optimality`` says. By default there is none.
-        decrease_tolerance: Bound of ``Optimality.decrement``, which then alone says whether a trajectory is optimal. By
-            default iterations go on while a step promises to lower the cost by more than 1e-12 of it (2e-5 in float32),
-            and the last trajectory is an optimum where one of its numbers is small, see ``is_optimal``.
+            cost by that of the controls. A trajectory that meets it, or decrease_tolerance, counts as optimal, and no
+            other one. By default neither is given: then iterations go on while a step promises to lower the cost by
+            more than 1e-12 of it (2e-5 in float32), and ``optimality.is_optimal`` says what the last trajectory is.
+        decrease_tolerance: Bound of ``Solution.optimality.decrement``.
         gap_tolerance: Bound of the largest gap; by default 1e-9 in float64 and 1e-4 in float32.
         exact_cost_hessian: Exact second derivatives of costs that are squares; by default Gauss-Newton's.
         exact_hessian: Exact second derivatives of the steps and of all costs, as in differential dynamic programming,
             wherever the model with them has a minimum; without them elsewhere.
         parallel: Solve the Riccati equation by an associative scan over time; not with bounds.
         line_search_steps: Largest number of lengths of a step that are tried: 1, 1/4, 1/16 and so on; where none is
-            accepted, regularization grows. Few are best: a short step in a poor direction costs as much as a better
-            direction.
+            accepted, regularization grows.
         regularization: The first number added to the Hessian of the controls; as all of them relative to the mean of
             the running cost's second derivatives by the controls of the same node, so that its unit changes nothing.
         reg_restart: The least number that regularization grows to where no step is accepted.
@@ -329,11 +327,11 @@ class ILQR(IterativeSolver):
     exact_cost_hessian: bool = eqx.field(static=True, default=False)
     exact_hessian: bool = eqx.field(static=True, default=False)
     parallel: bool = eqx.field(static=True, default=False)
-    line_search_steps: int = eqx.field(static=True, default=2)
+    line_search_steps: int = eqx.field(static=True, default=8)
     regularization: float = number_field(0.0)
     reg_restart: float = number_field(10.0)
     reg_min: float = number_field(1e-3)
-    reg_max: float = number_field(1e8)
+    reg_max: float = number_field(1e16)
     reg_increase: float = number_field(4.0)
     reg_decrease: float = number_field(3.0)
 
@@ -373,6 +371,7 @@ class ILQR(IterativeSolver):
             optimality=Optimality(*(jnp.full_like(cost, jnp.inf) for _ in range(3)), complementarity=zero),
             reg=jnp.asarray(self.regularization, problem.dtype),
             reg_least=zero,
+            bent=jnp.array(False),
             optimal=jnp.array(False),
             flat=jnp.array(False),
             reg_growth=zero + self.reg_increase,
@@ -417,14 +416,15 @@ class ILQR(IterativeSolver):
             optimality=optimality(problem, s.us, s.cost, s.first_cost, policy.promise),
         )
         closed = s.feasibility <= tolerance_of(self.gap_tolerance, 0.6, problem.dtype)
-        optimal = closed & is_optimal(s.optimality, self.decrease_tolerance, s.reg)
-        flat = optimal & (s.optimality.decrement <= self._least_decrease(problem))
         last = s.i >= self.max_iterations
-        # a first step that rounding hides from the cost still lowers the gradient
-        still = s.optimality.decrement <= 10.0 ** -np.finfo(problem.dtype).precision
-        ends = (flat & (s.flat | still)) | (optimal & last)
-        if self.gradient_tolerance is not None:
-            ends = ends | (closed & (s.gradient <= self.gradient_tolerance))
+        if self.gradient_tolerance is None and self.decrease_tolerance is None:
+            optimal = closed & is_optimal(s.optimality, s.reg)
+            flat = optimal & (s.optimality.decrement <= self._least_decrease(problem))
+            # a first step that rounding hides from the cost still lowers the gradient
+            still = s.optimality.decrement <= 10.0 ** -np.finfo(problem.dtype).precision
+            ends = (flat & (s.flat | still)) | (optimal & last)
+        else:
+            optimal = flat = ends = closed & self._meets_tolerances(s)
         # a step that a guess of states asks for and that leads nowhere, as one without a solution
         stuck = first_nonfinite({0: (policy.gaps, 1)})
         bad_node, bad_quantity = _first(stuck, (policy.bad_node, policy.bad_quantity))
@@ -442,6 +442,15 @@ class ILQR(IterativeSolver):
             history=s.history.record(s.i, **row, step=jnp.zeros_like(s.cost), regularization=s.reg),
         )
         return self._step(problem, s, policy, closed, last)._replace(i=s.i + 1)
+
+    def _meets_tolerances(self, s: _State) -> Bool[Array, ""]:
+        """Whether a trajectory meets a tolerance that is given."""
+        met = jnp.array(False)
+        if self.gradient_tolerance is not None:
+            met = met | (s.gradient <= self.gradient_tolerance)
+        if self.decrease_tolerance is not None:
+            met = met | ((s.optimality.decrement <= self.decrease_tolerance) & (s.reg <= FLOOR))
+        return met
 
     def _least_decrease(self, problem: Problem) -> Float[Array, ""] | float:
         """The decrement below which a step is the last one."""
@@ -478,11 +487,13 @@ class ILQR(IterativeSolver):
         reg_least = jnp.where(policy.definite | (s.reg > 0), s.reg_least, jnp.asarray(FLOOR, problem.dtype))
         # what promises nothing but for its regularization is looked at without
         near = closed & (s.optimality.decrement * (1 + s.reg) <= self._least_decrease(problem)) & (s.reg > FLOOR)
+        bent = ~better & (s.bent | (~policy.definite & (s.reg > 0) & (s.reg <= FLOOR)))
+        saddle = near & bent
         less = jnp.where((s.reg * change < self.reg_min) | near, reg_least, s.reg * change)
         more = jnp.where(reg_least > s.reg, reg_least, jnp.maximum(s.reg * s.reg_growth, self.reg_restart))
         reg = jnp.where(better | near, less, more)
         # an optimum is one, however far the regularization would grow
-        ends = s.done | (s.optimal & ~better)
+        ends = s.done | (s.optimal & ~better) | saddle
         reg = jnp.where(ends | last, s.reg, reg)
         lost = reg > self.reg_max
         ys, us, cost = where_last(better, tried.trial, Trial(s.ys, s.us, s.cost))
@@ -493,10 +504,13 @@ class ILQR(IterativeSolver):
             cost=cost,
             reg=reg,
             reg_least=reg_least,
+            bent=bent,
             reg_growth=jnp.where(better, self.reg_increase, s.reg_growth * self.reg_increase),
             weight=weight,
             history=eqx.tree_at(lambda h: h.step, s.history, s.history.step.at[s.i].set(length)),
-            result=RESULTS.where(lost & ~ends, RESULTS.stalled, s.result),
+            result=RESULTS.where(
+                lost & ~ends, RESULTS.stalled, RESULTS.where(saddle & ~s.done, RESULTS.saddle, s.result)
+            ),
         )
 
 
@@ -507,6 +521,7 @@ class _State(NamedTuple):
         first_cost: The cost of the guess.
         reg: The regularization of the next iteration.
         reg_least: The least regularization: zero, or what a policy needs that without any has no minimum.
+        bent: Whether a policy had no minimum at this trajectory, for hardly any regularization.
         optimal: Whether the trajectory that the last step was taken from is an optimum.
         flat: Whether it is one that a step hardly lowers.
         reg_growth: Factor by which the regularization grows if the next step is not accepted.
@@ -523,6 +538,7 @@ class _State(NamedTuple):
     optimality: Optimality
     reg: Float[Array, ""]
     reg_least: Float[Array, ""]
+    bent: Bool[Array, ""]
     optimal: Bool[Array, ""]
     flat: Bool[Array, ""]
     reg_growth: Float[Array, ""]

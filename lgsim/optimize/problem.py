@@ -46,7 +46,7 @@ class Problem(eqx.Module):
 
     Raises:
         TypeError: an argument is of the wrong kind, or dtypes do not fit.
-        ValueError: horizon < 1, infeasible bounds, a start outside of the state's bounds, a cost that is not one
+        ValueError: horizon < 1, a time between nodes that is not positive, no cost, infeasible bounds, a start outside of the state's bounds, a cost that is not one
             number, or shapes that do not fit.
     """
 
@@ -88,6 +88,10 @@ class Problem(eqx.Module):
             )
         self.dynamics = dynamics
         self.horizon = check.count("horizon", horizon)
+        if not is_traced(dynamics.dt) and not np.all(np.asarray(dynamics.dt) > 0):
+            raise ValueError(f"dynamics.dt: expected a time between nodes above 0 s, got {dynamics.dt}")
+        if running is None and terminal is None and not constraints:
+            raise ValueError("running, terminal: expected a cost, got none; without one every control is an optimum")
         self.y0, dtype = state(y0)
         self.running, self.terminal = as_cost(running), as_cost(terminal, end=True)
         size = (dynamics.controls,)

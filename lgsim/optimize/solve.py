@@ -17,6 +17,7 @@ from lgsim._compile.xla import compiled, opened, strongly_typed
 from lgsim.lie.action import Point
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.implicit_derivative import solution
+from lgsim.optimize.optimality import neighbor
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import RESULTS, IterativeSolver, Solution, Solver, start
 from lgsim.support.check import is_traced
@@ -64,6 +65,9 @@ def solve(
     compile again. A pure function of arrays: map it over anything with ``jax.vmap``, for example
     ``jax.vmap(lambda y0: solve(problem.replace(y0=y0)))(starts)``.
 
+    Where ``ILQR`` finds no slope at its guess and controls near to it cost less, it starts again from these, as it does where the cost falls by its curvature; not inside
+    of ``jit`` and ``vmap``, nor with progress or checkpoint.
+
     Differentiable in both modes by the implicit function theorem: ts, ys, us and cost of the result have the first
     derivatives of the optimum by all numbers of the problem (start, targets, weights, models, bounds, args, what costs
     and dynamics close over), found from one linear-quadratic problem with all second derivatives, see
@@ -102,7 +106,21 @@ def solve(
     numbers = jax.tree.map(lambda x: jnp.asarray(x, problem.dtype) if isinstance(x, float) else x, solver)
     if progress is not None or checkpoint is not None:
         return _run_in_chunks(problem, us, ys, numbers, progress, checkpoint)
-    return _run(opened(problem), us, ys, numbers)
+    found = _run(opened(problem), us, ys, numbers)
+    if is_traced(found) or not _stayed(solver, found):
+        return found
+    near, lower = neighbor(opened(problem), found.us, found.cost)
+    if not lower and found.result == RESULTS.successful:
+        return found
+    other = _run(opened(problem), near, None, numbers)
+    return other if other.cost < found.cost else found
+
+
+def _stayed(solver: Solver, found: Solution) -> bool:
+    """Whether a solver found no slope at its guess."""
+    if not isinstance(solver, ILQR) or found.iterations.ndim or np.any(found.history.step):
+        return False
+    return bool((found.result == RESULTS.successful) | (found.result == RESULTS.saddle))
 
 
 def _run_in_chunks(

@@ -39,6 +39,10 @@ class RESULTS(eqx.Enumeration):
         "solution.optimality. Costs or dynamics may not be smooth, or the tolerance is below what rounding allows in "
         "this precision."
     )
+    saddle = (
+        "The cost has no slope at this trajectory but falls from it by its curvature: it is no minimum. Give another "
+        "guess, such as this one with small controls added."
+    )
     nonfinite_start = (
         "A quantity is not finite at the initial guess. Give another guess, a shorter horizon or a smaller dt."
     )
@@ -276,9 +280,9 @@ def start(problem: Problem, solver: Solver, us: Any, ys: Any) -> tuple[Float[Arr
             f"{len(problem.constraints)} constraints; take AugmentedLagrangian({type(solver).__name__}())"
         )
     shape = (problem.horizon, problem.controls)
-    us = jnp.zeros(shape, problem.dtype) if us is None else check.floating("us", us)
-    if us.shape != shape or us.dtype != problem.dtype:
-        raise ValueError(f"us: expected {problem.dtype} of shape {shape}, got {us.dtype} of {us.shape}")
+    us = jnp.zeros(shape, problem.dtype) if us is None else check.cast("us", us, problem.dtype)
+    if us.shape != shape:
+        raise ValueError(f"us: expected shape {shape}, got {us.shape}")
     us = problem.clip(us)
     if ys is not None:
         ys = _states(problem, ys)

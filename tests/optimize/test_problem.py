@@ -78,7 +78,7 @@ def test_a_cost_that_is_not_finite_at_the_guess_is_told():
         solve(given(running=lambda t, y, u, args: jnp.sqrt(jnp.sum(u) - 1)))
     with pytest.raises(ValueError, match="terminal: the cost is -inf at y0"):
         solve(given(terminal=lambda t, y, args: jnp.log(jnp.sum(y))))
-    with pytest.raises(ValueError, match=r"us: expected float64 of shape \(3, 2\)"):
+    with pytest.raises(ValueError, match=r"us: expected shape \(3, 2\), got \(4, 2\)"):
         solve(given(), jnp.zeros((4, 2)))
     with pytest.raises(ValueError, match="ys: expected states with a leading axis of 4 nodes"):
         solve(given(), None, jnp.zeros((3, 2)))
