@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections import OrderedDict
@@ -33,7 +34,6 @@ from lgsim.montecarlo.study import Study, tile_indices
 from lgsim.multibody import serialization
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.files import file_lock
-from lgsim.support.fingerprint import sha256
 from lgsim.support.packages import own_version
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -63,18 +63,26 @@ def fingerprint(study: Study, programs: list[ClosedJaxpr]) -> str:
     They are the same in every process. The number of samples, and when a study stops, does not count but for a Latin
     hypercube.
     """
-    parts: list[str | bytes] = [f"tile {study.tile} bound {study.bound!r}"]
+    digest = hashlib.sha256(f"tile {study.tile} bound {study.bound!r}".encode())
     for program in programs:
         text = _ABSENT.sub("", _ADDRESS.sub("", "\n".join(program_texts(program))))
-        parts += [_PROGRAM.sub("<_Program object", text), *map(_bytes, program.consts)]
+        digest.update(_PROGRAM.sub("<_Program object", text).encode())
+        for const in program.consts:
+            digest.update(_bytes(const))
+    parts = study.sampler, study.rollout, study.outputs, study.failures
     names = study.sampler.names, [(name, kind.shape, str(kind.dtype)) for name, kind in study.columns().items()]
-    arrays = jax.tree.leaves(eqx.filter((study.sampler, study.rollout, study.outputs, study.failures), eqx.is_array))
-    return sha256(*parts, repr(names), *map(_bytes, arrays))[:16]
+    digest.update(repr(names).encode())
+    for leaf in jax.tree.leaves(eqx.filter(parts, eqx.is_array)):
+        digest.update(_bytes(leaf))
+    return digest.hexdigest()[:16]
 
 
 def program_key(program: ClosedJaxpr) -> str:
     """A digest of a traced program in this process: equal for programs that may share one compilation."""
-    return sha256(str(program.jaxpr), *map(_bytes, program.consts))
+    digest = hashlib.sha256(str(program.jaxpr).encode())
+    for const in program.consts:
+        digest.update(_bytes(const))
+    return digest.hexdigest()
 
 
 def _bytes(x: Shaped[Array, " ..."] | Shaped[np.ndarray, " ..."]) -> bytes:

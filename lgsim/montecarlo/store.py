@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import math
 import os
@@ -24,7 +25,6 @@ from jaxtyping import Shaped
 from lgsim.montecarlo.step_error import MEAN, StudyStepError
 from lgsim.montecarlo.study import SAMPLE
 from lgsim.support.files import TEMPORARY, open_regular, read_json, write_whole
-from lgsim.support.fingerprint import sha256
 from lgsim.support.packages import package
 
 FORMAT = "lgsim montecarlo 1"
@@ -391,7 +391,10 @@ def flat_names(name: str, shape: tuple[int, ...]) -> list[str]:
 
 
 def _checksum(columns: dict[str, np.ndarray]) -> str:
-    return sha256(*(part for item in sorted(columns.items()) for part in item))
+    digest = hashlib.sha256()
+    for name in sorted(columns):
+        digest.update(name.encode() + np.ascontiguousarray(columns[name]).tobytes())
+    return digest.hexdigest()
 
 
 def _encode(chunk: Chunk) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, fields
@@ -21,7 +22,6 @@ from lgsim.multibody.loops import KINDS, Loop, LoopKind
 from lgsim.multibody.model import DRIVES, Model
 from lgsim.multibody.record_checks import check_shapes, check_topology
 from lgsim.multibody.topology import ModelError, Topology
-from lgsim.support.fingerprint import sha256
 from lgsim.support.messages import one_line
 
 _KINDS = {kind.__name__: kind for kind in JOINTS}
@@ -102,7 +102,11 @@ def _static_topology(text: str) -> Topology:
 
 def fingerprint(model: Model) -> str:
     """Sixteen hexadecimal digits that differ between models of different topology, names or numbers."""
-    return sha256(to_record(model)[0], *jax.tree.leaves(model))[:16]
+    text, _ = to_record(model)
+    digest = hashlib.sha256(text.encode())
+    for leaf in jax.tree.leaves(model):
+        digest.update(np.ascontiguousarray(leaf).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _plain_joint(joint: Joint) -> dict[str, Any]:

@@ -496,6 +496,8 @@ class ILQR(IterativeSolver):
         ends = s.done | (s.optimal & ~better) | saddle
         reg = jnp.where(ends | last, s.reg, reg)
         lost = reg > self.reg_max
+        result = RESULTS.where(saddle & ~s.done, RESULTS.saddle, s.result)
+        result = RESULTS.where(lost & ~ends, RESULTS.stalled, result)
         ys, us, cost = where_last(better, tried.trial, Trial(s.ys, s.us, s.cost))
         return s._replace(
             done=ends | lost,
@@ -508,9 +510,7 @@ class ILQR(IterativeSolver):
             reg_growth=jnp.where(better, self.reg_increase, s.reg_growth * self.reg_increase),
             weight=weight,
             history=eqx.tree_at(lambda h: h.step, s.history, s.history.step.at[s.i].set(length)),
-            result=RESULTS.where(
-                lost & ~ends, RESULTS.stalled, RESULTS.where(saddle & ~s.done, RESULTS.saddle, s.result)
-            ),
+            result=result,
         )
 
 

@@ -107,8 +107,8 @@ def optimality(
 def is_optimal(numbers: Optimality, regularization: Float[Array, ""] | float) -> Bool[Array, ""]:
     """Whether a trajectory is an optimum, from the numbers of a policy with some regularization.
 
-    The model must have a minimum, and one of them must be small: a decrement of at most 3e-11, a step of at most 1e-9, or
-    a potential of at most 3e-8 (6e-5, 3e-4 and 1e-3 in float32).
+    The model must have a minimum, and one of them must be small: a decrement of at most 3e-11, a step of at most 1e-9,
+    or a potential of at most 3e-8 (6e-5, 3e-4 and 1e-3 in float32).
     """
     digits = np.finfo(numbers.decrement.dtype).precision
     small = (
@@ -130,9 +130,9 @@ def neighbor(
 ) -> tuple[Float[Array, "horizon nu"], Bool[Array, ""]]:
     """(controls near to us, whether their cost is lower than that of us), to go on from where the slope vanishes.
 
-    At a saddle, such as a stretched arm whose target lies inward or a pendulum that hangs, the model by Gauss and Newton
-    may have its minimum; changes to both sides, from a millionth of the controls to their size, show it. The best of
-    them is returned, or where none is lower the best of a hundredth at least.
+    At a saddle, such as a stretched arm whose target lies inward or a pendulum that hangs, the model by Gauss and
+    Newton may have its minimum; changes to both sides, from a millionth of the controls to their size, show it. The
+    best of them is returned, or where none is lower the best of a hundredth at least.
     """
     size = jnp.max(jnp.abs(us), axis=0)
     if problem.bounded:

@@ -46,8 +46,8 @@ class Problem(eqx.Module):
 
     Raises:
         TypeError: an argument is of the wrong kind, or dtypes do not fit.
-        ValueError: horizon < 1, a time between nodes that is not positive, no cost, infeasible bounds, a start outside of the state's bounds, a cost that is not one
-            number, or shapes that do not fit.
+        ValueError: horizon < 1, a time between nodes that is not positive, no cost, infeasible bounds, a start outside
+            of the state's bounds, a cost that is not one number, or shapes that do not fit.
     """
 
     dynamics: Dynamics

@@ -65,8 +65,8 @@ def solve(
     compile again. A pure function of arrays: map it over anything with ``jax.vmap``, for example
     ``jax.vmap(lambda y0: solve(problem.replace(y0=y0)))(starts)``.
 
-    Where ``ILQR`` finds no slope at its guess and controls near to it cost less, it starts again from these, as it does where the cost falls by its curvature; not inside
-    of ``jit`` and ``vmap``, nor with progress or checkpoint.
+    Where ``ILQR`` finds no slope at its guess, and controls near to it cost less or the cost falls by its curvature, it
+    starts again from these; not inside of ``jit`` and ``vmap``, nor with progress or checkpoint.
 
     Differentiable in both modes by the implicit function theorem: ts, ys, us and cost of the result have the first
     derivatives of the optimum by all numbers of the problem (start, targets, weights, models, bounds, args, what costs

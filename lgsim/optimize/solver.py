@@ -124,10 +124,10 @@ class Solution(eqx.Module):
         result: ``RESULTS.successful``, or what went wrong.
         bad_node: Number of the node at which something is not finite, or -1.
         bad_quantity: Place in ``QUANTITIES`` of what is not finite there, or -1.
-        optimality: How far the trajectory is from the conditions of an optimum, without units: ``decrement``, the change
-            that a further step promises, in parts of the cost; ``step``, that step in parts of the controls;
-            ``potential``, what the gradient promises up to the bounds, in parts of the cost; ``complementarity`` of the
-            constraints.
+        optimality: How far the trajectory is from the conditions of an optimum, without units: ``decrement``, the
+            change that a further step promises, in parts of the cost; ``step``, that step in parts of the controls;
+            ``potential``, what the gradient promises up to the bounds, in parts of the cost; ``complementarity`` of
+            the constraints.
         multipliers: Multipliers of the constraints, from an augmented Lagrangian; None from other solvers.
     """
 

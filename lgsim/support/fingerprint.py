@@ -15,8 +15,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
-from jaxtyping import Shaped
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 """What ``repr`` says of the place of an object in the memory, which is another one in each process."""
@@ -30,18 +28,6 @@ def fingerprint(*values: Any) -> str:
     its global variables; of any other object its class's name and its attributes, not the code of its methods.
     """
     return _digest(values, {}).hex()[:16]
-
-
-def sha256(*parts: str | bytes | Shaped[ArrayLike, " ..."]) -> str:
-    """The SHA-256, in hexadecimal digits, of texts, bytes and the numbers of arrays, one after another.
-
-    Shapes and dtypes of arrays do not count; where they matter, they are a part of their own.
-    """
-    found = hashlib.sha256()
-    for part in parts:
-        content = part.encode() if isinstance(part, str) else part
-        found.update(content if isinstance(content, bytes) else np.ascontiguousarray(content).tobytes())
-    return found.hexdigest()
 
 
 def _digest(value: Any, known: dict[int, tuple[Any, bytes]]) -> bytes:

@@ -6,6 +6,7 @@ data/chunk-000/file-000.parquet. Times start from 0 in each episode.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,7 +21,6 @@ from lgsim.identify.recording.recording import MAX_GAP
 from lgsim.identify.recording.report import Finding
 from lgsim.identify.recording.tables import Table
 from lgsim.multibody.model import Model
-from lgsim.support.fingerprint import sha256
 from lgsim.support.messages import counted, listed
 from lgsim.support.packages import package
 from lgsim.support.reading.parquet import open_parquet, unpacked_size
@@ -121,8 +121,9 @@ def read_lerobot(
             f"{path}: expected positions of {listed(model.joint_names)}, got {shown or listed(sorted(arrays))}; a map"
             f' can rename them: [topics] "observation.state" = {{ names = {{ ... }} }}'
         )
+    digest = hashlib.sha256(b"".join(np.ascontiguousarray(x).tobytes() for x in kept.values())).hexdigest()[:16]
     which = "" if episode is None else f"episode {episode}; "
-    source = f"{path.name} ({which}sha256 of what was read {sha256(*kept.values())[:16]})"
+    source = f"{path.name} ({which}sha256 of what was read {digest})"
     return Table(kept, {}, tuple(found.findings + findings), slots, scales, source=source)
 
 

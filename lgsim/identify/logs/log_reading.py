@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,7 +24,6 @@ from lgsim.identify.recording.columns import TIME, Slot
 from lgsim.identify.recording.report import Finding
 from lgsim.identify.recording.tables import Table
 from lgsim.multibody.model import Model
-from lgsim.support.fingerprint import sha256
 from lgsim.support.messages import counted, listed
 from lgsim.support.packages import package
 from lgsim.support.reading.size_limits import check_size
@@ -235,8 +235,9 @@ def _table(
             if slot is not None:
                 slots[name], scales[name] = slot, log_columns.unit_scale(slot, topic)
     findings += _unused(gathered, chosen, given) + _stray(gathered)
+    digest = hashlib.sha256(b"".join(np.ascontiguousarray(x).tobytes() for x in columns.values())).hexdigest()[:16]
     used = listed(list(dict.fromkeys(stream.topic for stream in streams)))
-    source = f"{path.name} ({used}; sha256 of what was read {sha256(*columns.values())[:16]})"
+    source = f"{path.name} ({used}; sha256 of what was read {digest})"
     return Table(columns, {}, tuple(findings), slots, scales, source=source)
 
 
