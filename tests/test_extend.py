@@ -64,4 +64,4 @@ def test_a_method_has_its_tests(copy):
     family.write_text(text.replace("\n__all__ =", f"\n{added}\n__all__ =", 1), encoding="utf-8")
     found = run_tests(copy, "--collect-only", "tests/integrators", "-k", "MK4ThreeEighths", "-m", "")
     assert int(re.search(r"(\d+)/\d+ tests collected", found)[1]) >= 4, found
-    run_tests(copy, "tests/integrators/methods/test_orders.py", "-k", "MK4ThreeEighths", "-m", "not slow")
+    run_tests(copy, "tests/integrators/methods/test_orders.py", "-k", "MK4ThreeEighths")
