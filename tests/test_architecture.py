@@ -146,7 +146,6 @@ def write(root, files):
     return root
 
 
-@pytest.mark.quick
 def test_lgsim_keeps_its_architecture():
     assert (ROOT / "__init__.py").exists()
     assert not (found := violations(ROOT)), "\n" + "\n".join(found)

@@ -84,7 +84,6 @@ def test_the_error_holds(method):
 
 
 @pytest.mark.slow
-@pytest.mark.quick
 def test_resolved_and_not():
     """What is printed, what is kept, and that the step that is advised resolves the study."""
     coarse = mc.run(swinging(0.15))

@@ -256,6 +256,7 @@ def test_a_trajectory_as_the_guess(write, folder):
     assert "got a file of another kind or a part of one" in error.reason and error.line == 28
 
 
+@pytest.mark.quick
 def test_errors_of_a_task_are_distances(write):
     """A reached position at the end and a posture, by hand; only what has a weight counts."""
     scenario = load_scenario(write(REACH))

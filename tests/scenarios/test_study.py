@@ -21,7 +21,6 @@ from tests.scenarios.studies import STUDY, by_hand, changed
 
 
 @pytest.mark.slow
-@pytest.mark.quick
 def test_a_study_is_the_one_made_by_hand(write, folder):
     """Every number, every function and every static field of the study; the failure apart, which is a module."""
     found = load_study(write(STUDY))

@@ -115,7 +115,6 @@ def test_the_tableau_refuses_swapped_factors():
         (lgsim.MK6.tableau, 5, 6),
     ],
 )
-@pytest.mark.quick
 def test_truncated_dexpinv(tableau, commutators, order):
     """Order p needs p - 1 commutators, of which the last odd ones have a zero coefficient."""
     method = MuntheKaas(tableau, TruncatedDexpinv(commutators))
@@ -124,7 +123,6 @@ def test_truncated_dexpinv(tableau, commutators, order):
 
 
 @pytest.mark.parametrize("name", default(["MK4TwoCommutators", "MK4", "CF4"], ("MK4TwoCommutators", "MK4")))
-@pytest.mark.quick
 def test_left_translation_of_se3(name):
     """The right translation is among PROBLEMS; the sign of a bracket that is wrong on one side costs two orders."""
     method = lgsim.METHODS[name]
