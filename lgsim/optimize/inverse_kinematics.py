@@ -28,6 +28,9 @@ from lgsim.support.verdict import Outcome, Verdict, converged, first_names
 _OPEN = 1e-3
 """The share of a joint's motion from which it is said to be open."""
 
+_ASIDE = 1e-3
+"""How far a search that is stuck steps aside at most, rad or m."""
+
 LANES = 256
 """Searches that run side by side."""
 
@@ -179,6 +182,7 @@ class IterationState(NamedTuple):
         gradient: Largest entry of the gradient there by the joints that the limits leave free.
         held: Whether a limit holds each joint there (nv,).
         met: Whether the tolerance is met there.
+        bent: Whether the search has gone on from where it was stuck.
     """
 
     i: Int[Array, ""]
@@ -188,6 +192,7 @@ class IterationState(NamedTuple):
     gradient: Float[Array, ""]
     held: Bool[Array, " nv"]
     met: Bool[Array, ""]
+    bent: Bool[Array, ""]
     stop: Bool[Array, ""]
 
 
@@ -256,7 +261,7 @@ def _start(task: PoseResiduals, q: Float[Array, " nq"], options: SearchOptions) 
     """The state before the first iteration."""
     zero, no = jnp.zeros((), q.dtype), jnp.array(False)
     errors, held = jnp.zeros(task.rows, q.dtype), jnp.zeros(task.model.nv, bool)
-    return IterationState(jnp.array(0), q, options.damping, errors, zero, held, no, no)
+    return IterationState(jnp.array(0), q, options.damping, errors, zero, held, no, no, no)
 
 
 def _step(task: PoseResiduals, targets: Targets, options: SearchOptions, s: IterationState) -> IterationState:
@@ -287,10 +292,17 @@ def _step(task: PoseResiduals, targets: Targets, options: SearchOptions, s: Iter
     after = task.residual(task.errors(targets, trial), trial)
     better = after @ after < r @ r
     mu = jnp.where(better, jnp.maximum(s.mu / 4, options.damping), 8 * s.mu)
-    # with more damping there is no hope of a step
-    stop = met | (~better & (s.mu > 1 / options.damping**2))
-    q = jnp.where(better & ~stop, trial, s.q)
-    return IterationState(s.i + 1, q, mu, jnp.sqrt(squares), gradient, held, met, stop)
+    # with more damping there is no hope of a step, but where only the slope vanishes, as at a stretched arm whose target
+    # lies inward, there is one from nearby
+    stuck = ~met & ~better & (s.mu > 1 / options.damping**2)
+    bend = stuck & ~s.bent
+    way = _ASIDE * jnp.cos(jnp.arange(1, model.nv + 1, dtype=dtype))
+    inward = jnp.where((way < low) | (way > high), -way, way)
+    aside = model.retract(s.q, jnp.clip(inward, low, high))
+    stop = met | (stuck & s.bent)
+    q = jnp.where(bend, aside, jnp.where(better & ~stop, trial, s.q))
+    mu = jnp.where(bend, options.damping, mu)
+    return IterationState(s.i + 1, q, mu, jnp.sqrt(squares), gradient, held, met, s.bent | bend, stop)
 
 
 def _room(model: Model, q: Float[Array, " nq"], limits: bool) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:

@@ -104,6 +104,13 @@ def test_limits_hold_and_what_is_out_of_reach_is_told(arm, batch):
 
 
 @pytest.mark.slow
+def test_a_stretched_arm_reaches_inward(arm):
+    """There the slope vanishes; limits keep the elbow from bending to the other side."""
+    found = inverse_kinematics(arm, "tip", jnp.array([0.0, 0.0, 0.5]), jnp.zeros(2))
+    assert found.result == INVERSE_KINEMATICS_RESULTS.successful and float(found.error[0]) < 1e-9
+    np.testing.assert_allclose(found.q, closed(0.0, 0.5), atol=1e-8)
+
+
 def test_the_posture_decides_between_two_frames_that_disagree(arm):
     """Two targets with weights: the gradient of the weighted squares, by differences, is zero."""
     targets, weights = [jnp.array([0.3, 0.0, 0.4]), jnp.array([0.2, 0.0, 0.2])], [1.0, 0.5]
