@@ -31,6 +31,8 @@ class AugmentedLagrangian(IterativeSolver):
     iteration, with the penalty as its regularization, the violation as its feasibility and the number of inner
     iterations as its step.
 
+    What the start breaks and no control mends counts as met at the first node.
+
     Attributes:
         inner: The solver of the problems without conditions.
         max_iterations: Largest number of outer iterations.
@@ -103,6 +105,7 @@ class AugmentedLagrangian(IterativeSolver):
         solution = self.inner.run(with_penalties(problem, penalties), s.solution.us, s.solution.ys)
         rows, end_rows = constraint_values(problem, solution.ys, solution.us)
         on_path = tuple(c for c in problem.constraints if c.on_path)
+        rows = tuple(_without_start(problem, c, x, solution.us[0]) for c, x in zip(on_path, rows, strict=True))
         at_end = tuple(c for c in problem.constraints if c.at_end)
         rho = penalties.weight
         both = (*zip(on_path, penalties.path, rows, strict=True), *zip(at_end, penalties.end, end_rows, strict=True))
@@ -160,6 +163,17 @@ def constraint_values(problem: Problem, ys: Point, us: Float[Array, "horizon nu"
         tuple(on_path(c) for c in problem.constraints if c.on_path),
         tuple(c.value(end, last, None, problem.args) for c in problem.constraints if c.at_end),
     )
+
+
+def _without_start(
+    problem: Problem, constraint: Constraint, values: Float[Array, "horizon _"], u: Float[Array, " nu"]
+) -> Float[Array, "horizon _"]:
+    """The values on the path, without what the start alone decides: rows of the first node that its control u does not
+    move are met there.
+    """
+    by_control = jax.jacfwd(lambda u: constraint.value(problem.time(0), problem.y0, u, problem.args))(u)
+    met = jnp.zeros_like(values[0]) if constraint.equality else jnp.minimum(values[0], 0)
+    return values.at[0].set(jnp.where(jnp.all(by_control == 0, axis=1), met, values[0]))
 
 
 def _violations(constraint: Constraint, value: Float[Array, "*rows"]) -> Float[Array, "*rows"]:

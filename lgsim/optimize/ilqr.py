@@ -302,7 +302,8 @@ class ILQR(IterativeSolver):
             wherever the model with them has a minimum; without them elsewhere.
         parallel: Solve the Riccati equation by an associative scan over time; not with bounds.
         line_search_steps: Largest number of lengths of a step that are tried: 1, 1/4, 1/16 and so on; where none is
-            accepted, regularization grows.
+            accepted, regularization grows. Few are best: a short step in a poor direction costs as much as a better
+            direction.
         regularization: The first number added to the Hessian of the controls; as all of them relative to the mean of
             the running cost's second derivatives by the controls of the same node, so that its unit changes nothing.
         reg_restart: The least number that regularization grows to where no step is accepted.
@@ -327,7 +328,7 @@ class ILQR(IterativeSolver):
     exact_cost_hessian: bool = eqx.field(static=True, default=False)
     exact_hessian: bool = eqx.field(static=True, default=False)
     parallel: bool = eqx.field(static=True, default=False)
-    line_search_steps: int = eqx.field(static=True, default=8)
+    line_search_steps: int = eqx.field(static=True, default=2)
     regularization: float = number_field(0.0)
     reg_restart: float = number_field(10.0)
     reg_min: float = number_field(1e-3)

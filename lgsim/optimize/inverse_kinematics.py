@@ -292,7 +292,7 @@ def _step(task: PoseResiduals, targets: Targets, options: SearchOptions, s: Iter
     after = task.residual(task.errors(targets, trial), trial)
     better = after @ after < r @ r
     mu = jnp.where(better, jnp.maximum(s.mu / 4, options.damping), 8 * s.mu)
-    # with more damping there is no hope of a step, but where only the slope vanishes, as at a stretched arm whose target
+    # with more damping there is no hope of a step; where only the slope vanishes, as at a stretched arm whose target
     # lies inward, there is one from nearby
     stuck = ~met & ~better & (s.mu > 1 / options.damping**2)
     bend = stuck & ~s.bent

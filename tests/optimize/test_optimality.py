@@ -1,5 +1,6 @@
 """What counts as an optimum: in any unit, in both precisions, at the trajectory that is returned, and nowhere else."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +10,7 @@ from scipy.optimize import linprog, minimize
 
 from lgsim.actions import Translation
 from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian
-from lgsim.optimize.constraints import EndConstraint, PathConstraint
+from lgsim.optimize.constraints import EndConstraint, PathConstraint, StateBounds
 from lgsim.optimize.cost import LeastSquares
 from lgsim.optimize.direct_shooting import DirectShooting
 from lgsim.optimize.dynamics import DiscreteDynamics
@@ -184,6 +185,16 @@ def test_a_path_touches_what_it_goes_around(effort):
     touching = np.asarray(found.multipliers.path[0][1:, 0]) > 1e-6
     gaps = np.asarray(rows(found.us.ravel()))
     assert np.any(touching) and np.max(gaps[touching[: len(gaps)]]) < 1e-5
+
+
+@pytest.mark.slow
+def test_what_the_start_breaks_is_left_behind():
+    """A start a tenth of a millimeter below its bound, as one that is measured: from the next node on it is kept."""
+    problem = passed(0.1).replace(constraints=[StateBounds(-jnp.ones(4) * 0.01, jnp.ones(4) * 2)])
+    outside = eqx.tree_at(lambda p: p.y0, problem, problem.y0.at[1].set(-0.0101))
+    found = solve(outside, solver=AugmentedLagrangian())
+    assert found.message == "" and float(found.violation) < 1e-6
+    assert np.min(found.ys[1:, :2]) > -0.01 - 1e-6
 
 
 def test_multipliers_that_have_not_settled_are_told():
