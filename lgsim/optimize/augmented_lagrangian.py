@@ -17,6 +17,7 @@ from lgsim.optimize.constraints import Constraint, Penalties
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import RESULTS, History, IterativeSolver, Solution, Solver, tolerance_of
+from lgsim.support import check
 
 Rows = tuple[tuple[Float[Array, "horizon _"], ...], tuple[Float[Array, " _"], ...]]
 """(rows of the constraints on the path, each (H, rows), rows of those at the end, each (rows,))."""
@@ -43,6 +44,9 @@ class AugmentedLagrangian(IterativeSolver):
         progress: Share of the last violation above which rho grows.
         penalty_max: The largest rho.
 
+    Raises:
+        ValueError: max_iterations is less than 1.
+
     Source: Nocedal and Wright, Numerical Optimization, 2nd ed., alg. 17.4.
     """
 
@@ -53,6 +57,9 @@ class AugmentedLagrangian(IterativeSolver):
     penalty_increase: float = number_field(10.0)
     progress: float = number_field(0.25)
     penalty_max: float = number_field(1e8)
+
+    def __check_init__(self):
+        check.count("max_iterations", self.max_iterations)
 
     @property
     def handles_constraints(self) -> bool:

@@ -25,6 +25,7 @@ from lgsim.optimize.solver import (
     nonfinite_values,
     tolerance_of,
 )
+from lgsim.support import check
 from lgsim.support.packages import package
 
 Target = Callable[[Array, Any], tuple[Array, None]]
@@ -44,11 +45,17 @@ class DirectShooting(IterativeSolver):
         gradient_tolerance: Bound of the largest entry of the gradient, as in ``ILQR``. By default the iterations end at
             3e-8 of the largest one so far in float64 (1e-3 in float32), and ``Solution.optimality`` says whether the
             trajectory is optimal.
+
+    Raises:
+        ValueError: max_iterations is less than 1.
     """
 
     optimizer: optax.GradientTransformation = eqx.field(static=True)
     max_iterations: int = eqx.field(static=True, default=1000)
     gradient_tolerance: float | None = None
+
+    def __check_init__(self):
+        check.count("max_iterations", self.max_iterations)
 
     @property
     def iteration_limit(self) -> int:
@@ -171,7 +178,7 @@ class ShootingMinimizer(Solver):
 
     Raises:
         ModuleNotFoundError: optimistix is missing, the extra ``optimize``.
-        ValueError: the problem has bounds of the controls.
+        ValueError: the problem has bounds of the controls, or max_iterations is less than 1.
         TypeError: a least-squares solver is given and a cost is no sum of squares, or the problem's dtype is not JAX's
             default one.
     """
@@ -179,6 +186,9 @@ class ShootingMinimizer(Solver):
     minimizer: Any = None
     max_iterations: int = eqx.field(static=True, default=500)
     gradient_tolerance: float | None = None
+
+    def __check_init__(self):
+        check.count("max_iterations", self.max_iterations)
 
     def run(self, problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> Solution:
         optimistix = package("optimistix", "optimize", "solver: this one")

@@ -20,6 +20,7 @@ from lgsim.integrators.methods import MK4
 from lgsim.lie.action import Action, Point, Product, Translation
 from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model, check_model
+from lgsim.multibody.number_checks import check_quaternions
 from lgsim.multibody.topology import Topology
 from lgsim.simulation.actuated_control import ActuatedControl, actuated, sampled_method
 from lgsim.simulation.equations_of_motion import (
@@ -329,8 +330,10 @@ class Machine(Dynamics):
 
     def check_start(self, y0: Point) -> None:
         super().check_start(y0)
+        q, v = split_state(self.model, y0)
+        check_quaternions(self.model.topology, "y0", q)
         if self.model.topology.loops:
-            check_start(self.model, *split_state(self.model, y0))
+            check_start(self.model, q, v)
 
     def forces(self, u: Float[Array, " m"]) -> Float[Array, " nv"]:
         """The joint forces S u, N m or N."""

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, Int, PyTree
 from lgsim._compile.linalg.box_qp import native_box_minimum
 from lgsim._compile.xla import compiled, control_flow, export_codes, export_tuple
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
+from lgsim.lie.action import LeftTranslation
 from lgsim.lie.group import SE3
 from lgsim.multibody.joint_slices import single_numbers
 from lgsim.multibody.loops.refusal import refuse_loops
@@ -390,7 +391,8 @@ def inverse_kinematics(
 
     Raises:
         ModelError: the machine has loops, which the search would open, or no solids to keep a clearance.
-        ValueError: there is no such frame, a shape is wrong, or the limits are infeasible.
+        ValueError: there is no such frame, a shape is wrong, a target is no pose, the limits are infeasible, or
+            max_iterations is less than 1.
         TypeError: dtypes differ from the model's.
 
     Source: Fan and Yuan 2005, On the quadratic convergence of the Levenberg-Marquardt method without nonsingularity
@@ -416,7 +418,8 @@ def inverse_kinematics(
     home = guesses[0] if posture is None else check.floating("posture", posture, model.nq)
     weights = [jnp.asarray(w, model.dtype) for w in weights]
     bound = tolerance_of(tolerance, 0.6, model.dtype)
-    options = SearchOptions(max_iterations, jnp.asarray(damping, model.dtype), jnp.asarray(bound, model.dtype), limits)
+    limit = check.count("max_iterations", max_iterations)
+    options = SearchOptions(limit, jnp.asarray(damping, model.dtype), jnp.asarray(bound, model.dtype), limits)
     kept = _kept(model, clearance)
     task = PoseResiduals(model, weights, home, jnp.asarray(posture_weight, model.dtype), frames, kept)
     batch = jnp.broadcast_shapes(*(x.shape[:k] for x, k in targets))
@@ -487,6 +490,7 @@ def _target(model: Model, name: str, value: Any) -> tuple[Array, int]:
     if x.dtype != model.dtype:
         raise TypeError(f"{name}: expected {model.dtype}, the dtype of the model, got {x.dtype}")
     if x.shape[-2:] == (4, 4):
+        LeftTranslation(SE3).check_point(x, name)
         return x, x.ndim - 2
     if x.shape[-1:] == (3,):
         return x, x.ndim - 1

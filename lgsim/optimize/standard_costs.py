@@ -17,7 +17,7 @@ from lgsim.dynamics.kinematics import forward_kinematics, frame_index
 from lgsim.dynamics.momentum import center_of_mass
 from lgsim.integrators.method import Number
 from lgsim.lie import se3
-from lgsim.lie.action import Action, Point
+from lgsim.lie.action import Action, LeftTranslation, Point
 from lgsim.lie.group import SE3, SO3, LieGroup
 from lgsim.multibody.model import Model
 from lgsim.optimize.cost import Control, Quadratic, Residual, StateResidual, check_weight, gauss_newton_model
@@ -302,7 +302,9 @@ def _length_of(times: Any) -> int:
 
 
 def _check_fields(cost: Any, **arrays: tuple[int, ...]) -> None:
-    """Raise where the frame is unknown or an array has a wrong shape."""
+    """Raise where the frame is unknown, or an array has a wrong shape or is no pose or rotation."""
     frame_index(cost.model.topology, cost.frame)
     for name, shape in arrays.items():
-        check.floating(name, getattr(cost, name), *shape)
+        value = check.floating(name, getattr(cost, name), *shape)
+        if group := {(4, 4): SE3, (3, 3): SO3}.get(shape[-2:]):
+            LeftTranslation(group).check_point(value, name)

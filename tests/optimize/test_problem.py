@@ -8,6 +8,7 @@ import pytest
 import lgsim
 from lgsim.actions import Coadjoint, Translation
 from lgsim.optimize import (
+    AugmentedLagrangian,
     CenterOfMass,
     ControlEffort,
     DiscreteDynamics,
@@ -18,6 +19,8 @@ from lgsim.optimize import (
     MultibodyDynamics,
     Posture,
     Problem,
+    ShootingMinimizer,
+    inverse_kinematics,
     joint_limits,
     solve,
 )
@@ -82,6 +85,30 @@ def test_a_cost_that_is_not_finite_at_the_guess_is_told():
         solve(given(), jnp.zeros((4, 2)))
     with pytest.raises(ValueError, match="ys: expected states with a leading axis of 4 nodes"):
         solve(given(), None, jnp.zeros((3, 2)))
+
+
+def test_what_is_no_problem_is_told():
+    with pytest.raises(ValueError, match=r"dynamics.dt: expected a time between nodes above 0 s, got -0.1"):
+        given(dynamics=DiscreteDynamics(given().dynamics.action, drift, 2, -0.1))
+    with pytest.raises(ValueError, match="running, terminal: expected a cost, got none"):
+        given(running=None, terminal=None)
+    arm = lgsim.load_urdf(lgsim.data.arm7())
+    with pytest.raises(ValueError, match=r"target: expected a point .* R\^T R = 1 fails by 3"):
+        FramePose(arm, "flange", jnp.ones((4, 4)))
+    with pytest.raises(ValueError, match=r"target of 'flange': expected a point .* R\^T R = 1 fails by 3"):
+        inverse_kinematics(arm, "flange", jnp.ones((4, 4)))
+    free = MultibodyDynamics(lgsim.load_urdf(lgsim.data.arm7(), floating_base=True), 0.02)
+    with pytest.raises(ValueError, match=r"y0: expected a unit quaternion .* got one of norm 2"):
+        Problem(free, free.state() * 2, horizon=3, running=ControlEffort())
+    for solver in (AugmentedLagrangian, ShootingMinimizer):
+        with pytest.raises(TypeError, match="max_iterations: expected an integer, got the truth value True"):
+            solver(max_iterations=True)
+
+
+def test_controls_are_of_any_numbers():
+    problem = given()
+    found = [solve(problem, us).cost for us in ([[0.0, 1.0]] * 3, np.array([[0, 1]] * 3), np.float32([[0, 1]] * 3))]
+    assert found[0] == found[1] == found[2]
 
 
 def test_costs_of_a_machine_at_a_configuration():

@@ -84,6 +84,7 @@ class SimulationFit(StepwiseEstimator):
     tile: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self) -> None:
+        check.count("max_iterations", self.max_iterations)
         if self.window_steps is not None:
             check.count("window_steps", self.window_steps)
 

@@ -42,6 +42,7 @@ from lgsim.identify.estimators.uncertainty import covariance
 from lgsim.identify.recording.coordinates import dof_names
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike, refuse_contacts
+from lgsim.support import check
 
 FALL, FALLS = 5.0, 3
 """By how much the barriers of bodies without a prior fall from round to round, and how many times at least."""
@@ -104,6 +105,9 @@ class TorqueFit(StepwiseEstimator, TorqueEstimator):
     lags: int | None = eqx.field(static=True, default=None)
     max_iterations: int = eqx.field(static=True, default=300)
     tolerance: ArrayLike | None = None
+
+    def __check_init__(self) -> None:
+        check.count("max_iterations", self.max_iterations)
 
     def in_rounds(self, parameters: Parameters, samples: TorqueSamples) -> FitRounds:
         tolerance = 2e-3 / samples.signals.size if self.tolerance is None else self.tolerance

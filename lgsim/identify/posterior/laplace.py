@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int, Key
 from lgsim._compile.xla import compiled, control_flow
 from lgsim.identify.estimators.uncertainty import undetermined
 from lgsim.identify.posterior.density import LogDensity
+from lgsim.support import check
 from lgsim.support.check import is_traced
 
 _TOLERANCES = {"float64": 1e-8, "float32": 1e-2}
@@ -82,6 +83,7 @@ def laplace_approximation(
         ValueError: the density is not finite at the start; or a combination of coordinates is determined neither by the
             records nor by a prior, so that there is no posterior (it cannot be normalized).
     """
+    check.count("max_iterations", max_iterations)
     first = density.start if start is None else start
     if tolerance is None:
         tolerance = _TOLERANCES[first.dtype.name]
