@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -301,13 +301,21 @@ class Results:
 
     def chunks(self) -> Iterator[Chunk]:
         """The samples in their order, chunk by chunk."""
-        return self.source.read_all() if isinstance(self.source, Store) else iter(self.source)
+        for chunk in self._stored():
+            if chunk.start < self.samples:
+                yield chunk.part(chunk.start, min(chunk.start + chunk.count, self.samples))
+
+    def _stored(self) -> Iterable[Chunk]:
+        """The chunks that are there: of an interrupted study also those behind the sample at which it stops."""
+        return self.source.read_all() if isinstance(self.source, Store) else self.source
 
     @cached_property
     def running(self) -> RunningStatistics:
         """The moments of all columns."""
         found = RunningStatistics(self.study)
-        for chunk in self.chunks():
+        for chunk in self._stored():
+            if found.stopped:
+                break
             found.add(chunk)
         return found
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import zeros_beside
 from lgsim.multibody.model import Model, check_model
 from lgsim.support import check
 
@@ -54,4 +54,4 @@ def _along(f: Callable[[Array], Any], model: Model, q: Array) -> Callable[[Array
 
 
 def _zero(model: Model, q: Array) -> Array:
-    return jnp.zeros(model.nv, q.dtype)
+    return zeros_beside(model.nv, q)

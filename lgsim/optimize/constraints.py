@@ -98,13 +98,13 @@ class StateBounds(Constraint):
     """``lower <= coordinates(y) <= upper`` at every node.
 
     Attributes:
-        lower: Lower bounds (entries,), finite numbers.
-        upper: Upper bounds (entries,), finite numbers.
+        lower: Lower bounds (entries,), minus infinity where there are none.
+        upper: Upper bounds (entries,), infinity where there are none.
         coordinates: ``coordinates(y)``, the bounded numbers (entries,) of a state; by default the state itself, an
             array.
 
     Raises:
-        ValueError: a lower bound lies above its upper one, or a bound is not finite.
+        ValueError: a lower bound lies above its upper one, or a bound is no number.
     """
 
     lower: Any
@@ -116,8 +116,6 @@ class StateBounds(Constraint):
 
     def __check_init__(self):
         check_order("state bounds", self.lower, self.upper)
-        if not is_traced(self.lower) and not np.all(np.isfinite(self.lower) & np.isfinite(self.upper)):
-            raise ValueError("state bounds: expected finite numbers; choose the bounded ones by coordinates")
 
     def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return self.state_value(y)

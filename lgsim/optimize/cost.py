@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from lgsim._compile.linalg import dense
 from lgsim._compile.linalg.dense import product, times
-from lgsim._compile.xla import batch_last, number_field
+from lgsim._compile.xla import batch_last, number_field, zeros_beside
 from lgsim.integrators.method import Number
 from lgsim.lie.action import Action, Point
 from lgsim.support.check import is_traced
@@ -291,7 +291,7 @@ def move_node(action: Action, y: Point, u: Control, z: Float[Array, " n"]) -> tu
 
 def zero_tangent(action: Action, y: Point, u: Control) -> Float[Array, " n"]:
     """The tangent coordinates of a node itself."""
-    return jnp.zeros(action.dim + (0 if u is None else u.size), jax.tree.leaves(y)[0].dtype)
+    return zeros_beside(action.dim + (0 if u is None else u.size), y, u)
 
 
 def check_weight(owner: str, weight: Any) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, PyTree
 
-from lgsim._compile.xla import control_flow
+from lgsim._compile.xla import control_flow, zeros_beside
 from lgsim.lie.action import Point
 from lgsim.optimize.augmented_lagrangian import constraint_values, with_penalties
 from lgsim.optimize.constraints import Constraint, Penalties
@@ -196,7 +196,7 @@ def _model(problem: Problem, move: Moves, ys: Point, us: Float[Array, "horizon m
         return _linear(slopes, problem, move, zero_tangent(action, y, u))
 
     A, q = jax.vmap(first)(ks, before, us, after)
-    p, P, end_slope = _linear(jax.grad(end, 1), problem, move, jnp.zeros(n, us.dtype))
+    p, P, end_slope = _linear(jax.grad(end, 1), problem, move, zeros_beside(n, ys))
     multipliers = costates(A, q, p)[1:]
     (slope, c), (H, F), (more, change) = jax.vmap(node)(ks, before, us, after, multipliers)
     H, F = jnp.swapaxes(H, 1, 2), jnp.swapaxes(F, 1, 2)
@@ -318,7 +318,7 @@ def _conditions_kept(
             cost = pulls.at_end(problem.constraints)
             return cost.value(problem.time(problem.horizon), action.move(z, last), None, problem.args)
 
-        return jax.vmap(node)(jnp.arange(problem.horizon), before, us), jax.grad(end)(jnp.zeros(n, us.dtype))
+        return jax.vmap(node)(jnp.arange(problem.horizon), before, us), jax.grad(end)(zeros_beside(n, last))
 
     multipliers = (penalties.path, penalties.end)
     pairs = zip((on_path, at_end), multipliers, constraint_values(problem, ys, us), strict=True)

@@ -13,7 +13,7 @@ from jax import Array
 from jaxtyping import Bool, Float, Int, PyTree
 
 from lgsim._compile.linalg.box_qp import native_box_minimum
-from lgsim._compile.xla import compiled, control_flow, export_codes, export_tuple
+from lgsim._compile.xla import compiled, control_flow, export_codes, export_tuple, zeros_beside
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
 from lgsim.lie.action import LeftTranslation
 from lgsim.lie.group import SE3
@@ -296,11 +296,12 @@ def _step(task: PoseResiduals, targets: Targets, options: SearchOptions, s: Iter
     # with more damping there is no hope of a step; where only the slope vanishes, as at a stretched arm whose target
     # lies inward, there is one from nearby
     stuck = ~met & ~better & (s.mu > 1 / options.damping**2)
-    bend = stuck & ~s.bent
+    # a posture's compromise meets no target, and the way back takes as long as the way
+    bend = stuck & ~s.bent & (task.posture_weight == 0) & (2 * s.i < options.max_iterations)
     way = _ASIDE * jnp.cos(jnp.arange(1, model.nv + 1, dtype=dtype))
     inward = jnp.where((way < low) | (way > high), -way, way)
     aside = model.retract(s.q, jnp.clip(inward, low, high))
-    stop = met | (stuck & s.bent)
+    stop = met | (stuck & ~bend)
     q = jnp.where(bend, aside, jnp.where(better & ~stop, trial, s.q))
     mu = jnp.where(bend, options.damping, mu)
     return IterationState(s.i + 1, q, mu, jnp.sqrt(squares), gradient, held, met, s.bent | bend, stop)
@@ -466,7 +467,7 @@ def _implicit(
 
         return jax.grad(cost)(dv)
 
-    zero = jnp.zeros(model.nv, q.dtype)
+    zero = zeros_beside(model.nv, q)
     still, aims = _stopped((task, targets))
     H = jax.jacfwd(lambda dv: gradient(still, aims, dv))(zero)
     H = jnp.where(free[:, None] & free[None, :], (H + H.T) / 2, 0)

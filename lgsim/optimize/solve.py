@@ -73,7 +73,7 @@ def solve(
     and dynamics close over), found from one linear-quadratic problem with all second derivatives, see
     ``implicit_derivative.solution``. The search is not differentiated; guesses and tolerances have no derivative.
     Controls at a bound move with the bound alone, and active constraints of an ``AugmentedLagrangian`` stay active. The
-    derivative belongs to a converged solution: look at ``solution.gradient``.
+    derivative belongs to a converged solution: look at ``solution.result``.
 
     Args:
         problem: What to solve.

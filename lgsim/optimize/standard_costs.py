@@ -145,9 +145,10 @@ class FrameTarget(StateResidual):
     weight: Any = number_field(1.0)
 
     target_shape: ClassVar[tuple[int, ...]]
+    target_group: ClassVar[LieGroup | None] = None
 
     def __check_init__(self):
-        _check_fields(self, target=self.target_shape)
+        _check_fields(self, self.target_group, target=self.target_shape)
 
 
 class FramePose(FrameTarget):
@@ -158,7 +159,7 @@ class FramePose(FrameTarget):
         weight: One number or (6,).
     """
 
-    target_shape = (4, 4)
+    target_shape, target_group = (4, 4), SE3
 
     def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return SE3.log(SE3.compose(SE3.inverse(self.target), _pose(self.model, self.frame, y)))
@@ -182,7 +183,7 @@ class FrameAttitude(FrameTarget):
         weight: One number or (3,).
     """
 
-    target_shape = (3, 3)
+    target_shape, target_group = (3, 3), SO3
 
     def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return SO3.log(SO3.compose(SO3.inverse(self.target), _pose(self.model, self.frame, y)[:3, :3]))
@@ -248,7 +249,7 @@ class FramePosePath(StateResidual):
     weight: Any = number_field(1.0)
 
     def __check_init__(self):
-        _check_fields(self, poses=(_length_of(self.times), 4, 4))
+        _check_fields(self, SE3, poses=(_length_of(self.times), 4, 4))
 
     def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         now = jnp.asarray(t, y.dtype)
@@ -301,10 +302,10 @@ def _length_of(times: Any) -> int:
     return len(times)
 
 
-def _check_fields(cost: Any, **arrays: tuple[int, ...]) -> None:
-    """Raise where the frame is unknown, or an array has a wrong shape or is no pose or rotation."""
+def _check_fields(cost: Any, group: LieGroup | None = None, /, **arrays: tuple[int, ...]) -> None:
+    """Raise where the frame is unknown, or an array has a wrong shape or is not of a group."""
     frame_index(cost.model.topology, cost.frame)
     for name, shape in arrays.items():
         value = check.floating(name, getattr(cost, name), *shape)
-        if group := {(4, 4): SE3, (3, 3): SO3}.get(shape[-2:]):
+        if group is not None:
             LeftTranslation(group).check_point(value, name)

@@ -280,6 +280,7 @@ def test_one_vector_makes_SE3():
         assert difference(two[name][:, 3:, 3:], right[name]) <= 2e-14, name
 
 
+@pytest.mark.slow
 def test_quaternions_for_the_rotation():
     """The same group with another base."""
     group = ExtendedPoses(UnitQuaternion, 2)

@@ -181,6 +181,7 @@ def test_quadrupoles(dtype):
         assert difference(expm(matrix(np.asarray(found["log"][i], float))), product) <= 64 * eps
 
 
+@pytest.mark.slow
 def test_turns_of_the_plane_are_SE2():
     """Two dimensions over one, the vector first: the numbers of SE2, whose elements are matrices."""
     u, v = drawn(3, size=1.0)

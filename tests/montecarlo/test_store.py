@@ -342,3 +342,15 @@ def test_a_stopped_study_has_the_samples_that_count(tmp_path):
     assert memory.samples == kept.samples == again.samples < 400
     np.testing.assert_array_equal(again.column("pair"), memory.column("pair"))
     assert jnp.asarray(again.quantiles("sum", [0.5]) - memory.quantiles("sum", [0.5])).item() < 0.1
+
+
+def test_an_interrupted_study_has_the_samples_that_count(tmp_path):
+    """Workers that run ahead write chunks behind the one in which the rule is met."""
+    study = studies.plain(800, stop=mc.StopAtConfidence("sum", 1.0, min_samples=50))
+    wanted, engine = mc.run(study, chunk=16), mc.Engine(study)
+    with mc.open_store(engine, tmp_path / "s", chunk=400) as store:
+        for k in range(2):
+            store.write(k, engine.chunk(*store.bounds(k)))
+    found = mc.Results.open(study, tmp_path / "s")
+    assert not found.finished and found.samples == wanted.samples < 400
+    np.testing.assert_array_equal(found.column("pair"), wanted.column("pair"))

@@ -60,9 +60,17 @@ def test_the_residuals_of_a_cost_as_a_condition():
     np.testing.assert_array_equal(condition.value(0.0, y, None, None), at_goal(0.0, y, None))
 
 
-def test_a_bound_of_the_state_is_met_and_the_rest_is_optimal():
+@pytest.mark.repeats
+@pytest.mark.parametrize(
+    "limit",
+    [
+        StateBounds(np.array([-np.inf, -0.6]), np.array([np.inf, 0.6])),
+        StateBounds(np.array([-0.6]), np.array([0.6]), lambda y: y[1:]),
+    ],
+    ids=["infinite", "coordinates"],
+)
+def test_a_bound_of_the_state_is_met_and_the_rest_is_optimal(limit):
     """A speed limit, by the conditions of Karush, Kuhn and Tucker with multipliers from least squares."""
-    limit = StateBounds(jnp.array([-0.6]), jnp.array([0.6]), lambda y: y[1:])
     result = solve(problem_with(EndConstraint(at_goal), limit), solver=AugmentedLagrangian(tolerance=1e-8))
     assert result.message == ""
     speeds, us = np.asarray(result.ys[:, 1]), np.asarray(result.us[:, 0])

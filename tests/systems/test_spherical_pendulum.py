@@ -152,6 +152,7 @@ def test_tridiagonal_systems():
         np.testing.assert_allclose(x, np.linalg.solve(A, b), rtol=0, atol=1e-14)
 
 
+@pytest.mark.repeats
 @BOTH
 def test_gradients(make):
     rest = generic(make, 3, angular_velocities=np.zeros((3, 3)))

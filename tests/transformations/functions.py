@@ -178,5 +178,6 @@ FUNCTIONS: dict[str, Callable[[], Function]] = {
     "cone_minimum": lambda: Function(cone, 3),
     "ilqr": plan,
     "inverse_kinematics": reach,
+    "tangent_grad": lambda: posed(lambda m, q: lgsim.tangent_grad(lambda q: lgsim.center_of_mass(m, q)[0] ** 2, m, q)),
     "tangent_jacobian": lambda: posed(lambda m, q: lgsim.tangent_jacobian(lambda q: lgsim.center_of_mass(m, q), m, q)),
 }

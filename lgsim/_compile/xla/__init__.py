@@ -40,6 +40,7 @@ from lgsim._compile.xla.hints import save_in_checkpoint as save_in_checkpoint
 from lgsim._compile.xla.hints import save_marked_values as save_marked_values
 from lgsim._compile.xla.hints import traced_platform as traced_platform
 from lgsim._compile.xla.hints import xla_options as xla_options
+from lgsim._compile.xla.jax_internals import zeros_beside as zeros_beside
 from lgsim._compile.xla.loops import scan_last as scan_last
 from lgsim._compile.xla.loops import where_last as where_last
 from lgsim._compile.xla.loops import while_last as while_last

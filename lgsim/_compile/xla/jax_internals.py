@@ -189,6 +189,17 @@ def varying_over(x: Any, axes: frozenset) -> Any:
     return jax.lax.pvary(x, more) if cast is None else cast(x, more, to="varying")  # type: ignore[attr-defined]
 
 
+def zeros_beside(length: int, *trees: Any) -> Any:
+    """Zeros (length,) that differ over the axes of a ``shard_map`` over which arrays do, and of the first one's dtype.
+
+    Where a function of coordinates about a point is differentiated in reverse at their zero: that of a constant, which
+    is the same on all devices, would be the sum over them.
+    """
+    leaves = jax.tree.leaves(trees)
+    zeros = jax.numpy.zeros(length, leaves[0].dtype)
+    return varying_over(zeros, frozenset().union(*map(varying_axes, leaves))) if in_shard_map() else zeros
+
+
 def _varying_alike(leaves: Sequence[Any]) -> list[Any]:
     """Arrays, all of which differ over the axes of a ``shard_map`` over which one of them does."""
     if not in_shard_map():

@@ -114,6 +114,7 @@ def python(script, **environment):
 
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="the hints are for CPU alone")
 @pytest.mark.skipif(not hints._SAFE, reason="no hints with this jaxlib")
+@pytest.mark.slow
 def test_results_without_hints_are_the_same():
     assert hints._HINTS, "LGSIM_LOWERING_HINTS=0 leaves nothing to compare"
     run = python(WITHOUT_HINTS, LGSIM_LOWERING_HINTS="0")

@@ -512,6 +512,7 @@ def test_derivatives_do_not_depend_on_the_iterations_and_the_second_ones_are_rig
     np.testing.assert_allclose(hessian, np.stack(columns), rtol=0, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_a_batch_is_its_states_one_by_one():
     problem = pendulum()
     kicks = jnp.array([0.0, 1.0])

@@ -163,6 +163,7 @@ def test_one_space_of_several():
         np.testing.assert_allclose(flat(found), flat(alone), rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_power_is_a_product():
     space, starts = actions.Coadjoint(lgsim.SO3), jnp.array([[0.8, 0.1, 1.1], [-0.3, 0.7, 0.5]])
 
