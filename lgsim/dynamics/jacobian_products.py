@@ -96,6 +96,28 @@ def pulled(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None, y
     return -by_q, -by_v, x
 
 
+def weighted_gradients(model: Model, q: Array, v: Array, a: Array, w: Array) -> tuple[Array, Array, Array]:
+    """Gradients (nv, *batch) of ``w . ID(q, v, a)`` along the tangent at q, by v and by a."""
+    q, v, a, w = row_tree.full((model, None), q, v, a, w)
+    tree = model.topology
+    m = moving(model, q, v, a, None)
+    own = m.frozen.S * w
+    X = linearization.order(tree).down(fusion_barrier(own))
+    before = X - own
+    if tree.groups:
+        first, last = tree.row_unit
+        before = row.select(before, first)
+        carried = row.select(X, last)
+    else:
+        carried = X
+    momentum, gyro = m.frozen.inertia.momentum(carried), m.frozen.gyro.transpose_angular(carried) * 2.0
+    p, c = linearization.order(tree).up(fusion_barrier((momentum, gyro)))
+    psi, psi2, rate = m.changes
+    by_q = p.power(psi2) + c.dot(psi.w) + m.turned.power(before)
+    by_v = p.power(rate) + c.dot(m.frozen.S.w)
+    return by_q, by_v, p.power(m.frozen.S) + model.armature * w
+
+
 class Eliminated(NamedTuple):
     """What an elimination leaves of each row (k, *batch): ``y = free - gain . (motion of what carries it)``.
 

@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Shaped
 
-from lgsim._compile.xla.gradient_probe import probe_gradient
+from lgsim._compile.xla.host_calls import probe_gradient
 from lgsim.multibody.model import DRIVES, Model
 from lgsim.multibody.topology import Topology
 from lgsim.support.check import is_traced

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import re
 import threading
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 from lgsim._compile.programs.store import read_entry, write_entry
 from lgsim._compile.programs.targets.llvm import VERSION
-from lgsim._compile.xla import ffi_headers
+from lgsim._compile.xla import ffi_version
 
 _LEAST_LLVM = 20
 """The LLVM from which on the text of ``targets/llvm.py`` can be read."""
@@ -109,22 +107,9 @@ def compiler() -> Compiler | None:
         llvm = importlib.import_module("llvmlite.binding")
         if llvm.llvm_version_info[0] < _LEAST_LLVM:
             raise RuntimeError(f"its LLVM is {llvm.llvm_version_info[0]}, not at least {_LEAST_LLVM}")
-        return Compiler(llvm, package.__version__, _api())
+        return Compiler(llvm, package.__version__, ffi_version())
     except ImportError:
         return None
     except Exception as error:
         warnings.warn(f"lgsim: programs are compiled by XLA alone: llvmlite {error}", RuntimeWarning, stacklevel=2)
         return None
-
-
-def _api() -> tuple[int, int]:
-    """Version of XLA's interface.
-
-    Raises:
-        RuntimeError: jaxlib's headers do not say it, or it is another one than the handlers are written for.
-    """
-    text = (Path(ffi_headers()) / "xla" / "ffi" / "api" / "c_api.h").read_text(encoding="utf-8")
-    found = [re.search(rf"#define XLA_FFI_API_{part} (\d+)", text) for part in ("MAJOR", "MINOR")]
-    if None in found or int(found[0][1]) != 0:  # type: ignore[index]
-        raise RuntimeError("does not know this version of XLA's foreign function interface")
-    return int(found[0][1]), int(found[1][1])  # type: ignore[index]

@@ -29,7 +29,7 @@ from lgsim._compile.xla.exported_nodes import export_tuple as export_tuple
 from lgsim._compile.xla.fallback import LoweringWarning as LoweringWarning
 from lgsim._compile.xla.foreign import KERNEL_LAUNCH as KERNEL_LAUNCH
 from lgsim._compile.xla.foreign import cuda_kernel_call as cuda_kernel_call
-from lgsim._compile.xla.foreign import ffi_headers as ffi_headers
+from lgsim._compile.xla.foreign import ffi_version as ffi_version
 from lgsim._compile.xla.foreign import handler_call as handler_call
 from lgsim._compile.xla.foreign import launches_kernels as launches_kernels
 from lgsim._compile.xla.foreign import register_handler as register_handler
@@ -40,6 +40,7 @@ from lgsim._compile.xla.hints import save_in_checkpoint as save_in_checkpoint
 from lgsim._compile.xla.hints import save_marked_values as save_marked_values
 from lgsim._compile.xla.hints import traced_platform as traced_platform
 from lgsim._compile.xla.hints import xla_options as xla_options
+from lgsim._compile.xla.host_calls import warn_where as warn_where
 from lgsim._compile.xla.jax_internals import zeros_beside as zeros_beside
 from lgsim._compile.xla.loops import scan_last as scan_last
 from lgsim._compile.xla.loops import where_last as where_last

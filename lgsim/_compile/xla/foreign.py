@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import re
 import zlib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -16,6 +18,19 @@ from jax import Array
 def ffi_headers() -> str:
     """The folder of the headers of XLA's interface."""
     return jax.ffi.include_dir()
+
+
+def ffi_version() -> tuple[int, int]:
+    """Version of XLA's interface.
+
+    Raises:
+        RuntimeError: jaxlib's headers do not say it, or it is another one than the handlers are written for.
+    """
+    text = (Path(ffi_headers()) / "xla" / "ffi" / "api" / "c_api.h").read_text(encoding="utf-8")
+    found = [re.search(rf"#define XLA_FFI_API_{part} (\d+)", text) for part in ("MAJOR", "MINOR")]
+    if None in found or int(found[0][1]) != 0:  # type: ignore[index]
+        raise RuntimeError("does not know this version of XLA's foreign function interface")
+    return int(found[0][1]), int(found[1][1])  # type: ignore[index]
 
 
 def register_handler(name: str, address: int) -> None:
@@ -31,6 +46,54 @@ def register_handler(name: str, address: int) -> None:
 def handler_call(name: str, results: Sequence[jax.ShapeDtypeStruct]) -> Callable[..., list[Array]]:
     """The function of arrays that a registered handler is, in row-major order."""
     return lambda *operands: list(jax.ffi.ffi_call(name, list(results))(*operands))
+
+
+_Handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+_METADATA = 1
+"""The type of the extension by which XLA asks a handler for its version."""
+_INTERNAL_ERROR = 13
+
+
+class _ErrorText(ctypes.Structure):
+    """XLA_FFI_Error_Create_Args."""
+
+    _fields_ = [("size", ctypes.c_size_t), ("extension", ctypes.c_void_p), ("text", ctypes.c_char_p),
+                ("code", ctypes.c_int)]  # fmt: skip
+
+
+def handler_of(f: Callable[[], bytes], version: tuple[int, int]) -> tuple[Callable[..., Any], int]:
+    """(a handler that calls a function of Python's, which has to be kept, its address).
+
+    Args:
+        f: Called without the operands; it returns the bytes of the one result. What it raises ends the program.
+        version: That of the interface, by ``ffi_version``.
+    """
+
+    def pointer(address: int, offset: int) -> int:
+        return ctypes.c_void_p.from_address(address + offset).value or 0
+
+    # XLA_FFI_CallFrame and what hangs on it: xla/ffi/api/c_api.h, version 0
+    def call(frame: int) -> int | None:
+        extension = pointer(frame, 8)
+        while extension:
+            if ctypes.c_int32.from_address(extension + 8).value == _METADATA:
+                about = pointer(extension, 24)
+                for offset, number in zip((24, 28, 32), (*version, 0), strict=True):
+                    ctypes.c_int32.from_address(about + offset).value = number
+                return None
+            extension = pointer(extension, 16)
+        try:
+            found = f()
+        except Exception as error:
+            text = _ErrorText(
+                ctypes.sizeof(_ErrorText), None, f"{type(error).__name__}: {error}".encode(), _INTERNAL_ERROR
+            )
+            return _Handler(pointer(pointer(frame, 16), 48))(ctypes.addressof(text))
+        ctypes.memmove(pointer(pointer(pointer(frame, 112), 0), 24), found, len(found))
+        return None
+
+    handler = _Handler(call)
+    return handler, ctypes.cast(handler, ctypes.c_void_p).value or 0
 
 
 def launches_kernels() -> bool:

@@ -146,6 +146,11 @@ def is_symbolic_zero(change: Any) -> bool:
     return isinstance(change, ad.Zero)
 
 
+def symbolic_zero(x: Any) -> Any:
+    """The tangent of a value that is known to be zero (JAX 0.6.2 to 0.12.0)."""
+    return ad.Zero.from_primal_value(x)
+
+
 def is_undefined(operand: Any) -> bool:
     """Whether an operand of a transpose rule is the one that it is linear in (JAX 0.6.2 to 0.12.0)."""
     return ad.is_undefined_primal(operand)

@@ -16,9 +16,8 @@ import pytest
 
 import lgsim
 from lgsim._compile.programs import call, handlers, read, store
-from lgsim._compile.programs import compiler as compilers
 from lgsim._compile.programs.compiler import compiler
-from lgsim._compile.xla import batch_last
+from lgsim._compile.xla import batch_last, foreign
 from tests.multibody import trees
 
 ROOT = Path(__file__).parents[3]
@@ -72,7 +71,7 @@ def test_another_interface_of_xla(monkeypatch, fresh, tmp_path):
     header = tmp_path / "xla" / "ffi" / "api" / "c_api.h"
     header.parent.mkdir(parents=True)
     header.write_text("#define XLA_FFI_API_MAJOR 1\n#define XLA_FFI_API_MINOR 0\n")
-    monkeypatch.setattr(compilers, "ffi_headers", lambda: str(tmp_path))
+    monkeypatch.setattr(foreign, "ffi_headers", lambda: str(tmp_path))
     with pytest.warns(RuntimeWarning, match="does not know this version"):
         assert "lgsim_" not in result(4)
 

@@ -172,7 +172,7 @@ def wide(jaxpr, looping=False):
 def test_plans_in_float32_hold_no_float64(solver):
     assert jax.config.jax_enable_x64
     problem = problems.slew(4, dtype=np.float32)
-    traced = jax.make_jaxpr(lambda us: run_solver(problem, us, None, solver))(jnp.zeros((4, 3), np.float32))
+    traced = jax.make_jaxpr(lambda us: run_solver(problem, us, None, solver, False))(jnp.zeros((4, 3), np.float32))
     assert wide(traced.jaxpr) == []
 
 
