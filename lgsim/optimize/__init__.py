@@ -3,25 +3,30 @@
 A ``Problem`` is data: dynamics, horizon, costs, a start, bounds and constraints. ``solve`` takes it to a locally
 optimal trajectory by a solver: ``ILQR`` (iterative LQR and differential dynamic programming, from controls or from
 states with gaps), ``DirectShooting`` (any optimizer of optax), ``ShootingMinimizer`` (any of optimistix), or
-``AugmentedLagrangian`` around any of them for general constraints. All work in tangent coordinates, under ``jax.jit``
+``AugmentedLagrangian`` around any of them for general constraints. ``InteriorPoint`` takes constraints and bounds by
+itself, with all second derivatives, for those that are hard. All work in tangent coordinates, under ``jax.jit``
 and ``jax.vmap``. ``mpc`` solves again and again from where a machine is; ``inverse_kinematics`` finds configurations.
 
 A solver returns a ``Solution``: the unknowns that it found and how the search went. Its field ``result`` is a member of
 the enumeration ``RESULTS``, whose text says how the search ended and what to do.
 
 The files hold what these are made of: ``linear_quadratic`` the Riccati recursion, ``parallel_riccati`` its parallel
-form, ``constraints`` and ``standard_costs`` further conditions and costs (``StateBounds``, ``FramePath``).
+form, ``constraint_rows`` how constraints are met, ``constraints`` and ``standard_costs`` further conditions and costs
+(``StateBounds``, ``Soft``, ``FramePath``), ``unknowns`` what is free beside the controls, ``interior_point`` the step
+of that method.
 """
 
 from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian as AugmentedLagrangian
-from lgsim.optimize.clearance import Clearance as Clearance
-from lgsim.optimize.clearance import ObstacleCost as ObstacleCost
-from lgsim.optimize.clearance import SelfCollision as SelfCollision
-from lgsim.optimize.constraints import Constraint as Constraint
-from lgsim.optimize.constraints import EndConstraint as EndConstraint
-from lgsim.optimize.constraints import PathConstraint as PathConstraint
-from lgsim.optimize.constraints import StateBounds as StateBounds
-from lgsim.optimize.constraints import joint_limits as joint_limits
+from lgsim.optimize.constraints.clearance import Clearance as Clearance
+from lgsim.optimize.constraints.clearance import ObstacleCost as ObstacleCost
+from lgsim.optimize.constraints.clearance import SelfCollision as SelfCollision
+from lgsim.optimize.constraints.constraint import Constraint as Constraint
+from lgsim.optimize.constraints.constraint import EndConstraint as EndConstraint
+from lgsim.optimize.constraints.constraint import NodeConstraint as NodeConstraint
+from lgsim.optimize.constraints.constraint import PathConstraint as PathConstraint
+from lgsim.optimize.constraints.soft import Soft as Soft
+from lgsim.optimize.constraints.state_bounds import StateBounds as StateBounds
+from lgsim.optimize.constraints.state_bounds import joint_limits as joint_limits
 from lgsim.optimize.cost import Cost as Cost
 from lgsim.optimize.cost import FunctionCost as FunctionCost
 from lgsim.optimize.cost import LeastSquares as LeastSquares
@@ -34,12 +39,13 @@ from lgsim.optimize.dynamics import MultibodyDynamics as MultibodyDynamics
 from lgsim.optimize.dynamics import RateControlledDynamics as RateControlledDynamics
 from lgsim.optimize.euler_dynamics import SymplecticEulerDynamics as SymplecticEulerDynamics
 from lgsim.optimize.ilqr import ILQR as ILQR
+from lgsim.optimize.interior_point.method import InteriorPoint as InteriorPoint
 from lgsim.optimize.inverse_kinematics import INVERSE_KINEMATICS_RESULTS as INVERSE_KINEMATICS_RESULTS
 from lgsim.optimize.inverse_kinematics import InverseKinematicsSolution as InverseKinematicsSolution
 from lgsim.optimize.inverse_kinematics import inverse_kinematics as inverse_kinematics
-from lgsim.optimize.mpc import mpc as mpc
 from lgsim.optimize.plan_error import plan_error as plan_error
 from lgsim.optimize.problem import Problem as Problem
+from lgsim.optimize.receding_horizon.controller import mpc as mpc
 from lgsim.optimize.solve import solve as solve
 from lgsim.optimize.solver import RESULTS as RESULTS
 from lgsim.optimize.solver import Solution as Solution
@@ -54,3 +60,9 @@ from lgsim.optimize.standard_costs import JointVelocity as JointVelocity
 from lgsim.optimize.standard_costs import Posture as Posture
 from lgsim.optimize.standard_costs import StateDistance as StateDistance
 from lgsim.optimize.trajectory import to_trajectory as to_trajectory
+from lgsim.optimize.unknowns.extended_problem import settled_problem as settled_problem
+from lgsim.optimize.unknowns.phases import Phase as Phase
+from lgsim.optimize.unknowns.phases import Phases as Phases
+from lgsim.optimize.unknowns.unknown import FreeParameters as FreeParameters
+from lgsim.optimize.unknowns.unknown import FreeStart as FreeStart
+from lgsim.optimize.unknowns.unknown import FreeTime as FreeTime

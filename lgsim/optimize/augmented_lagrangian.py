@@ -3,45 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from lgsim._compile.xla import number_field
+from lgsim._compile.xla import control_flow, number_field
 from lgsim.lie.action import Point
-from lgsim.optimize.constraints import Constraint, Penalties
+from lgsim.optimize.constraint_rows import (
+    ConstraintReport,
+    Rows,
+    constraint_values,
+    natural_sizes,
+    report_of,
+    rows_of,
+    start_rows,
+)
+from lgsim.optimize.constraints.penalties import Penalties
+from lgsim.optimize.cost import Scaled
 from lgsim.optimize.ilqr import ILQR
+from lgsim.optimize.optimality import control_sizes
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import RESULTS, History, IterativeSolver, Solution, Solver, tolerance_of
 from lgsim.support import check
 
-Rows = tuple[tuple[Float[Array, "horizon _"], ...], tuple[Float[Array, " _"], ...]]
-"""(rows of the constraints on the path, each (H, rows), rows of those at the end, each (rows,))."""
+_STUCK = 3
+"""Number of outer iterations in a row that hardly lower the violation, after which it is minimized by itself."""
+_LEAST = 0.5
+"""Share of the last violation above which an iteration hardly lowered it."""
+_SHAKE = 0.01
+"""Size of the change of the controls, in parts of them, from which the violation is minimized: off its saddles."""
 
 
 class AugmentedLagrangian(IterativeSolver):
     """Solve a sequence of problems without conditions whose costs have penalties with multipliers, each from the last.
 
-    ``m <- m + rho c`` for equalities, ``max(m + rho c, 0)`` for inequalities ``c <= 0``; rho grows where the violation
-    did not fall enough. An optimum of the problem is one of the last of those problems whose multipliers stay as they
-    are: constraints are met, and none that is not active has a multiplier. One row of the history is an outer
-    iteration, with the penalty as its regularization, the violation as its feasibility and the number of inner
-    iterations as its step.
+    ``m <- m + rho c / s^2`` for equalities, ``max(m + rho c / s^2, 0)`` for inequalities ``c <= 0``, with the natural
+    size s of each row (see ``natural_sizes``), so that units of costs, controls and constraints change nothing; rho
+    grows where the violation did not fall enough. An optimum of the problem is one of the last of those problems whose
+    multipliers stay as they are: constraints are met, and none that is not active has a multiplier. One row of the
+    history is an outer iteration, with the penalty as its regularization, the violation of the worst row as its
+    feasibility and the number of inner iterations as its step.
 
-    What the start breaks and no control mends counts as met at the first node.
+    Where three outer iterations in a row hardly lower the violation, or the last but one did not bring it down, the
+    next one minimizes ``1/2 sum (violation / s)^2`` without the costs, from controls nearby. Where it ends at a minimum
+    that is not zero, the constraints are infeasible there: ``RESULTS.infeasible``, and the trajectory is that of the
+    least violation, whose ``optimality`` is that of this sum. Else the iterations go on from it.
+
+    What the start breaks and no control moves does not count at the first node.
 
     Attributes:
         inner: The solver of the problems without conditions.
         max_iterations: Largest number of outer iterations.
-        tolerance: Bound of the largest violation and of ``Optimality.complementarity``, in the constraints' units; by
-            default 1e-6 in float64, 1e-3 in float32.
-        penalty: The first rho.
+        tolerance: Bound of the violations and of ``Optimality.complementarity``, in the constraints' units. By default
+            they are compared with the size of their terms, see ``ConstraintReport``, to 1e-6 in float64 and 1e-3 in
+            float32.
+        penalty: The first rho: 1 brings the multiplier of a row that stands by itself halfway in one iteration.
         penalty_increase: Factor by which rho grows.
-        progress: Share of the last violation above which rho grows.
+        progress: Share of the last change of the multipliers above which rho grows.
         penalty_max: The largest rho.
 
     Raises:
@@ -72,23 +96,24 @@ class AugmentedLagrangian(IterativeSolver):
     def begin(self, problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> _State:
         # the first problem starts from a trajectory of the dynamics or from the guess with its gaps
         ys = problem.rollout(us) if ys is None else ys
-        rows, end_rows = constraint_values(problem, ys, us)
-        zeros = Penalties(
-            jax.tree.map(jnp.zeros_like, rows), jax.tree.map(jnp.zeros_like, end_rows),
-            jnp.asarray(self.penalty, problem.dtype),
-        )  # fmt: skip
+        rows, end_rows = jax.tree.map(jnp.zeros_like, constraint_values(problem, ys, us))
+        sizes = natural_sizes(problem, ys, us)
+        penalties = Penalties(rows, end_rows, jnp.asarray(self.penalty, problem.dtype), *sizes, start_rows(problem, us))
         history = History.empty(self.max_iterations, problem.dtype)
-        kinds = self.inner.solution_kinds(with_penalties(problem, zeros), us, ys)
+        kinds = self.inner.solution_kinds(with_penalties(problem, penalties), us, ys)
         solution = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), kinds)
         solution = eqx.tree_at(lambda r: (r.us, r.ys, r.bad_node), solution, (us, ys, jnp.array(-1)))
         infinite = jnp.asarray(jnp.inf, problem.dtype)
-        return _State(jnp.array(0), jnp.array(False), solution, zeros, infinite, infinite, history)
+        zero = jnp.zeros((), problem.dtype)
+        report = jax.eval_shape(lambda: report_of(problem, rows_of(problem, ys, us, penalties), zero, False))
+        report = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), report)
+        report = replace(report, violation=infinite, relative=infinite, complementarity=infinite)
+        no, none = jnp.array(False), jnp.array(0)
+        return _State(none, no, solution, penalties, report, infinite, infinite, none, no, no, no, history)
 
     def finish(self, problem: Problem, s: _State) -> Solution:
-        inner = s.solution
-        tolerance = tolerance_of(self.tolerance, 0.4, problem.dtype)
-        result = RESULTS.where(s.complementarity <= tolerance, inner.result, RESULTS.not_complementary)
-        result = RESULTS.where(s.violation <= tolerance, result, RESULTS.constraints_violated)
+        inner, report = s.solution, s.report
+        result = RESULTS.where(s.infeasible, RESULTS.infeasible, self.verdict(problem, inner.result, report))
         return Solution(
             ts=problem.time(jnp.arange(problem.horizon + 1)),
             ys=inner.ys,
@@ -96,42 +121,81 @@ class AugmentedLagrangian(IterativeSolver):
             cost=problem.cost(inner.ys, inner.us),
             gradient=inner.gradient,
             feasibility=inner.feasibility,
-            violation=s.violation,
+            violation=report.violation,
             gains=inner.gains,
-            optimality=eqx.tree_at(lambda o: o.complementarity, inner.optimality, s.complementarity),
+            optimality=eqx.tree_at(lambda o: o.complementarity, inner.optimality, report.complementarity),
             history=s.history,
             iterations=s.i,
             result=RESULTS.where(inner.bad_node >= 0, inner.result, result),
             bad_node=inner.bad_node,
             bad_quantity=inner.bad_quantity,
             multipliers=s.penalties,
+            constraints=report,
         )
 
+    def verdict(self, problem: Problem, inner: RESULTS, report: ConstraintReport) -> RESULTS:
+        """How an outer iteration ended, from how its inner solution did and meets the constraints."""
+        tolerance = tolerance_of(self.tolerance, 0.4, problem.dtype)
+        result = RESULTS.where(report.complementarity <= tolerance, inner, RESULTS.not_complementary)
+        return RESULTS.where(report.relative <= tolerance, result, RESULTS.constraints_violated)
+
     def iterate(self, problem: Problem, s: _State) -> _State:
-        penalties = s.penalties
-        solution = self.inner.run(with_penalties(problem, penalties), s.solution.us, s.solution.ys)
-        rows, end_rows = constraint_values(problem, solution.ys, solution.us)
-        on_path = tuple(c for c in problem.constraints if c.on_path)
-        rows = tuple(_without_start(problem, c, x, solution.us[0]) for c, x in zip(on_path, rows, strict=True))
-        at_end = tuple(c for c in problem.constraints if c.at_end)
-        rho = penalties.weight
-        both = (*zip(on_path, penalties.path, rows, strict=True), *zip(at_end, penalties.end, end_rows, strict=True))
-        worst = _largest(rho, (_violations(c, x) for c, _, x in both))
-        change = _largest(rho, (_updated(c, m, x, rho) - m for c, m, x in both)) / rho
+        restoring, last = s.restoring, s.solution
+        none = jax.tree.map(jnp.zeros_like, (s.penalties.path, s.penalties.end))
+        plain = eqx.tree_at(lambda p: (p.path, p.end, p.weight), s.penalties, (*none, jnp.ones((), problem.dtype)))
+        penalties = _where(restoring, plain, s.penalties)
+        us, ys, priced = last.us, last.ys, problem
+        if self._restores:
+            us = jnp.where(restoring, _shaken(problem, us), us)
+            ys = control_flow.cond(restoring, lambda: problem.rollout(us), lambda: last.ys)
+            # the same program with and without the costs
+            priced = _with_share(problem, jnp.where(restoring, 0, jnp.ones((), problem.dtype)))
+        solution = self.inner.run(with_penalties(priced, penalties), us, ys)
+        lost = restoring & (solution.bad_node >= 0)
+        solution = _where(lost, last, solution)
+
+        rows = rows_of(problem, solution.ys, solution.us, s.penalties)
+        cost = problem.cost(solution.ys, solution.us)
+        report = report_of(problem, rows, cost, self.tolerance is not None)
+        # what minimizes the violation says nothing about multipliers
+        report = replace(report, complementarity=jnp.where(restoring, jnp.inf, report.complementarity))
+        tolerance = tolerance_of(self.tolerance, 0.4, problem.dtype)
+        met, feasible = report.complementarity <= tolerance, report.relative <= tolerance
+        rho = s.penalties.weight
         history = s.history.record(
-            s.i, cost=problem.cost(solution.ys, solution.us), gradient=solution.gradient, feasibility=worst,
+            s.i, cost=cost, gradient=solution.gradient, feasibility=report.violation,
             step=solution.iterations.astype(problem.dtype), regularization=rho,
         )  # fmt: skip
-        slow = change > self.progress * s.complementarity
-        after = Penalties(
-            tuple(_updated(c, m, x, rho) for c, m, x in zip(on_path, penalties.path, rows, strict=True)),
-            tuple(_updated(c, m, x, rho) for c, m, x in zip(at_end, penalties.end, end_rows, strict=True)),
-            jnp.where(slow, jnp.minimum(rho * self.penalty_increase, self.penalty_max), rho),
+        size = _largest(rho, (x.change / x.natural for x in rows))
+        violation = _largest(rho, (jnp.where(x.start, x.violation, 0) / x.natural for x in rows))
+        held = ~feasible & ~restoring & ~(violation <= _LEAST * s.violation)
+        stuck = jnp.where(held, s.stuck + 1, 0)
+        out = held & (s.i + 2 == self.max_iterations)
+        slow = size > self.progress * s.change
+        after = with_multipliers(
+            s.penalties, rows, jnp.where(slow, jnp.minimum(rho * self.penalty_increase, self.penalty_max), rho)
         )
-        met = change <= tolerance_of(self.tolerance, 0.4, problem.dtype)
-        going = solution.result == RESULTS.max_iterations
-        done = (met & ~going) | (solution.bad_node >= 0)
-        return _State(s.i + 1, done, solution, after, worst, change, history)
+        broken, going = solution.bad_node >= 0, solution.result == RESULTS.max_iterations
+        infeasible = restoring & ~lost & ~feasible & _at_least(solution)
+        return _State(
+            i=s.i + 1,
+            done=(met & ~going) | broken | infeasible,
+            solution=solution,
+            penalties=_where(restoring, s.penalties, after),
+            report=report,
+            violation=violation,
+            change=jnp.where(restoring, s.change, size),
+            stuck=stuck,
+            restoring=((stuck >= _STUCK) | out) & ~s.restored & self._restores,
+            restored=s.restored | restoring,
+            infeasible=infeasible,
+            history=history,
+        )
+
+    @property
+    def _restores(self) -> bool:
+        """Whether there are enough iterations to minimize the violation in one of them."""
+        return self.max_iterations > _STUCK
 
 
 class _State(NamedTuple):
@@ -139,16 +203,26 @@ class _State(NamedTuple):
 
     Attributes:
         penalties: Multipliers and penalty of the next one.
-        violation: Largest violation of the constraints in the last one.
-        complementarity: Largest change of a multiplier in the last one, by its penalty: see ``Optimality``.
+        report: How the last one meets the constraints.
+        violation: Largest violation of a row in the last one, by its natural size.
+        change: Largest change of a multiplier in the last one with costs, by its penalty and its row's natural size.
+        stuck: Number of outer iterations in a row that hardly lowered the violation.
+        restoring: Whether the next one minimizes the violation.
+        restored: Whether one did.
+        infeasible: Whether it ended at a minimum that is not zero.
     """
 
     i: Int[Array, ""]
     done: Bool[Array, ""]
     solution: Solution
     penalties: Penalties
+    report: ConstraintReport
     violation: Float[Array, ""]
-    complementarity: Float[Array, ""]
+    change: Float[Array, ""]
+    stuck: Int[Array, ""]
+    restoring: Bool[Array, ""]
+    restored: Bool[Array, ""]
+    infeasible: Bool[Array, ""]
     history: History
 
 
@@ -157,45 +231,41 @@ def with_penalties(problem: Problem, penalties: Penalties) -> Problem:
     return eqx.tree_at(lambda p: p.penalties, problem, penalties, is_leaf=lambda x: x is None)
 
 
-def constraint_values(problem: Problem, ys: Point, us: Float[Array, "horizon nu"]) -> Rows:
-    """The values of the constraints on a trajectory: those on the path, and those at the end."""
-    ks = jnp.arange(problem.horizon)
-    before, last = jax.tree.map(lambda y: y[:-1], ys), jax.tree.map(lambda y: y[-1], ys)
+def _with_share(problem: Problem, share: Float[Array, ""]) -> Problem:
+    """The problem with a share of its costs, and of the prices of its soft constraints."""
+    parts = Scaled(problem.running, share), Scaled(problem.terminal, share)
+    parts = (*parts, tuple(c.priced(share) for c in problem.constraints))
+    return eqx.tree_at(lambda p: (p.running, p.terminal, p.constraints), problem, parts)
 
-    def on_path(c: Constraint) -> Array:
-        return jax.vmap(lambda k, y, u: c.value(problem.time(k), y, u, problem.args))(ks, before, us)
 
-    end = problem.time(problem.horizon)
-    return (
-        tuple(on_path(c) for c in problem.constraints if c.on_path),
-        tuple(c.value(end, last, None, problem.args) for c in problem.constraints if c.at_end),
+def _shaken(problem: Problem, us: Float[Array, "horizon nu"]) -> Float[Array, "horizon nu"]:
+    """Controls near to given ones."""
+    noise = np.random.default_rng(0).normal(size=us.shape)
+    return problem.clip(us + jnp.asarray(_SHAKE * noise, us.dtype) * control_sizes(problem, us)[None])
+
+
+def _at_least(solution: Solution) -> Bool[Array, ""]:
+    """Whether a sum of squares is at a minimum that a further step, or all controls at their bounds, hardly lower."""
+    digits = np.finfo(solution.cost.dtype).precision
+    promised = jnp.minimum(solution.optimality.decrement, solution.optimality.potential)
+    # a sum of squares of few rows has directions without curvature, which rounding may bend
+    ended = (solution.result == RESULTS.successful) | (solution.result == RESULTS.saddle)
+    return ended & (promised <= 10.0 ** (-0.25 * digits))
+
+
+def with_multipliers(penalties: Penalties, rows: list[Rows], weight: Float[Array, ""]) -> Penalties:
+    """The penalties after an outer iteration."""
+    path, end = (
+        tuple(x.updated for x in rows[a:b]) for a, b in ((0, len(penalties.path)), (len(penalties.path), None))
     )
+    return eqx.tree_at(lambda p: (p.path, p.end, p.weight), penalties, (path, tuple(m[0] for m in end), weight))
 
 
-def _without_start(
-    problem: Problem, constraint: Constraint, values: Float[Array, "horizon _"], u: Float[Array, " nu"]
-) -> Float[Array, "horizon _"]:
-    """The values on the path, without what the start alone decides: rows of the first node that its control u does not
-    move are met there.
-    """
-    by_control = jax.jacfwd(lambda u: constraint.value(problem.time(0), problem.y0, u, problem.args))(u)
-    met = jnp.zeros_like(values[0]) if constraint.equality else jnp.minimum(values[0], 0)
-    return values.at[0].set(jnp.where(jnp.all(by_control == 0, axis=1), met, values[0]))
-
-
-def _violations(constraint: Constraint, value: Float[Array, "*rows"]) -> Float[Array, "*rows"]:
-    """The violations of a constraint's rows."""
-    return jnp.abs(value) if constraint.equality else jnp.maximum(value, 0)
+def _where(chosen: Bool[Array, ""], a: Any, b: Any) -> Any:
+    """The pytree a where chosen, else b."""
+    return jax.tree.map(lambda x, y: jnp.where(chosen, x, y), a, b)
 
 
 def _largest(zero: Float[Array, ""], numbers: Iterable[Float[Array, ...]]) -> Float[Array, ""]:
-    """The largest size of all numbers, of the dtype of one more; zero without any."""
-    return jnp.max(jnp.stack([jnp.zeros_like(zero), *(jnp.max(jnp.abs(x)) for x in numbers)]))
-
-
-def _updated(
-    constraint: Constraint, multiplier: Float[Array, "*rows"], value: Float[Array, "*rows"], rho: Float[Array, ""]
-) -> Float[Array, "*rows"]:
-    """The multipliers of a constraint after an outer iteration."""
-    moved = multiplier + rho * value
-    return moved if constraint.equality else jnp.maximum(moved, 0)
+    """The largest of all numbers, of the dtype of one more; zero without any."""
+    return jnp.max(jnp.stack([jnp.zeros_like(zero), *(jnp.max(x, initial=0) for x in numbers)]))

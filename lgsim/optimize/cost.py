@@ -59,6 +59,10 @@ class Cost(eqx.Module):
         value, gradient = jax.value_and_grad(f)(z)
         return Quadratic(value, gradient, jax.hessian(f)(z))
 
+    def remainder(self, action: Action, t: Number, y: Point, u: Control, args: Any) -> Float[Array, "n n"] | float:
+        """What the Hessian of ``quadratic`` leaves out if it is not exact, zero where that is nothing."""
+        return 0.0
+
     def rows(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         """Weighted residuals: half the sum of their squares is the cost.
 
@@ -129,6 +133,16 @@ class Residual(Cost):
         r = f(z)
         return r, (jax.jacrev if r.size < z.size else jax.jacfwd)(f)(z)
 
+    def remainder(self, action: Action, t: Number, y: Point, u: Control, args: Any) -> Float[Array, "n n"]:
+        """The Hessian of the residuals, weighted by themselves: ``sum_i w_i r_i d2 r_i``."""
+        r = self.residual(t, y, u, args)
+        pull = self._weights(r) * r
+
+        def weighted(z: Array) -> Array:
+            return pull @ self.residual(t, *move_node(action, y, u, z), args)
+
+        return jax.hessian(weighted)(zero_tangent(action, y, u))
+
     def rows(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         r = self.residual(t, y, u, args)
         return jnp.sqrt(self._weights(r)) * r
@@ -147,6 +161,9 @@ class StateResidual(Residual):
         model = super().quadratic(action, t, y, None, args, exact)
         rest = 0 if u is None else u.size
         return Quadratic(model.value, jnp.pad(model.gradient, (0, rest)), jnp.pad(model.hessian, (0, rest)))
+
+    def remainder(self, action: Action, t: Number, y: Point, u: Control, args: Any) -> Float[Array, "n n"]:
+        return jnp.pad(super().remainder(action, t, y, None, args), (0, 0 if u is None else u.size))
 
 
 class FunctionCost(Cost):
@@ -209,6 +226,9 @@ class Sum(Cost):
             total = jax.tree.map(jnp.add, total, cost.quadratic(action, t, y, u, args, exact))
         return total
 
+    def remainder(self, action: Action, t: Number, y: Point, u: Control, args: Any) -> Float[Array, "n n"] | float:
+        return sum((cost.remainder(action, t, y, u, args) for cost in self.costs), 0.0)
+
     def rows(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         none = jnp.zeros(0, jax.tree.leaves(y)[0].dtype)
         return jnp.concatenate([none, *(cost.rows(t, y, u, args) for cost in self.costs)])
@@ -228,6 +248,10 @@ class Scaled(Cost):
         model = self.cost.quadratic(action, t, y, u, args, exact)
         return jax.tree.map(lambda x: x * jnp.asarray(self.factor, x.dtype), model)
 
+    def remainder(self, action: Action, t: Number, y: Point, u: Control, args: Any) -> Float[Array, "n n"] | float:
+        part = self.cost.remainder(action, t, y, u, args)
+        return part * jnp.asarray(self.factor, part.dtype) if isinstance(part, Array) else part
+
     def rows(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         rows = self.cost.rows(t, y, u, args)
         return rows * jnp.sqrt(jnp.asarray(self.factor, rows.dtype))
@@ -245,16 +269,29 @@ def gauss_newton_model(
         r: Residuals at z = 0.
         size: Length of z.
     """
-    return Quadratic(*_gauss_newton(size)(J, w, r))
+    value, gradient, hessian = _of_rows(size)(J, w, w * r, r)
+    return Quadratic(value, gradient, hessian)
+
+
+def model_of_rows(
+    J: Float[Array, "m n"], w: Float[Array, " m"], slope: Float[Array, " m"], value: Float[Array, ""], size: int
+) -> Quadratic:
+    """The model ``value + slope . J z + 1/2 z^T J^T W J z`` of z (size,).
+
+    Args:
+        w: Diagonal of W.
+    """
+    _, gradient, hessian = _of_rows(size)(J, w, slope, slope)
+    return Quadratic(value, gradient, hessian)
 
 
 @cache
-def _gauss_newton(size: int) -> Callable[..., tuple[Array, Array, Array]]:
-    """(value, gradient, hessian) of ``gauss_newton_model`` as one native function."""
+def _of_rows(size: int) -> Callable[..., tuple[Array, Array, Array]]:
+    """(``r . g / 2``, gradient, hessian) of the models of rows, as one native function."""
 
-    def model(J: Array, w: Array, r: Array) -> tuple[Array, Array, Array]:
+    def model(J: Array, w: Array, g: Array, r: Array) -> tuple[Array, Array, Array]:
         m, n = J.shape[:2]
-        g, Jt = w * r, dense.transpose(J)
+        Jt = dense.transpose(J)
         own = jnp.zeros((size, *g.shape[1:]), g.dtype)
         gradient = own.at[:n].set(times(Jt, g[:m])).at[n : n + len(r) - m].set(g[m:])
         eye = jnp.eye(size, dtype=g.dtype).reshape((size, size) + (1,) * (g.ndim - 1))

@@ -187,6 +187,18 @@ class Dynamics(eqx.Module):
     def step(self, t: Number, y: Point, u: Float[Array, " m"], args: Any) -> Point:
         """The state at t + dt, from y at t (s) under the control u."""
 
+    def time_of(self, k: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+        """Time from the first node to node k, s."""
+        return k * jnp.asarray(self.dt, k.dtype)
+
+    def with_dt(self, dt: Any) -> "Dynamics":
+        """The same dynamics with another time between nodes, s."""
+        return eqx.tree_at(lambda dynamics: dynamics.dt, self, dt)
+
+    def step_for_hessian(self, t: Number, y: Point, u: Float[Array, " m"], args: Any) -> Point:
+        """``step`` for Hessians by forward over reverse mode; numbers of models are constant."""
+        return self.step(t, y, u, args)
+
     def check_start(self, y0: Point) -> None:
         """Check that states can begin at y0, outside of ``jit``.
 
@@ -202,7 +214,7 @@ class Dynamics(eqx.Module):
 
         By forward mode through the step; a subclass that has its derivatives at hand gives them here.
         """
-        return _linearize_in_chart(self.action, lambda y, u: self.step(t, y, u, args), y, u, y_next)
+        return linearize_in_chart(self.action, lambda y, u: self.step(t, y, u, args), y, u, y_next)
 
     def transition(
         self, t: Number, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
@@ -212,7 +224,7 @@ class Dynamics(eqx.Module):
         return Dense(A, B), c
 
 
-def _linearize_in_chart(
+def linearize_in_chart(
     action: Action, step: Callable[[Point, Array], Point], y: Point, u: Float[Array, " m"], y_next: Point
 ) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"]]:
     """(A, B, c) of ``difference(y_next, step(move(dx, y), u + du)) = A dx + B du + c``, by forward mode."""
@@ -416,7 +428,7 @@ class MultibodyDynamics(Machine):
         self, t: Number, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
     ) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"]]:
         """(A, B, c) from the Jacobians of the forward dynamics in closed form, at each of the method's evaluations."""
-        return _linearize_in_chart(self.action, lambda y, u: self._by(_FIELD_BY_JACOBIANS, t, y, u), y, u, y_next)
+        return linearize_in_chart(self.action, lambda y, u: self._by(_FIELD_BY_JACOBIANS, t, y, u), y, u, y_next)
 
     def _by(self, field: Any, t: Number, y: Point, u: Float[Array, " m"]) -> Point:
         """The next state by a field of the machine's accelerations."""
@@ -454,10 +466,18 @@ class RateControlledDynamics(Dynamics):
         """Time between nodes, s, that of the inner dynamics."""
         return self.inner.dt
 
+    def with_dt(self, dt: Any) -> Dynamics:
+        return eqx.tree_at(lambda dynamics: dynamics.inner, self, self.inner.with_dt(dt))
+
     def step(self, t: Number, y: Point, u: Float[Array, " m"], args: Any) -> Point:
         state, w = y
         w = w + jnp.asarray(self.dt, u.dtype) * u
         return self.inner.step(t, state, w, args), w
+
+    def step_for_hessian(self, t: Number, y: Point, u: Float[Array, " m"], args: Any) -> Point:
+        state, w = y
+        w = w + jnp.asarray(self.dt, u.dtype) * u
+        return self.inner.step_for_hessian(t, state, w, args), w
 
     def linearized(
         self, t: Number, y: Point, u: Float[Array, " m"], y_next: Point, args: Any

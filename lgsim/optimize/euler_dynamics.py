@@ -13,8 +13,9 @@ from jaxtyping import Float
 from lgsim._compile.linalg.dense import product
 from lgsim._compile.xla import batch_last, fusion_barrier
 from lgsim.dynamics import passive_forces
-from lgsim.dynamics.forward_dynamics import linearized
+from lgsim.dynamics.forward_dynamics import forward_dynamics, linearized
 from lgsim.dynamics.passive_forces import passive_derivatives
+from lgsim.dynamics.second_derivatives import forward_dynamics_by_hessians
 from lgsim.integrators.method import Number
 from lgsim.lie.ad_functions import AD_EXP, DEXP, DEXPINV
 from lgsim.multibody import block_diagonal
@@ -22,7 +23,7 @@ from lgsim.multibody.loops.refusal import refuse_loops
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 from lgsim.optimize.dynamics import EulerTransition, Machine, matrices
-from lgsim.simulation.equations_of_motion import acceleration
+from lgsim.simulation.equations_of_motion import Solve, acceleration
 
 
 class SymplecticEulerDynamics(Machine):
@@ -77,8 +78,15 @@ class SymplecticEulerDynamics(Machine):
         return (self.model.nv, self.model.nv)
 
     def step(self, t: Number, y: Float[Array, " ny"], u: Float[Array, " m"], args: Any) -> Float[Array, " ny"]:
+        return self._by(forward_dynamics, t, y, u)
+
+    def step_for_hessian(self, t: Number, y: Float[Array, " ny"], u: Float[Array, " m"], args: Any) -> Array:
+        return self._by(forward_dynamics_by_hessians, t, y, u)
+
+    def _by(self, solve: Solve, t: Number, y: Float[Array, " ny"], u: Float[Array, " m"]) -> Float[Array, " ny"]:
+        """The next state by a form of the forward dynamics."""
         nq = self.model.nq
-        a = acceleration(self.model, self.forces(u), None, t, y[:nq], y[nq:])
+        a = acceleration(self.model, self.forces(u), None, t, y[:nq], y[nq:], solve)
         return self.action.move(jnp.concatenate([self.dt * (y[nq:] + self.dt * a), self.dt * a]), y)
 
     def linearized(

@@ -18,6 +18,7 @@ from lgsim.lie.action import Point
 from lgsim.optimize.linear_quadratic import (
     BackwardStep,
     CostToGo,
+    LinearQuadratic,
     Node,
     add_curvature,
     all_finite,
@@ -107,9 +108,9 @@ def backward_pass(
     before, after = split_nodes(ys)
     xs = jnp.arange(problem.horizon), before, us, after
 
-    def prepare(x: tuple) -> tuple[Node, Array]:
+    def prepare(x: tuple) -> tuple[Node, Array, Array]:
         k, y, u, y_next = x
-        return linear_quadratic_at(problem, k, y, u, y_next, exact), u
+        return linear_quadratic_at(problem, k, y, u, y_next, exact), u, k
 
     end = problem.end_model(ys, exact)
     return _solved(problem, xs, prepare, end.hessian, end.gradient, problem.dynamics.block_sizes, regularization)
@@ -124,10 +125,15 @@ def second_order_backward_pass(
     """
     lq, costates = linearize(problem, ys, us, exact)
     newton = add_curvature(problem, ys, us, lq, costates, not exact)
-    plain, newton = (
-        _solved(problem, (nodes_of(x), us), lambda x: x, x.P, x.p, None, regularization) for x in (lq, newton)
-    )
-    return jax.tree.map(lambda a, b: jnp.where(newton.definite, a, b), newton, plain)
+
+    def solved(lq: LinearQuadratic) -> BackwardPass:
+        return _solved(
+            problem, (nodes_of(lq), us, jnp.arange(problem.horizon)), lambda x: x, lq.P, lq.p, None, regularization
+        )
+
+    first = solved(newton)
+    # in a batch both are solved
+    return jax.lax.cond(first.definite, lambda: first, lambda: solved(lq))
 
 
 def parallel_backward_pass(
@@ -148,18 +154,19 @@ def parallel_backward_pass(
 def _solved(
     problem: Problem,
     xs: Any,
-    prepare: Callable[[Any], tuple[Node, Array]],
+    prepare: Callable[[Any], tuple[Node, Array, Array]],
     P: Float[Array, "n n"],
     p: Float[Array, " n"],
     block_sizes: Sequence[int] | None,
     regularization: Float[Array, ""],
 ) -> BackwardPass:
-    """The Riccati solution backwards over what ``prepare`` gives: (Node, control) of each step."""
+    """The Riccati solution backwards over what ``prepare`` gives: (Node, control, number) of each step."""
 
-    def back(ahead: CostToGo, x: tuple[Node, Array]) -> tuple[CostToGo, tuple]:
-        node, u = x
+    def back(ahead: CostToGo, x: tuple[Node, Array, Array]) -> tuple[CostToGo, tuple]:
+        node, u, k = x
         if problem.bounded:
-            now, step = bounded_backward_step(ahead, node, regularization, problem.lower - u, problem.upper - u)
+            lower, upper = problem.bounds_at(k)
+            now, step = bounded_backward_step(ahead, node, regularization, lower - u, upper - u)
         else:
             now, step = backward_step(ahead, node, regularization)
         return now, (step, node.c)
@@ -229,7 +236,7 @@ def _forward_pass(
 
     def step(now: Point, node: tuple) -> tuple[Point, tuple[Point, Array]]:
         i, y, u, gap, K, k = node
-        u = problem.clip(u + length * k + matvec(K, action.difference(y, now)))
+        u = problem.clip_at(i, u + length * k + matvec(K, action.difference(y, now)))
         after = action.move((length - 1) * gap, problem.step(i, now, u))
         return after, (after, u)
 

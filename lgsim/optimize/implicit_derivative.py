@@ -12,10 +12,11 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, PyTree
 
-from lgsim._compile.xla import control_flow, zeros_beside
+from lgsim._compile.xla import control_flow, warn_where, zeros_beside
 from lgsim.lie.action import Point
-from lgsim.optimize.augmented_lagrangian import constraint_values, with_penalties
-from lgsim.optimize.constraints import Constraint, Penalties
+from lgsim.optimize.augmented_lagrangian import with_penalties
+from lgsim.optimize.constraint_rows import Rows, constraint_values, rows_of
+from lgsim.optimize.constraints.penalties import Penalties
 from lgsim.optimize.cost import move_node, zero_tangent
 from lgsim.optimize.linear_quadratic import (
     LinearQuadratic,
@@ -24,19 +25,33 @@ from lgsim.optimize.linear_quadratic import (
     split_nodes,
     step_in_chart,
 )
+from lgsim.optimize.optimality import Optimality, Promise, is_optimal, optimality
 from lgsim.optimize.problem import Problem
-from lgsim.optimize.solver import Solution, Solver
+from lgsim.optimize.solver import RESULTS, Solution, Solver, tolerance_of
 
 _STIFFER = 1e3
 """Penalty of the derivative by that of the search: how far each sweep brings the conditions' derivative to zero."""
 _SWEEPS = 4
 """Number of sweeps of the method of multipliers."""
+_MARGIN = 30.0
+"""How far an optimum's numbers may be above their limits, which solvers keep by models without second derivatives."""
+_UNCONVERGED = (
+    "solve: derivatives are those of an optimum, and the trajectory that is differentiated is none. See "
+    "solution.result and solution.optimality, and give more iterations or another guess; nan_derivatives=True makes "
+    "such derivatives NaN."
+)
 
 Moves = PyTree
 """A tangent of a pytree: like it, with None where nothing moves."""
 
 
-def solution(problem: Problem, us: Float[Array, "horizon m"], ys: Point | None, solver: Solver) -> Solution:
+def solution(
+    problem: Problem,
+    us: Float[Array, "horizon m"],
+    ys: Point | None,
+    solver: Solver,
+    nan_derivatives: bool = False,
+) -> Solution:
     """``solver.run`` with the derivatives of the solution: ts, ys, us and cost by the problem's numbers.
 
     With the Lagrangian ``L = sum_k l_k + lambda_{k+1} . F_k``, the second-order conditions of the optimum, moved by a
@@ -49,8 +64,12 @@ def solution(problem: Problem, us: Float[Array, "horizon m"], ys: Point | None, 
     memory grow linearly with the horizon and not with the iterations. Directions in which the optimum is not isolated
     do not move. Higher derivatives are not those of the solution.
 
+    The theorem holds at an optimum only. Where the trajectory is none, by the Newton decrement of that linear-quadratic
+    problem or by ``Solution.result``, the derivatives are NaN or a ``RuntimeWarning`` is given while they are computed.
+
     Args:
         us: The guess of the controls, as for ``Solver.run``.
+        nan_derivatives: Whether they are NaN.
 
     Raises:
         ValueError: while differentiating, a function of the problem closes over a number that is differentiated.
@@ -58,10 +77,10 @@ def solution(problem: Problem, us: Float[Array, "horizon m"], ys: Point | None, 
     Source: Jin et al. 2020, Pontryagin differentiable programming, sec. 5, for the linear-quadratic problem; Amos et
     al. 2018, Differentiable MPC for end-to-end planning and control, sec. 3.2, for the bounds.
     """
-    dynamic, static = eqx.partition((problem, us, ys, solver), eqx.is_array)
+    dynamic, static = eqx.partition((problem, us, ys, solver, nan_derivatives), eqx.is_array)
 
     def run(dynamic: Any) -> Solution:
-        problem, us, ys, solver = eqx.combine(dynamic, static)
+        problem, us, ys, solver, _ = eqx.combine(dynamic, static)
         return solver.run(problem, us, ys)
 
     # a rule of JAX must not close over what is differentiated
@@ -86,7 +105,8 @@ def _moved(primals: tuple, tangents: tuple) -> tuple[Solution, Solution]:
             "make the function an equinox module that has it as a field"
         )
     found = _found(run, static, dynamic, closed)
-    change = _change(eqx.combine(dynamic, static)[0], moves[0], found)
+    problem, *_, nan_derivatives = eqx.combine(dynamic, static)
+    change = _change(problem, moves[0], found, nan_derivatives)
     still = jax.tree.map(lambda _: None, found)
     return found, eqx.tree_at(lambda r: (r.ts, r.ys, r.us, r.cost), still, change, is_leaf=lambda x: x is None)
 
@@ -112,15 +132,19 @@ class _Model(NamedTuple):
         K: Feedback (H, m, n).
         Vxx: Hessians of the costs to go (H + 1, n, n).
         inverse: Pseudoinverse of Quu in the free controls (H, m, m).
+        k: Newton's step of the controls at x = 0 (H, m).
+        decrease: Decrease of the cost that Newton's step promises.
     """
 
     lq: LinearQuadratic
     K: Float[Array, "horizon m n"]
     Vxx: Float[Array, "horizon+1 n n"]
     inverse: Float[Array, "horizon m m"]
+    k: Float[Array, "horizon m"]
+    decrease: Float[Array, ""]
 
 
-def _change(problem: Problem, move: Moves, found: Solution) -> tuple[Array, Point, Array, Array]:
+def _change(problem: Problem, move: Moves, found: Solution, nan_derivatives: bool) -> tuple[Array, Point, Array, Array]:
     """The derivative of (ts, ys, us, cost) of a solution along a change of the problem."""
     ys, us = found.ys, found.us
     plain, stiff = problem, None
@@ -130,6 +154,9 @@ def _change(problem: Problem, move: Moves, found: Solution) -> tuple[Array, Poin
     lq, forcing = _model(problem, move, ys, us)
     free, bound_moves = _at_bounds(problem, move, us, lq.r)
     model = _solved(lq, free)
+    wrong = ~_is_optimum(plain, found, model)
+    if not nan_derivatives:
+        wrong = warn_where(wrong, _UNCONVERGED, RuntimeWarning)
 
     def start(p: Problem) -> Array:
         return p.dynamics.action.difference(problem.y0, p.y0)
@@ -147,7 +174,24 @@ def _change(problem: Problem, move: Moves, found: Solution) -> tuple[Array, Poin
 
     x0 = _product_along(start, (problem,), (move,))
     x, u = _linear_map(respond, move, bound_moves, x0, forcing)
-    return _product_along(moved, (plain, jnp.zeros_like(x), jnp.zeros_like(u)), (move, x, u))
+    change = _product_along(moved, (plain, jnp.zeros_like(x), jnp.zeros_like(u)), (move, x, u))
+    known = jnp.where(wrong, jnp.nan, jnp.ones((), u.dtype))
+    return jax.tree.map(lambda x: x * known, change)
+
+
+def _is_optimum(problem: Problem, found: Solution, model: _Model) -> Bool[Array, ""]:
+    """Whether the trajectory that is returned is an optimum, whatever made the solver stop.
+
+    Without constraints by Newton's step in the model at the trajectory: that of a solver's last iteration may be
+    regularized. With them by the solver's own numbers, as its multipliers are part of them.
+    """
+    if found.multipliers is not None:
+        return (found.result == RESULTS.successful) & is_optimal(found.optimality, 0.0)
+    promise = Promise(model.k, jnp.array(True), model.decrease, model.lq.r)
+    numbers = optimality(problem, found.us, found.cost, found.history.cost[0], promise)
+    small = is_optimal(Optimality(*(x / _MARGIN for x in jax.tree.leaves(numbers))), 0.0)
+    closed = jnp.max(jnp.abs(model.lq.c)) <= tolerance_of(None, 0.6, problem.dtype)
+    return small & closed & (found.result != RESULTS.saddle)
 
 
 def _linear_map(f: Callable[..., Any], *args: PyTree) -> PyTree:
@@ -237,18 +281,23 @@ def _solved(lq: LinearQuadratic, free: Bool[Array, "horizon m"]) -> _Model:
     """The Riccati equation of the free controls; directions without curvature get no step."""
     rtol = 10.0 ** (-0.8 * np.finfo(lq.p.dtype).precision)
 
-    def back(V: Array, node: tuple) -> tuple[Array, tuple[Array, Array, Array]]:
-        A, B, Q, R, N, free = node
+    def back(after: tuple[Array, Array], node: tuple) -> tuple[tuple[Array, Array], tuple[Array, ...]]:
+        (V, v), (A, B, c, Q, R, N, r, free) = after, node
         Qxx, Qux, Quu = Q + A.T @ V @ A, N.T + B.T @ V @ A, R + B.T @ V @ B
         Quu = jnp.where(free[:, None] & free[None, :], (Quu + Quu.T) / 2, 0)
         inverse = jnp.linalg.pinv(Quu, rtol=rtol, hermitian=True)
         K = -inverse @ Qux
+        # of the slope by the control alone: that by the state is the costate's
+        v = v + V @ c
+        Qu = r + B.T @ v
+        k = -inverse @ Qu
         V = Qxx + Qux.T @ K
         V = (V + V.T) / 2
-        return V, (K, V, inverse)
+        return (V, A.T @ v + K.T @ Qu), (K, V, inverse, k, -Qu @ k / 2)
 
-    _, (K, V, inverse) = control_flow.scan(back, lq.P, (lq.A, lq.B, lq.Q, lq.R, lq.N, free), reverse=True)
-    return _Model(lq, K, jnp.concatenate([V, lq.P[None]]), inverse)
+    nodes = (lq.A, lq.B, lq.c, lq.Q, lq.R, lq.N, lq.r, free)
+    _, (K, V, inverse, k, decrease) = control_flow.scan(back, (lq.P, jnp.zeros_like(lq.p)), nodes, reverse=True)
+    return _Model(lq, K, jnp.concatenate([V, lq.P[None]]), inverse, k, jnp.sum(decrease))
 
 
 def _response(
@@ -293,19 +342,19 @@ def _conditions_kept(
 ) -> tuple[Float[Array, "nodes n"], Float[Array, "horizon m"]]:
     """(x, u) after sweeps of the method of multipliers that keep the active rows of the conditions at zero."""
     action, n = problem.dynamics.action, problem.dynamics.action.dim
-    on_path = tuple(c for c in problem.constraints if c.on_path)
-    at_end = tuple(c for c in problem.constraints if c.at_end)
     before, last = split_nodes(ys)[0], jax.tree.map(lambda y: y[-1], ys)
 
     def values(p: Problem, x: Array, u: Array) -> tuple:
         return constraint_values(p, jax.vmap(action.move)(x, ys), us + u)
 
-    def weights(constraint: Constraint, multiplier: Array, value: Array) -> Array:
-        active = multiplier + penalties.weight * value > 0
-        return jnp.where(constraint.equality | active, penalties.weight, 0)
+    def weights(each: Rows) -> Array:
+        shifted = each.multipliers + each.weight * each.c
+        # rows that are inactive, or soft and at their price, do not push back
+        active = each.kept & (each.updated == shifted)
+        return jnp.where(active, each.weight, 0)
 
     def slopes(multipliers: tuple) -> tuple[Array, Array]:
-        pulls = Penalties(multipliers[0], multipliers[1], penalties.weight)
+        pulls = eqx.tree_at(lambda p: (p.path, p.end), penalties, multipliers)
 
         def node(k: Array, y: Point, u: Array) -> Array:
             def cost(z: Array) -> Array:
@@ -315,14 +364,14 @@ def _conditions_kept(
             return jax.grad(cost)(zero_tangent(action, y, u))
 
         def end(z: Array) -> Array:
-            cost = pulls.at_end(problem.constraints)
+            cost = pulls.at_end(problem.constraints, problem.horizon)
             return cost.value(problem.time(problem.horizon), action.move(z, last), None, problem.args)
 
         return jax.vmap(node)(jnp.arange(problem.horizon), before, us), jax.grad(end)(zeros_beside(n, last))
 
     multipliers = (penalties.path, penalties.end)
-    pairs = zip((on_path, at_end), multipliers, constraint_values(problem, ys, us), strict=True)
-    active = tuple(tuple(weights(*each) for each in zip(*pair, strict=True)) for pair in pairs)
+    rows, count = rows_of(problem, ys, us, penalties), len(penalties.path)
+    active = tuple(weights(x) for x in rows[:count]), tuple(weights(x)[0] for x in rows[count:])
 
     def sweep(state: tuple, _: None) -> tuple[tuple, None]:
         pull, x, u = state

@@ -20,8 +20,8 @@ from lgsim.lie.group import SE3
 from lgsim.multibody.joint_slices import single_numbers
 from lgsim.multibody.loops.refusal import refuse_loops
 from lgsim.multibody.model import Model
-from lgsim.optimize.clearance import Clearance
-from lgsim.optimize.constraints import check_order
+from lgsim.optimize.constraints.clearance import Clearance
+from lgsim.optimize.constraints.state_bounds import check_order
 from lgsim.optimize.solver import tolerance_of
 from lgsim.support import check
 from lgsim.support.verdict import Outcome, Verdict, converged, first_names

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -15,7 +14,7 @@ from lgsim._compile.linalg import box_qp, dense
 from lgsim._compile.linalg.dense import SymmetricBlocks, add_symmetric_product, product, times, times_blocks, to_blocks
 from lgsim._compile.xla import batch_last, control_flow, fusion_barrier
 from lgsim.lie.action import Point
-from lgsim.optimize.cost import Cost, zero_tangent
+from lgsim.optimize.cost import zero_tangent
 from lgsim.optimize.dynamics import Dense, Transition, matrices
 from lgsim.optimize.problem import Problem
 
@@ -139,20 +138,22 @@ def add_curvature(
     before, after = split_nodes(ys)
 
     def curvature(k: Array, y: Point, u: Array, y_next: Point, weight: Array) -> Array:
-        step = partial(step_in_chart, problem, k, y, u, y_next)
-        hessian = jax.hessian(lambda z: weight @ step(z))(zero_tangent(action, y, u))
-        return hessian + left_out(problem.node_cost(k), problem.time(k), y, u) if costs else hessian
+        def weighted(z: Array) -> Array:
+            moved = action.move(z[: action.dim], y), u + z[action.dim :]
+            after = problem.dynamics.step_for_hessian(problem.time(k), *moved, problem.args)
+            return weight @ action.difference(y_next, after)
 
-    def left_out(cost: Cost, t: Array, y: Point, u: Array | None) -> Array:
-        full, part = (cost.quadratic(action, t, y, u, problem.args, exact).hessian for exact in (True, False))
-        return full - part
+        hessian = jax.hessian(weighted)(zero_tangent(action, y, u))
+        if not costs:
+            return hessian
+        return hessian + problem.node_cost(k).remainder(action, problem.time(k), y, u, problem.args)
 
     ks, n = jnp.arange(problem.horizon), action.dim
     H = jax.vmap(curvature)(ks, before, us, after, multipliers[1:])
     P = lq.P
     if costs:
         last = jax.tree.map(lambda x: x[-1], ys)
-        P = P + left_out(problem.end_cost(), problem.time(problem.horizon), last, None)
+        P = P + problem.end_cost().remainder(action, problem.time(problem.horizon), last, None, problem.args)
     return lq._replace(Q=lq.Q + H[:, :n, :n], R=lq.R + H[:, n:, n:], N=lq.N + H[:, :n, n:], P=P)
 
 

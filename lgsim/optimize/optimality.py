@@ -34,9 +34,11 @@ class Optimality(eqx.Module):
             what rounding leaves of the guess's, where that is more); infinite where the model has no minimum.
         step: That step's largest change of a control, in parts of the control's largest size or of its range.
         potential: What the slope by the controls promises all the way to their bounds, in parts of the cost: no
-            convex cost can fall by more. Infinite where a control that has a slope has no bound.
+            convex cost can fall by more. Infinite where a control that has a slope has no bound; ``InteriorPoint``
+            takes its largest size for the way.
         complementarity: Largest violation of a constraint, or value of one that is not active and still has a
-            multiplier, ``|max(c, -m / rho)|``, in the constraints' units.
+            multiplier, ``|max(c, -m / rho)|``, in parts of the row's size, see ``Solution.constraints``; in its unit
+            where the solver has an absolute tolerance, and after ``InteriorPoint``, which has a rho for each row.
     """
 
     decrement: Float[Array, ""]
@@ -67,7 +69,7 @@ def free_slopes(
     """The gradient by the controls, with zero where it presses a control onto its bound."""
     if not problem.bounded:
         return slopes
-    below, above = _ways(problem, us)
+    below, above = room_to_bounds(problem, us)
     return jnp.where(((slopes > 0) & (below <= 0)) | ((slopes < 0) & (above <= 0)), 0, slopes)
 
 
@@ -87,9 +89,9 @@ def optimality(
     size = jnp.max(jnp.abs(us), axis=0)
     free = free_slopes(problem, us, promise.slopes)
     if problem.bounded:
-        width = problem.upper - problem.lower
+        width = _widths(problem)
         size = jnp.where(jnp.isfinite(width), width, size)
-        below, above = _ways(problem, us)
+        below, above = room_to_bounds(problem, us)
         way = jnp.where(free > 0, below, above)
     else:
         way = jnp.full_like(us, jnp.inf)
@@ -97,9 +99,9 @@ def optimality(
     decrease = jnp.where(promise.definite, jnp.abs(promise.decrease), jnp.inf)
     steps = jnp.max(jnp.abs(promise.k), axis=0)
     return Optimality(
-        decrement=_part(decrease, whole),
-        step=jnp.max(_part(steps, size)),
-        potential=_part(jnp.sum(jnp.where(free == 0, 0, jnp.abs(free) * way)), whole),
+        decrement=part_of(decrease, whole),
+        step=jnp.max(part_of(steps, size)),
+        potential=part_of(jnp.sum(jnp.where(free == 0, 0, jnp.abs(free) * way)), whole),
         complementarity=jnp.zeros((), problem.dtype),
     )
 
@@ -134,13 +136,7 @@ def neighbor(
     Newton may have its minimum; changes to both sides, from a millionth of the controls to their size, show it. The
     best of them is returned, or where none is lower the best of a hundredth at least.
     """
-    size = jnp.max(jnp.abs(us), axis=0)
-    if problem.bounded:
-        width = problem.upper - problem.lower
-        size = jnp.where(jnp.isfinite(width), width / 2, size)
-    # a control that is zero has no size: that of the others, or one
-    size = jnp.where(size > 0, size, jnp.max(size))
-    size = jnp.where(size > 0, size, 1)
+    size = control_sizes(problem, us)
     shapes = np.random.default_rng(0).normal(size=(_SHAPES, *us.shape))
     shapes[::2] = shapes[::2, :1]
     parts = np.repeat(np.concatenate([_SIZES, -_SIZES]), _SHAPES)
@@ -153,12 +149,28 @@ def neighbor(
     return tried[jnp.argmin(jnp.where(lower, costs, far))], lower
 
 
+def control_sizes(problem: Problem, us: Float[Array, "horizon nu"]) -> Float[Array, " nu"]:
+    """How large each control is: half its range, or its largest value; where it is zero, that of the others, or one."""
+    size = jnp.max(jnp.abs(us), axis=0)
+    if problem.bounded:
+        width = _widths(problem)
+        size = jnp.where(jnp.isfinite(width), width / 2, size)
+    size = jnp.where(size > 0, size, jnp.max(size))
+    return jnp.where(size > 0, size, 1)
+
+
 def _rest(dtype: DTypeLike) -> float:
     """What rounding leaves of a cost that is a square and should be zero, by the share above."""
     return float((8 * np.finfo(dtype).eps) ** 2 / rounding_of_cost(dtype))
 
 
-def _ways(problem: Problem, us: Array) -> tuple[Array, Array]:
+def _widths(problem: Problem) -> Float[Array, " nu"]:
+    """The largest range of each control over the steps."""
+    lower, upper = problem.bounds
+    return jnp.max(upper - lower, axis=0)
+
+
+def room_to_bounds(problem: Problem, us: Array) -> tuple[Array, Array]:
     """(way to the lower bound, way to the upper one), zero within the rounding of a bound."""
 
     def way(bound: Array, distance: Array) -> Array:
@@ -169,6 +181,7 @@ def _ways(problem: Problem, us: Array) -> tuple[Array, Array]:
     return way(lower, us - lower), way(upper, upper - us)
 
 
-def _part(number: Array, whole: Array) -> Array:
+def part_of(number: Array, whole: Array) -> Array:
     """A number in parts of a whole: infinite where that is zero and the number is not."""
-    return jnp.where(number == 0, 0, number / jnp.where(whole > 0, whole, 1) + jnp.where(whole > 0, 0, jnp.inf))
+    part = jnp.where(whole > 0, number / jnp.where(whole > 0, whole, 1), jnp.inf)
+    return jnp.where(number == 0, 0, part)

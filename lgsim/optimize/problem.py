@@ -16,9 +16,13 @@ from jaxtyping import Float, Int
 from lgsim._compile.xla import control_flow
 from lgsim.integrators.method import state
 from lgsim.lie.action import Point
-from lgsim.optimize.constraints import Constraint, Penalties, check_order
-from lgsim.optimize.cost import Cost, Quadratic, as_cost
+from lgsim.optimize.constraints.constraint import Constraint, Grid
+from lgsim.optimize.constraints.penalties import Penalties
+from lgsim.optimize.constraints.state_bounds import check_order
+from lgsim.optimize.cost import Cost, Quadratic, Scaled, Sum, as_cost
 from lgsim.optimize.dynamics import Dynamics
+from lgsim.optimize.unknowns.phases import Phases, refuse_phases
+from lgsim.optimize.unknowns.unknown import FreeStart, FreeTime, Unknown, check_unknowns
 from lgsim.support import check
 from lgsim.support.check import is_traced
 
@@ -27,7 +31,7 @@ class Problem(eqx.Module):
     """Minimize ``sum_k running(t_k, y_k, u_k) + terminal(t_H, y_H)`` under ``y_{k+1} = step(t_k, y_k, u_k)``.
 
     ``t_k = t0 + k dt``; y_0 is given. Bounds of the controls hold exactly in every solver; other constraints need
-    ``AugmentedLagrangian``.
+    ``AugmentedLagrangian``. What else the plan may choose, such as its final time, stands in ``free``.
 
     Attributes:
         dynamics: ``MultibodyDynamics``, ``SymplecticEulerDynamics``, ``FieldDynamics`` or ``DiscreteDynamics``.
@@ -35,8 +39,13 @@ class Problem(eqx.Module):
         running: A cost of ``lgsim.optimize``, a sum of them, or a function ``f(t, y, u, args)``.
         terminal: The same for the last node, or a function ``f(t, y, args)``.
         horizon: Number of steps H.
-        lower: Lower bounds of the controls (controls,), minus infinity where there are none.
-        upper: Upper bounds (controls,), infinity where there are none.
+        running_rate: A cost for each second, of which each node adds dt times: an integral over time that keeps its
+            value as the nodes become more. With running it adds up.
+        lower: Lower bounds of the controls, (controls,) or of each step (H, controls); minus infinity where there are
+            none.
+        upper: Upper bounds, likewise; infinity where there are none.
+        free: What the plan chooses beside its controls: ``FreeTime``, ``FreeStart``, ``FreeParameters``. ``solve``
+            takes them.
         constraints: Conditions on states and controls.
         args: What functions get as ``args``; arrays in it are differentiable. Numbers that change belong here or into
             fields of costs: new ones never compile again, a new function object (each ``lambda`` anew) does.
@@ -53,10 +62,12 @@ class Problem(eqx.Module):
     dynamics: Dynamics
     y0: Point
     running: Cost
+    running_rate: Cost
     terminal: Cost
     horizon: int = eqx.field(static=True)
-    lower: Float[Array, " nu"]
-    upper: Float[Array, " nu"]
+    lower: Float[Array, " nu"] | Float[Array, "horizon nu"]
+    upper: Float[Array, " nu"] | Float[Array, "horizon nu"]
+    free: tuple[Unknown, ...]
     constraints: tuple[Constraint, ...]
     args: Any
     t0: Float[Array, ""]
@@ -70,10 +81,12 @@ class Problem(eqx.Module):
         *,
         horizon: int,
         running: Any = None,
+        running_rate: Any = None,
         terminal: Any = None,
         lower: Any = None,
         upper: Any = None,
         constraints: Sequence[Constraint] = (),
+        free: Sequence[Unknown] = (),
         args: Any = None,
         t0: Any = 0.0,
     ):
@@ -88,13 +101,17 @@ class Problem(eqx.Module):
             )
         self.dynamics = dynamics
         self.horizon = check.count("horizon", horizon)
+        if isinstance(dynamics, Phases) and horizon != dynamics.steps:
+            raise ValueError(f"horizon: expected {dynamics.steps}, the steps of all phases, got {horizon}")
         if not is_traced(dynamics.dt) and not np.all(np.asarray(dynamics.dt) > 0):
             raise ValueError(f"dynamics.dt: expected a time between nodes above 0 s, got {dynamics.dt}")
-        if running is None and terminal is None and not constraints:
+        self.free = check_unknowns(free)
+        if running is running_rate is terminal is None and not constraints and not self.free and len(self.pieces) == 1:
             raise ValueError("running, terminal: expected a cost, got none; without one every control is an optimum")
         self.y0, dtype = state(y0)
-        self.running, self.terminal = as_cost(running), as_cost(terminal, end=True)
-        size = (dynamics.controls,)
+        self.running, self.running_rate = as_cost(running), as_cost(running_rate)
+        self.terminal = as_cost(terminal, end=True)
+        size = (horizon, dynamics.controls)
         self.lower, self.upper = (
             _bound(name, value, fill, size, dtype)
             for name, value, fill in (("lower", lower, -np.inf), ("upper", upper, np.inf))
@@ -103,9 +120,10 @@ class Problem(eqx.Module):
         self.bounded = (lower is not None and _any_finite(self.lower)) or (
             upper is not None and _any_finite(self.upper)
         )
-        self.constraints = tuple(constraints)
         self.args = args
         self.t0 = jnp.asarray(t0, dtype)
+        fixed = not isinstance(dynamics, Phases) and not any(isinstance(unknown, FreeTime) for unknown in self.free)
+        self.constraints = _on_grid(constraints, Grid(self.t0, dynamics.dt, self.horizon, fixed))
         self.penalties = None
         _check_shapes(self)
         _check_start(self)
@@ -116,13 +134,19 @@ class Problem(eqx.Module):
         return jax.tree.leaves(self.y0)[0].dtype
 
     @property
+    def pieces(self) -> tuple[Dynamics, ...]:
+        """The dynamics of each phase."""
+        phased = self.dynamics
+        return tuple(phase.dynamics for phase in phased.phases) if isinstance(phased, Phases) else (phased,)
+
+    @property
     def controls(self) -> int:
         """Number of controls, the length of u."""
         return self.dynamics.controls
 
     def time(self, k: Int[Array | np.ndarray, "*batch"] | int) -> Float[Array, "*batch"]:
         """The time of node k, s."""
-        return self.t0 + jnp.asarray(k).astype(self.dtype) * jnp.asarray(self.dynamics.dt, self.dtype)
+        return self.t0 + self.dynamics.time_of(jnp.asarray(k).astype(self.dtype))
 
     def step(self, k: Int[Array, ""] | int, y: Point, u: Float[Array, " nu"]) -> Point:
         """The state at node k + 1, from y at node k under the control u."""
@@ -134,13 +158,34 @@ class Problem(eqx.Module):
             return us
         return jnp.clip(us, jnp.broadcast_to(self.lower, us.shape), jnp.broadcast_to(self.upper, us.shape))
 
+    def clip_at(self, k: Int[Array, ""] | int, u: Float[Array, " nu"]) -> Float[Array, " nu"]:
+        """The control of step k nearest to u that keeps its bounds."""
+        return jnp.clip(u, *self.bounds_at(k)) if self.bounded else u
+
+    def bounds_at(self, k: Int[Array, ""] | int) -> tuple[Float[Array, " nu"], Float[Array, " nu"]]:
+        """(lower, upper) bounds of the control of step k."""
+        lower, upper = (bound if bound.ndim == 1 else bound[k] for bound in (self.lower, self.upper))
+        return lower, upper
+
+    @property
+    def bounds(self) -> tuple[Float[Array, "horizon nu"], Float[Array, "horizon nu"]]:
+        """(lower, upper) bounds of the controls of each step."""
+        shape = (self.horizon, self.controls)
+        return jnp.broadcast_to(self.lower, shape), jnp.broadcast_to(self.upper, shape)
+
     def node_cost(self, k: Int[Array, ""] | int) -> Cost:
         """The running cost of node k, with its penalties."""
-        return self.running if self.penalties is None else self.running + self.penalties.at_node(self.constraints, k)
+        refuse_phases(self.dynamics)
+        costs = self.running
+        if self.running_rate != Sum(()):
+            costs = costs + Scaled(self.running_rate, self.dynamics.dt)
+        return costs if self.penalties is None else costs + self.penalties.at_node(self.constraints, k)
 
     def end_cost(self) -> Cost:
         """The terminal cost, with its penalties."""
-        return self.terminal if self.penalties is None else self.terminal + self.penalties.at_end(self.constraints)
+        if self.penalties is None:
+            return self.terminal
+        return self.terminal + self.penalties.at_end(self.constraints, self.horizon)
 
     def end_model(self, ys: Point, exact: bool) -> Quadratic:
         """The quadratic model of the terminal cost about the last of the states; see ``Cost.quadratic``."""
@@ -185,7 +230,9 @@ class Problem(eqx.Module):
             TypeError: there is no such argument; else as ``Problem``.
             ValueError: as ``Problem``.
         """
-        names = ("running", "terminal", "horizon", "lower", "upper", "constraints", "args", "t0")
+        names = (
+            "running", "running_rate", "terminal", "horizon", "lower", "upper", "constraints", "free", "args", "t0",
+        )  # fmt: skip
         given = {name: getattr(self, name) for name in names} | {"y0": self.y0, "dynamics": self.dynamics}
         if not self.bounded:
             given |= {"lower": None, "upper": None}
@@ -195,15 +242,26 @@ class Problem(eqx.Module):
         return Problem(**(given | changes))
 
 
-def _bound(name: str, value: Any, fill: float, shape: tuple[int, ...], dtype: DTypeLike) -> Float[Array, " nu"]:
-    """A bound of the controls, one number for each."""
+def _bound(name: str, value: Any, fill: float, shape: tuple[int, int], dtype: DTypeLike) -> Array:
+    """A bound of the controls, one number for each, or for each of each step."""
     array = jnp.asarray(fill if value is None else value, dtype)
-    if array.shape not in ((), shape):
-        raise ValueError(f"{name}: expected one number or shape {shape}, one for each control, got {array.shape}")
-    return jnp.broadcast_to(array, shape)
+    if array.shape not in ((), shape[1:], shape):
+        raise ValueError(
+            f"{name}: expected one number or shape {shape[1:]}, one for each control, or {shape}, for each of each "
+            f"step, got {array.shape}"
+        )
+    return array if array.ndim == 2 else jnp.broadcast_to(array, shape[1:])
 
 
-def _any_finite(bound: Float[Array, " nu"]) -> bool:
+def _on_grid(constraints: Sequence[Constraint], grid: Grid) -> tuple[Constraint, ...]:
+    """The constraints as a problem with these nodes takes them."""
+    for i, c in enumerate(constraints):
+        if not isinstance(c, Constraint):
+            raise TypeError(f"constraints[{i}]: expected a constraint of lgsim.optimize, got {type(c).__name__}")
+    return tuple(c.on_grid(grid) for c in constraints)
+
+
+def _any_finite(bound: Array) -> bool:
     """Whether a control has this bound, as far as can be known while tracing."""
     return is_traced(bound) or bool(np.any(np.isfinite(bound)))
 
@@ -212,11 +270,13 @@ def _check_shapes(problem: Problem) -> None:
     """Raise where a step, a cost or a constraint has another shape or dtype; everything is traced once."""
     u = jnp.zeros(problem.controls, problem.dtype)
     t = problem.time(0)
-    after = eqx.filter_eval_shape(problem.dynamics.step, t, problem.y0, u, problem.args)
-    expected, got = (jax.tree.map(lambda x: (jnp.shape(x), x.dtype), tree) for tree in (problem.y0, after))
-    if expected != got:
-        raise ValueError(f"dynamics: expected a step to states like y0, {expected}, got {got}")
-    for name, cost, control in (("running", problem.running, u), ("terminal", problem.terminal, None)):
+    for dynamics in problem.pieces:
+        after = eqx.filter_eval_shape(dynamics.step, t, problem.y0, u, problem.args)
+        expected, got = (jax.tree.map(lambda x: (jnp.shape(x), x.dtype), tree) for tree in (problem.y0, after))
+        if expected != got:
+            raise ValueError(f"dynamics: expected a step to states like y0, {expected}, got {got}")
+    costs = (("running", problem.running, u), ("running_rate", problem.running_rate, u))
+    for name, cost, control in (*costs, ("terminal", problem.terminal, None)):
         value = eqx.filter_eval_shape(cost.value, t, problem.y0, control, problem.args)
         shape = getattr(value, "shape", None)
         if shape != ():
@@ -225,21 +285,21 @@ def _check_shapes(problem: Problem) -> None:
         if value.dtype != problem.dtype:
             raise TypeError(f"{name}: expected a cost of {problem.dtype}, the dtype of y0, got {value.dtype}")
     for i, c in enumerate(problem.constraints):
-        if not isinstance(c, Constraint):
-            raise TypeError(f"constraints[{i}]: expected a constraint of lgsim.optimize, got {type(c).__name__}")
-        control = u if c.on_path else None
-        value = eqx.filter_eval_shape(c.value, t, problem.y0, control, problem.args)
-        if getattr(value, "ndim", None) != 1:
-            raise ValueError(
-                f"constraints[{i}]: expected values of shape (rows,), got {getattr(value, 'shape', value)}"
-            )
+        for control in (u,) * c.on_path + (None,) * c.at_end:
+            value = eqx.filter_eval_shape(c.value, t, problem.y0, control, problem.args)
+            if getattr(value, "ndim", None) != 1:
+                raise ValueError(
+                    f"constraints[{i}]: expected values of shape (rows,), got {getattr(value, 'shape', value)}"
+                )
 
 
 def _check_start(problem: Problem) -> None:
     """Raise where y0 breaks a bound of the state, which no control can mend."""
     if is_traced(problem.y0, problem.constraints):
         return
-    problem.dynamics.check_start(problem.y0)
+    problem.pieces[0].check_start(problem.y0)
+    if any(isinstance(unknown, FreeStart) for unknown in problem.free):
+        return
     for i, c in enumerate(problem.constraints):
         rows = c.state_value(problem.y0)
         if rows is not None and not bool(np.all(np.asarray(rows) <= 0)):

@@ -15,11 +15,14 @@ from jaxtyping import Float, Int
 
 from lgsim._compile.xla import compiled, opened, strongly_typed
 from lgsim.lie.action import Point
+from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.implicit_derivative import solution
 from lgsim.optimize.optimality import neighbor
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import RESULTS, IterativeSolver, Solution, Solver, start
+from lgsim.optimize.unknowns.extended_problem import contracted, extended, extended_guess, is_extended
+from lgsim.optimize.unknowns.extension import phases_of
 from lgsim.support.check import is_traced
 from lgsim.support.checkpoint import Checkpoint
 from lgsim.support.chunks import paced, run_in_chunks
@@ -58,6 +61,7 @@ def solve(
     solver: Solver | None = None,
     progress: Progress | None = None,
     checkpoint: str | Path | None = None,
+    nan_derivatives: bool = False,
 ) -> Solution:
     """A locally optimal trajectory of a problem.
 
@@ -72,15 +76,16 @@ def solve(
     derivatives of the optimum by all numbers of the problem (start, targets, weights, models, bounds, args, what costs
     and dynamics close over), found from one linear-quadratic problem with all second derivatives, see
     ``implicit_derivative.solution``. The search is not differentiated; guesses and tolerances have no derivative.
-    Controls at a bound move with the bound alone, and active constraints of an ``AugmentedLagrangian`` stay active. The
-    derivative belongs to a converged solution: look at ``solution.result``.
+    Controls at a bound move with the bound alone, and active constraints of an ``AugmentedLagrangian`` stay active.
+    Derivatives of a trajectory that is no optimum are wrong: computing them gives a ``RuntimeWarning``, once for a
+    batch, also inside of ``jit``; or they are NaN, see ``nan_derivatives``.
 
     Args:
         problem: What to solve.
         us: Guess of the controls (H, controls), by default zero; put within their bounds.
         ys: Guess of the states, each leaf with the leading axis H + 1; they need not follow the dynamics (multiple
             shooting). By default those that ``us`` gives; where these go astray, the goal at every node is better.
-        solver: By default ``ILQR()``.
+        solver: By default ``ILQR()``, with constraints ``AugmentedLagrangian()``.
         progress: Called with each ``Iteration`` while the solver works, such as ``print``. What it raises goes through,
             but Ctrl-C (``KeyboardInterrupt``) ends the iterations and the best trajectory so far is returned.
         checkpoint: A file that keeps the solver's state every few seconds and at the end. If it exists, the solver
@@ -88,6 +93,8 @@ def solve(
 
             With progress or checkpoint the iterations are compiled apart from the rest, and the numbers agree with
             those of one program to rounding; neither can be taken inside of ``jit`` and ``vmap``.
+        nan_derivatives: Make the derivatives of ts, ys, us and cost NaN where the trajectory is no optimum, in a batch
+            those of each entry by itself, in place of a warning.
 
     Returns:
         The trajectory, its feedback, a record of the iterations, and a result code that is a sentence
@@ -101,19 +108,38 @@ def solve(
         CheckpointError: the checkpoint is of another problem, guess or solver, or no file can be written there.
         OSError: the checkpoint cannot be written, for example because the disk is full.
     """
-    solver = ILQR() if solver is None else solver
+    if solver is None:
+        solver = AugmentedLagrangian() if isinstance(problem, Problem) and _is_constrained(problem) else ILQR()
+    if isinstance(problem, Problem) and is_extended(problem):
+        # the guess is looked at in the words of the problem itself
+        us, ys = start(eqx.tree_at(lambda p: p.free, problem, ()), solver, us, ys)
+        guess = extended_guess(problem, us, ys)
+        found = solve(
+            extended(problem),
+            *guess,
+            solver=solver,
+            progress=progress,
+            checkpoint=checkpoint,
+            nan_derivatives=nan_derivatives,
+        )
+        return contracted(problem, found)
     us, ys = start(problem, solver, us, ys)
     numbers = jax.tree.map(lambda x: jnp.asarray(x, problem.dtype) if isinstance(x, float) else x, solver)
     if progress is not None or checkpoint is not None:
         return _run_in_chunks(problem, us, ys, numbers, progress, checkpoint)
-    found = _run(opened(problem), us, ys, numbers)
+    found = _run(opened(problem), us, ys, numbers, bool(nan_derivatives))
     if is_traced(found) or not _stayed(solver, found):
         return found
     near, lower = neighbor(opened(problem), found.us, found.cost)
     if not lower and found.result == RESULTS.successful:
         return found
-    other = _run(opened(problem), near, None, numbers)
+    other = _run(opened(problem), near, None, numbers, bool(nan_derivatives))
     return other if other.cost < found.cost else found
+
+
+def _is_constrained(problem: Problem) -> bool:
+    """Whether a problem or a phase of it has constraints beyond the bounds of the controls."""
+    return bool(problem.constraints) or any(phase.constraints for phase in phases_of(problem).phases)
 
 
 def _stayed(solver: Solver, found: Solution) -> bool:
@@ -165,8 +191,10 @@ def _rows_for(progress: Progress) -> Callable[[Any, Any], None]:
 
 
 @compiled
-def _run(problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None, solver: Solver) -> Solution:
-    return solution(problem, us, ys, solver)
+def _run(
+    problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None, solver: Solver, nan_derivatives: bool
+) -> Solution:
+    return solution(problem, us, ys, solver, nan_derivatives)
 
 
 @compiled

@@ -16,7 +16,8 @@ from jaxtyping import Float, Int
 from lgsim._compile.xla import compiled, export_codes, export_module, while_last
 from lgsim._compile.xla.closures import opened
 from lgsim.lie.action import Point
-from lgsim.optimize.constraints import Penalties
+from lgsim.optimize.constraint_rows import ConstraintReport
+from lgsim.optimize.constraints.penalties import Penalties
 from lgsim.optimize.optimality import Optimality
 from lgsim.optimize.problem import Problem
 from lgsim.support import check
@@ -51,8 +52,13 @@ class RESULTS(eqx.Enumeration):
         "at zero in that quantity."
     )
     constraints_violated = (
-        "The constraints are not met to the tolerance after all outer iterations. They may contradict each other or "
-        "the dynamics; else give more outer iterations or a longer horizon."
+        "The constraints are not met to the tolerance after all iterations. They may contradict each other or the "
+        "dynamics; else give more iterations or a longer horizon."
+    )
+    infeasible = (
+        "The constraints cannot be met near this trajectory: their violation is at a minimum that is not zero, by all "
+        "controls within their bounds. Widen the constraint that is named or what contradicts it, give a longer "
+        "horizon or wider bounds of the controls, make it Soft, or start from another guess."
     )
     not_complementary = (
         "The constraints are met, but the cost is not at its least: a constraint that is not active still holds the "
@@ -83,8 +89,8 @@ class History(eqx.Module):
     Attributes:
         cost: Cost at the start of the iteration (rows,).
         gradient: Largest entry of the gradient by the controls, of the part that the bounds leave free (rows,).
-        feasibility: Largest gap of the trajectory; in outer iterations the largest violation of the constraints
-            (rows,).
+        feasibility: Largest gap of the trajectory; in outer iterations the largest violation of the constraints, by
+            ``InteriorPoint`` the larger one of both (rows,).
         step: Length of the step taken, 0 where none was; in outer iterations the number of inner iterations (rows,).
         regularization: Regularization of the Hessian of the controls; in outer iterations the penalty (rows,).
     """
@@ -116,7 +122,7 @@ class Solution(eqx.Module):
         cost: Cost of the trajectory.
         gradient: Largest entry of the gradient of the cost by the controls that the bounds leave free.
         feasibility: Largest gap between a state and what the step before it gives; 0 for shooting.
-        violation: Largest violation of the constraints, 0 without any.
+        violation: Violation of the row of the constraints that is met worst, in its unit; 0 without any.
         gains: Feedback (H, controls, action.dim) about the trajectory, ``u = us + gains . difference(ys, y)``; None
             from solvers that find none.
         history: The record of the iterations.
@@ -128,7 +134,11 @@ class Solution(eqx.Module):
             change that a further step promises, in parts of the cost; ``step``, that step in parts of the controls;
             ``potential``, what the gradient promises up to the bounds, in parts of the cost; ``complementarity`` of
             the constraints.
-        multipliers: Multipliers of the constraints, from an augmented Lagrangian; None from other solvers.
+        multipliers: Multipliers of the constraints, from ``AugmentedLagrangian`` and ``InteriorPoint``; None from other
+            solvers.
+        constraints: How the constraints are met, and where worst; None from solvers that take none.
+        parameters: The numbers found for each ``FreeParameters`` of the problem. A free time is ``ts[-1] - ts[0]``, a
+            free start the first of ys.
     """
 
     ts: Float[Array, " nodes"]
@@ -146,6 +156,8 @@ class Solution(eqx.Module):
     bad_node: Int[Array, ""]
     bad_quantity: Int[Array, ""]
     multipliers: Penalties | None = None
+    constraints: ConstraintReport | None = None
+    parameters: tuple[Array, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -159,12 +171,27 @@ class Solution(eqx.Module):
 
     @property
     def message(self) -> str:
-        """How the search ended, as a sentence, with the node and the quantity that is not finite; outside ``jit``."""
+        """How the search ended, in words, with the node and the quantity that is not finite, or the constraint, row
+        and node that are met worst; outside ``jit``.
+        """
         text = RESULTS[self.result]
         if int(self.bad_node) < 0:
-            return text
+            return text if self.constraints is None else text + self._worst_row(self.constraints)
         k = int(self.bad_node)
         return f"{text} It is {QUANTITIES[int(self.bad_quantity)]} at node {k}, t = {float(self.ts[k]):.9g} s."
+
+    def _worst_row(self, report: ConstraintReport) -> str:
+        """Where the constraints are met worst, where they are the reason of the end of the search."""
+        if bool(self.result == RESULTS.not_complementary):
+            place = report.uncomplementary
+            said = [f" It is {report.text(place, self.ts)}."] if int(place.node) >= 0 else []
+        elif bool((self.result == RESULTS.infeasible) | (self.result == RESULTS.constraints_violated)):
+            said = [f" The worst violation is {float(self.violation):.6g}, of {report.text(report.violated, self.ts)}."]
+        else:
+            return ""
+        if int(report.left_out.node) >= 0:
+            said.append(f" Left out, since no control moves it: {report.text(report.left_out, self.ts)}.")
+        return "".join(said)
 
 
 def first_nonfinite(arrays: dict[int, tuple[Any, int]]) -> tuple[Int[Array, ""], Int[Array, ""]]:
@@ -276,8 +303,9 @@ def start(problem: Problem, solver: Solver, us: Any, ys: Any) -> tuple[Float[Arr
         raise TypeError(f"solver: expected a solver such as ILQR(), got {type(solver).__name__}")
     if problem.constraints and problem.penalties is None and not solver.handles_constraints:
         raise ValueError(
-            f"solver: {type(solver).__name__} handles bounds of the controls alone, and the problem has "
-            f"{len(problem.constraints)} constraints; take AugmentedLagrangian({type(solver).__name__}())"
+            f"solver: {type(solver).__name__} handles bounds of the controls only, and the problem has "
+            f"{len(problem.constraints)} constraints; leave the solver out or take "
+            f"AugmentedLagrangian({type(solver).__name__}()) or InteriorPoint()"
         )
     shape = (problem.horizon, problem.controls)
     us = jnp.zeros(shape, problem.dtype) if us is None else check.cast("us", us, problem.dtype)

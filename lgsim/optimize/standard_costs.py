@@ -95,6 +95,9 @@ class ControlEffort(Residual):
         w, n = self._weights(r), action.dim
         return Quadratic(jnp.sum(w * r * r) / 2, jnp.pad(w * r, (n, 0)), jnp.diag(jnp.pad(w, (n, 0))))
 
+    def remainder(self, action: Action, t: Number, y: Point, u: Control, args: Any) -> float:
+        return 0.0  # linear residuals
+
 
 class Posture(StateResidual):
     """The tangent vector (nv,) from a target configuration to that of a machine; rad or m.
@@ -173,6 +176,31 @@ class FramePose(FrameTarget):
         r = self.residual(t, y, u, args)
         J = se3.dexpinv(-r) @ frame_jacobian(self.model, _q(self.model, y), self.frame)
         return r, jnp.pad(J, ((0, 0), (0, action.dim - self.model.nv)))
+
+    def remainder(self, action: Action, t: Number, y: Point, u: Control, args: Any) -> Float[Array, "n n"]:
+        """In closed form if states are (q, v): that of ``f . r`` for the fixed weighted residuals f.
+
+        With the frame's body Jacobian J, its gradient is ``J^T F(r)``, ``F = dexpinv(-r)^T f``, where r changes by
+        ``dexpinv(-r) J dq`` and the column of a row by its bracket with those of the rows that it carries. In
+        exponential coordinates the Hessian is the symmetric part of that.
+        """
+        tree = self.model.topology
+        if not isinstance(action, StateSpace) or tree.has_mimic or tree.loops:
+            return super().remainder(action, t, y, u, args)
+        r = self.residual(t, y, None, args)
+        pull = self._weights(r) * r
+
+        def wrench(r: Array) -> Array:
+            return se3.dexpinv(-r).T @ pull
+
+        J = frame_jacobian(self.model, _q(self.model, y), self.frame)
+        by_residual = J.T @ jax.jacfwd(wrench)(r) @ se3.dexpinv(-r) @ J
+        unit, _ = tree.row_unit
+        carries = tree.row_carried.T & (unit[:, None] != unit[None, :])
+        # F . [J_j, J_k] = (ad(J_j)^T F) . J_k
+        brackets = jax.vmap(lambda column: se3.ad(column).T @ wrench(r), in_axes=1)(J) @ J
+        H = by_residual + jnp.where(carries, brackets, 0)
+        return jnp.pad((H + H.T) / 2, (0, action.dim - self.model.nv + (0 if u is None else u.size)))
 
 
 class FrameAttitude(FrameTarget):

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from lgsim.optimize.dynamics import Dynamics, Machine, RateControlledDynamics
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import Solution
+from lgsim.optimize.unknowns.extended_problem import settled_problem
 from lgsim.simulation.equations_of_motion import actuator_part, drives, split_state
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.packages import own_version
@@ -52,6 +53,8 @@ def machine_motion(
         TypeError: the dynamics are not those of a machine.
         ValueError: the solution is a batch or belongs to another problem.
     """
+    if problem.free:
+        problem = settled_problem(problem, solution)
     machine, ys, us = _of_machine(problem.dynamics, solution.ys, solution.us)
     expected = (problem.horizon + 1, machine.action.length)
     if ys.shape != expected:

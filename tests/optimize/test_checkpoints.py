@@ -14,7 +14,7 @@ import optax
 import pytest
 
 from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian
-from lgsim.optimize.constraints import StateBounds
+from lgsim.optimize.constraints.state_bounds import StateBounds
 from lgsim.optimize.direct_shooting import DirectShooting
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.solve import solve

@@ -215,3 +215,55 @@ def test_bad_input():
             Clearance(model, 0.1, (("ball",), ("post",)))])  # fmt: skip
     with pytest.raises(ModelError, match="the model has no pair of solids"):
         inverse_kinematics(bare, "a", jnp.eye(4), clearance=0.1)
+
+
+@pytest.mark.parametrize("between", [5, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1, 2))])
+def test_points_between_nodes_are_those_of_the_motion(between):
+    """A ball that flies straight by a post: the distances at equal shares of the step, each asked for once."""
+    model, dt = puck(), 0.2
+    clear = Clearance(model, 0.05, (("ball",), ("post",)), between=between)
+    v = np.array([3.0, 0.4, 0, 0, 0])
+    ys = [jnp.array([*(np.array([-1.0, 0.3, 0, 0, 0]) + k * dt * v), *v]) for k in range(4)]
+    problem = Problem(MultibodyDynamics(model, dt), ys[0], horizon=3, running=ControlEffort(1.0), constraints=[clear])
+    clear, u = problem.constraints[0], jnp.zeros(problem.controls)
+    rows = [clear.value(0.0, y, None if k == 3 else u, None) for k, y in enumerate(ys)]
+    # what the first one looks back to is before the motion
+    rows[0] = rows[0][: 1 + (between + 1) // 2]
+    steps = np.arange(3 * (between + 1) + 1) / (between + 1)
+    places = np.array([-1.0, 0.3, 0]) + steps[:, None] * dt * v[:3]
+    right = 0.05 - (np.linalg.norm(places, axis=1) - R - BALL)
+    np.testing.assert_allclose(np.sort(np.concatenate(rows)), np.sort(right), atol=1e-12)
+    assert len(clear.state_value(ys[0])) == 1
+
+
+@pytest.mark.slow
+def test_a_motion_is_clear_between_its_nodes():
+    """Few nodes around a ball: between them the motion under constant forces is known, and so is its least distance."""
+    model, dt = puck(), 0.4
+    dynamics = MultibodyDynamics(model, dt)
+    start, goal = (jnp.zeros(10).at[0].set(x).at[1].set(0.05) for x in (-1.0, 1.0))
+    shares = np.linspace(0, 1, 101)[:, None]
+    least = {}
+    for between in (0, 3):
+        problem = Problem(
+            dynamics, start, horizon=6, running=ControlEffort(1.0),
+            terminal=StateDistance(dynamics.action, goal, 1e4),
+            constraints=[Clearance(model, 0.05, (("ball",), ("post",)), between=between)],
+        )  # fmt: skip
+        found = solve(problem)
+        assert found.message == ""
+        ys = np.asarray(found.ys)
+        before, after = ys[:-1, None], ys[1:, None]
+        a = (after[..., 5:8] - before[..., 5:8]) / dt
+        path = before[..., :3] + shares * dt * before[..., 5:8] + (shares * dt) ** 2 / 2 * a
+        np.testing.assert_allclose(path[:, -1], after[:, 0, :3], atol=1e-9)
+        least[between] = np.min(np.linalg.norm(path, axis=-1)) - R - BALL
+        shift = np.max(np.linalg.norm(a, axis=-1)) * dt**2 / 8
+    assert least[0] < 0.03 and least[3] > 0.05 - shift
+    # the points themselves are 0.1 s apart
+    assert least[3] > least[0] + 0.01
+
+
+def test_points_between_nodes_are_counted():
+    with pytest.raises(ValueError, match="between"):
+        Clearance(puck(), between=-1)

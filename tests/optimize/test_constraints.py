@@ -7,12 +7,14 @@ import pytest
 
 from lgsim.actions import Translation
 from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian
-from lgsim.optimize.constraints import EndConstraint, PathConstraint, StateBounds
+from lgsim.optimize.constraints.constraint import EndConstraint, PathConstraint
+from lgsim.optimize.constraints.state_bounds import StateBounds
 from lgsim.optimize.direct_shooting import DirectShooting
 from lgsim.optimize.dynamics import DiscreteDynamics
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solve import solve
+from lgsim.optimize.solver import RESULTS
 from lgsim.optimize.standard_costs import ControlEffort, StateDistance
 
 LINE = Translation(2)
@@ -25,8 +27,8 @@ def push(t, y, u, args):
 
 
 def problem_with(*constraints, **more):
-    return Problem(DiscreteDynamics(LINE, push, 1, 0.1), jnp.zeros(2), horizon=20, running=ControlEffort(1.0),
-                   constraints=constraints, **more)  # fmt: skip
+    return Problem(DiscreteDynamics(LINE, push, 1, 0.1), jnp.zeros(2), horizon=20, constraints=constraints,
+                   **({"running": ControlEffort(1.0)} | more))  # fmt: skip
 
 
 def at_goal(t, y, args):
@@ -106,8 +108,9 @@ def test_a_condition_along_the_way_with_bounds_of_the_controls():
 def test_conditions_that_contradict_each_other_are_told():
     away = EndConstraint(lambda t, y, args: y + 1.0)
     result = solve(problem_with(EndConstraint(at_goal), away), solver=AugmentedLagrangian(max_iterations=4))
-    assert "constraints are not met" in result.message
-    assert float(result.violation) > 0.5
+    assert result.result == RESULTS.infeasible
+    # half of the gap of two in the place, which is the larger one
+    assert float(result.violation) == pytest.approx(1.0, rel=1e-6)
 
 
 @pytest.mark.slow
@@ -137,3 +140,11 @@ def test_the_augmented_lagrangian_takes_any_solver():
 def test_ilqr_alone_refuses_conditions():
     with pytest.raises(ValueError, match="take AugmentedLagrangian"):
         solve(problem_with(EndConstraint(at_goal)), solver=ILQR())
+
+
+@pytest.mark.parametrize("rows", [0, pytest.param(1, marks=pytest.mark.repeats)])
+def test_a_condition_without_rows_changes_nothing(rows):
+    none = PathConstraint(lambda t, y, u, args: 0 * u[:rows])
+    result = solve(problem_with(none, running=lambda t, y, u, args: (u[0] - 1) ** 2))
+    assert result.message == "" and int(result.constraints.violated.constraint) == -1
+    np.testing.assert_allclose(result.us, 1.0, rtol=1e-9)

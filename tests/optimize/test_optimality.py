@@ -10,7 +10,8 @@ from scipy.optimize import linprog, minimize
 
 from lgsim.actions import Translation
 from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian
-from lgsim.optimize.constraints import EndConstraint, PathConstraint, StateBounds
+from lgsim.optimize.constraints.constraint import EndConstraint, PathConstraint
+from lgsim.optimize.constraints.state_bounds import StateBounds
 from lgsim.optimize.cost import LeastSquares
 from lgsim.optimize.direct_shooting import DirectShooting
 from lgsim.optimize.dynamics import DiscreteDynamics

@@ -24,7 +24,7 @@ from lgsim.optimize import (
     joint_limits,
     solve,
 )
-from lgsim.optimize.constraints import StateBounds
+from lgsim.optimize.constraints.state_bounds import StateBounds
 from lgsim.optimize.standard_costs import FramePath, GeodesicDistance
 
 LINE = Translation(2)

@@ -18,9 +18,10 @@ from lgsim.integrators.method import Number
 from lgsim.lie.action import Action, Point
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, ModelError
-from lgsim.optimize.constraints import Constraint
+from lgsim.optimize.constraints.constraint import Constraint, Grid
 from lgsim.optimize.cost import Control, StateResidual
 from lgsim.simulation.state_space import StateSpace
+from lgsim.support import check
 from lgsim.support.check import is_traced
 
 Pairs = tuple[tuple[str, ...], tuple[str, ...]]
@@ -108,40 +109,75 @@ class SelfCollision(ClearanceCost):
 class Clearance(Constraint):
     """The condition that the solids of some pairs are at least a margin apart, ``margin - d(q) <= 0``, at every node.
 
-    Between two nodes nothing is asked: a point of the machine that moves with speed s comes at most ``s dt / 2``
-    nearer than at the nearer one, so that such a margin is enough for a motion that is clear at all times.
+    Between two nodes nothing is asked by default: a point of the machine that moves with speed s comes at most
+    ``s dt / 2`` nearer than at the nearer one, so that such a margin is enough for a motion that is clear at all times.
+    With ``between`` the same is asked on points between them, for states (q, v): each node moves q along its own v, by
+    at most half a step forwards and backwards, ``retract(q, tau v)``. No dynamics are evaluated, and the error is of
+    second order: an acceleration a shifts a point by ``a tau^2 / 2``, at most ``a dt^2 / 8``. The start of the plan
+    is one that no control moves, and so are the points of its own half step.
 
     Attributes:
         model: The machine; with solids, see ``Model.add_solid``.
         margin: The least distance, m: one number or one for each pair.
         pairs: Names of solids and names of the others; by default all of ``model.solid_pairs()``.
+        between: Number of points between two nodes, equally far apart.
+        dt: Time between nodes, s; a problem puts its own.
 
     Raises:
         ModelError, ValueError: as ``ObstacleCost``.
+        ValueError: between is negative.
     """
 
     model: Model
     margin: Any = number_field(0.0)
     pairs: Pairs | None = eqx.field(static=True, default=None, converter=_named)
+    between: int = eqx.field(static=True, default=0, kw_only=True)
+    dt: Any = eqx.field(default=np.nan, kw_only=True)
     equality: bool = eqx.field(static=True, default=False, init=False)
     on_path: bool = eqx.field(static=True, default=True, init=False)
     at_end: bool = eqx.field(static=True, default=True, init=False)
 
     def __check_init__(self) -> None:
         _check_clearance("Clearance", self.model, self.margin, self.solid_pairs)
+        if self.between:
+            check.count("between", self.between)
 
     @property
     def solid_pairs(self) -> Pairs:
         """The pairs that are looked at."""
         return self.model.solid_pairs() if self.pairs is None else self.pairs
 
+    def on_grid(self, grid: Grid) -> Constraint:
+        return self.at_step(grid.dt)
+
+    def at_step(self, dt: Number) -> Constraint:
+        return eqx.tree_at(lambda c: c.dt, self, dt) if self.between else self
+
     def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
-        return self.state_value(y)
+        """``margin - d`` of each pair, m: at the node, then at the points after it, then at those before it."""
+        if not self.between:
+            return self.state_value(y)
+        shares = self._shares(last=u is None)
+        model = self.model
+        q, v = y[: model.nq], y[model.nq : model.nq + model.nv]
+        taus = jnp.asarray(shares, y.dtype) * jnp.asarray(self.dt, y.dtype)
+        return self._short(model.retract(q[None], taus[:, None] * v[None])).ravel()
 
     def state_value(self, y: Point) -> Float[Array, " rows"]:
         """``margin - d`` of each pair in a state, m."""
-        d = distance(self.model, y[: self.model.nq], *self.solid_pairs)
-        return jnp.asarray(self.margin, d.dtype) - d
+        return self._short(y[: self.model.nq])
+
+    def _short(self, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch pairs"]:
+        """``margin - d`` of each pair in configurations, m."""
+        d = distance(self.model, q, *self.solid_pairs)
+        margin = jnp.asarray(self.margin, d.dtype)
+        return jnp.broadcast_to(margin, d.shape) - d
+
+    def _shares(self, last: bool) -> Float[np.ndarray, " points"]:
+        """The points of a node in parts of a step, zero first: those after it, but for the last node, and before it."""
+        shares = np.arange(self.between + 1) / (self.between + 1)
+        after, before = shares[shares <= 0.5], shares[shares > 0.5] - 1
+        return np.concatenate([after[:1] if last else after, before])
 
 
 def shortfall(model: Model, margin: Any, pairs: Pairs, q: Float[Array, " nq"]) -> Float[Array, " pairs"]:

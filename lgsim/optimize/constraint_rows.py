@@ -1,0 +1,339 @@
+"""The rows of a problem's constraints on a trajectory: their values and sizes, and which of them is worst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Bool, Float, Int
+
+from lgsim._compile.xla import control_flow
+from lgsim._compile.xla.exported_nodes import export_node, export_tuple
+from lgsim.lie.action import Point
+from lgsim.optimize.constraints.constraint import Constraint
+from lgsim.optimize.constraints.penalties import Penalties, updated, violations
+from lgsim.optimize.cost import move_node, zero_tangent
+from lgsim.optimize.linear_quadratic import LinearQuadratic, linearize
+from lgsim.optimize.optimality import control_sizes
+from lgsim.optimize.problem import Problem
+
+Values = tuple[tuple[Float[Array, "horizon _"], ...], tuple[Float[Array, " _"], ...]]
+"""(rows of the constraints on the path, each (H, rows), rows of those at the end, each (rows,))."""
+
+_FLAT = 1e-9
+"""Share of the largest curvature of the cost by the controls of a node that stands for one that is less."""
+_LEAST = 1e-3
+"""Share of what a row moves for a cost that is the least of its size."""
+_TRIALS = (0.37, -0.61)
+"""Controls in parts of their sizes, at which the dependence of rows on them is seen."""
+
+
+def constraint_values(problem: Problem, ys: Point, us: Float[Array, "horizon nu"]) -> Values:
+    """The values of the constraints on a trajectory: those on the path, and those at the end."""
+    ks = jnp.arange(problem.horizon)
+    before, last = jax.tree.map(lambda y: y[:-1], ys), jax.tree.map(lambda y: y[-1], ys)
+
+    def on_path(c: Constraint) -> Array:
+        return jax.vmap(lambda k, y, u: c.value(problem.time(k), y, u, problem.args))(ks, before, us)
+
+    end = problem.time(problem.horizon)
+    return (
+        tuple(on_path(c) for c in problem.constraints if c.on_path),
+        tuple(c.value(end, last, None, problem.args) for c in problem.constraints if c.at_end),
+    )
+
+
+@export_tuple("lgsim.optimize.RowPlace")
+class RowPlace(NamedTuple):
+    """Where a row of a constraint is; all of them -1 for none.
+
+    Attributes:
+        constraint: Its number in ``Problem.constraints``.
+        row: The number of the row.
+        node: The number of the node.
+    """
+
+    constraint: Int[Array, ""]
+    row: Int[Array, ""]
+    node: Int[Array, ""]
+
+    @classmethod
+    def none(cls) -> RowPlace:
+        """No place."""
+        return cls(*(jnp.array(-1) for _ in range(3)))
+
+
+@dataclass(frozen=True)
+class ConstraintReport:
+    """How a trajectory meets the constraints of its problem, and where it does so worst.
+
+    A row's size is what its terms amount to on the trajectory: ``|c| + sum_j |dc/dz_j| |z_j|`` of the largest states
+    and controls z. Soft rows are not violated.
+
+    Attributes:
+        names: The kinds of the constraints.
+        violation: Violation of the worst row, in its own unit.
+        relative: The same in parts of the row's size, or in its unit where the solver has an absolute tolerance.
+        violated: The row where that is largest.
+        complementarity: Largest violation, or value of a row that is not active and still has a multiplier,
+            ``|max(c, -m / rho)|``, likewise; of soft rows that of the relaxed problem.
+        uncomplementary: The row where that is largest.
+        left_out: A row that the start breaks and no control moves at the first node, where it does not count.
+    """
+
+    names: tuple[str, ...]
+    violation: Float[Array, ""]
+    relative: Float[Array, ""]
+    violated: RowPlace
+    complementarity: Float[Array, ""]
+    uncomplementary: RowPlace
+    left_out: RowPlace
+
+    def moved(self, nodes: int) -> ConstraintReport:
+        """The report with so many nodes more before it."""
+
+        def at(place: RowPlace) -> RowPlace:
+            return place._replace(node=jnp.where(place.node > 0, place.node + nodes, place.node))
+
+        places = (at(self.violated), at(self.uncomplementary), at(self.left_out))
+        return replace(self, violated=places[0], uncomplementary=places[1], left_out=places[2])
+
+    def text(self, place: RowPlace, ts: Float[Array, " nodes"]) -> str:
+        """A place in words, with its time."""
+        i, row, k = (int(x) for x in place)
+        return f"constraint {i} ({self.names[i]}), row {row}, node {k}, t = {float(ts[k]):.9g} s"
+
+
+_FIELDS = tuple(field.name for field in fields(ConstraintReport))[1:]
+jax.tree_util.register_pytree_node(
+    ConstraintReport,
+    lambda report: (tuple(getattr(report, name) for name in _FIELDS), report.names),
+    lambda names, children: ConstraintReport(names, *children),
+)
+export_node(
+    ConstraintReport, "lgsim.optimize.ConstraintReport", ";".join, lambda text: tuple(text.split(";")), ConstraintReport
+)
+
+
+class Rows(NamedTuple):
+    """The rows of a constraint at all nodes with a control, or at the last node; with a leading axis of nodes.
+
+    Attributes:
+        number: The number of the constraint.
+        first: The first of the nodes.
+        c: Values (nodes, rows).
+        size: Their sizes, see ``ConstraintReport``, likewise.
+        counts: Whether the constraint holds there, likewise.
+        start: Whether a control moves them or they are beyond the first node, likewise.
+        multipliers: Their multipliers, likewise.
+        natural: Their natural sizes (1, rows).
+        weight: Their penalties (1, rows).
+    """
+
+    number: int
+    constraint: Constraint
+    first: int
+    c: Float[Array, "nodes rows"]
+    size: Float[Array, "nodes rows"]
+    counts: Bool[Array, "nodes rows"]
+    start: Bool[Array, "nodes rows"]
+    multipliers: Float[Array, "nodes rows"]
+    natural: Float[Array, "1 rows"]
+    weight: Float[Array, "1 rows"]
+
+    @property
+    def kept(self) -> Bool[Array, "nodes rows"]:
+        """Which rows count in the penalty."""
+        return self.counts & self.start
+
+    @property
+    def updated(self) -> Float[Array, "nodes rows"]:
+        """The multipliers after an outer iteration."""
+        return jnp.where(self.kept, updated(self.constraint, self.multipliers, self.weight, self.c), 0)
+
+    @property
+    def change(self) -> Float[Array, "nodes rows"]:
+        """The change of the multipliers, by their penalties."""
+        return jnp.abs(self.updated - self.multipliers) / self.weight
+
+    @property
+    def violation(self) -> Float[Array, "nodes rows"]:
+        """The violations where the constraint holds; of soft rows zero."""
+        hard = jnp.broadcast_to(~jnp.isfinite(jnp.asarray(self.constraint.price.linear)), self.c.shape)
+        return jnp.where(self.counts & hard, violations(self.constraint, self.c), 0)
+
+
+def rows_of(problem: Problem, ys: Point, us: Float[Array, "horizon nu"], penalties: Penalties) -> list[Rows]:
+    """The rows of all constraints on a trajectory: those on the path, then those at the end."""
+    action = problem.dynamics.action
+    states = jnp.max(jnp.abs(jax.vmap(action.sizes)(ys)), axis=0)
+    sizes = jnp.concatenate([states, jnp.max(jnp.abs(us), axis=0)])
+
+    def at(c: Constraint, k: Array | int, y: Point, u: Array | None) -> tuple[Array, Array, Array]:
+        def f(z: Array) -> Array:
+            return c.value(problem.time(k), *move_node(action, y, u, z), problem.args)
+
+        z = zero_tangent(action, y, u)
+        value, J = f(z), jax.jacfwd(f)(z)
+        terms = jnp.sum(jnp.where(J == 0, 0, jnp.abs(J) * sizes[None, : z.size]), axis=1)
+        return value, jnp.abs(value) + terms, jnp.broadcast_to(c.holds(k, problem.time(k)), value.shape)
+
+    def made(
+        i: int, c: Constraint, first: int, found: tuple[Array, Array, Array], start: Array, m: Array, natural: Array
+    ) -> Rows:
+        value, size, counts = found
+        weight = penalties.weight / natural**2
+        return Rows(i, c, first, value, size, counts, start, m, natural[None], weight[None])
+
+    ks, last, before = (
+        jnp.arange(problem.horizon),
+        jax.tree.map(lambda y: y[-1], ys),
+        jax.tree.map(lambda y: y[:-1], ys),
+    )
+    path = [(i, c) for i, c in enumerate(problem.constraints) if c.on_path]
+    end = [(i, c) for i, c in enumerate(problem.constraints) if c.at_end]
+    starts = penalties.start_rows or tuple(jnp.ones(m.shape[1:], bool) for m in penalties.path)
+    path_sizes = penalties.path_sizes or tuple(jnp.ones_like(m[0]) for m in penalties.path)
+    end_sizes = penalties.end_sizes or tuple(jnp.ones_like(m) for m in penalties.end)
+    rows = []
+    for (i, c), m, natural, moved in zip(path, penalties.path, path_sizes, starts, strict=True):
+        found = jax.vmap(lambda k, y, u, c=c: at(c, k, y, u))(ks, before, us)
+        rows.append(made(i, c, 0, found, moved[None] | (ks > 0)[:, None], m, natural))
+    for (i, c), m, natural in zip(end, penalties.end, end_sizes, strict=True):
+        value, size, counts = (x[None] for x in at(c, problem.horizon, last, None))
+        rows.append(made(i, c, problem.horizon, (value, size, counts), jnp.ones((1, m.size), bool), m[None], natural))
+    return rows
+
+
+def report_of(problem: Problem, rows: list[Rows], cost: Float[Array, ""], absolute: bool) -> ConstraintReport:
+    """How rows are met.
+
+    Args:
+        cost: That of the trajectory: where states and controls are zero, and the terms of a row with them, a thousandth
+            of how far the row moves for this cost stands for its size.
+        absolute: Whether they are compared in their own units, and not in parts of their sizes.
+    """
+    shapes = [(x.number, x.first, *x.c.shape) for x in rows]
+    places = [np.stack([np.full(n * m, i), np.tile(np.arange(m), n), first + np.repeat(np.arange(n), m)])
+              for i, first, n, m in shapes]  # fmt: skip
+    none = np.full((3, 1), -1)
+    table = jnp.asarray(np.concatenate([none, *places], axis=1), jnp.array(-1).dtype)
+
+    def flat(numbers: Iterable[Array]) -> Array:
+        return jnp.concatenate([jnp.zeros(1, problem.dtype), *(x.ravel() for x in numbers)])
+
+    violation, change = flat(x.violation for x in rows), flat(x.change for x in rows)
+    least = _LEAST * jnp.sqrt(jnp.abs(cost))
+    size = flat(jnp.ones_like(x.size) if absolute else jnp.maximum(x.size, least * x.natural) for x in rows)
+    start = jnp.concatenate([jnp.zeros(1, bool), *(x.start.ravel() for x in rows)])
+    parts = jnp.where(violation == 0, 0, violation / size)
+    # the first entry stands for none
+    met, left_out, pulled = (
+        jnp.argmax(x)
+        for x in (jnp.where(start, parts, 0), jnp.where(start, 0, parts), jnp.where(change == 0, 0, change / size))
+    )
+    at = [RowPlace(*table[:, i]) for i in (met, pulled, left_out)]
+    pull = jnp.where(change[pulled] == 0, 0, change[pulled] / size[pulled])
+    names = tuple(c.name for c in problem.constraints)
+    return ConstraintReport(names, violation[met], parts[met], at[0], pull, at[1], at[2])
+
+
+def start_rows(problem: Problem, us: Float[Array, "horizon nu"]) -> tuple[Bool[Array, " _"], ...]:
+    """Which rows of each constraint on the path a control moves at the first node (rows,).
+
+    By the derivatives at two controls that lie at no special place, since at one of them it may vanish by chance.
+    """
+    size = control_sizes(problem, us)
+    middle = problem.clip_at(0, jnp.zeros_like(us[0]))
+
+    def moved(c: Constraint) -> Array:
+        def by_control(share: float) -> Array:
+            shares = share * jnp.cos(jnp.arange(size.size, dtype=size.dtype))
+            u = problem.clip_at(0, middle + shares * size)
+            J = jax.jacfwd(lambda u: c.value(problem.time(0), problem.y0, u, problem.args))(u)
+            return jnp.any(J != 0, axis=1)
+
+        return by_control(_TRIALS[0]) | by_control(_TRIALS[1])
+
+    return tuple(moved(c) for c in problem.constraints if c.on_path)
+
+
+def natural_sizes(
+    problem: Problem, ys: Point, us: Float[Array, "horizon nu"]
+) -> tuple[tuple[Float[Array, " _"], ...], tuple[Float[Array, " _"], ...]]:
+    """The natural size of each row of the constraints on the path and at the end, each (rows,).
+
+    Its square is ``J H^-1 J^T`` with the Hessian H of the cost by the controls and the derivative J of the row by
+    them, the largest of all nodes: with the penalty one by it, the multiplier of a row that stands by itself is halfway
+    at its value after one iteration, in any units of rows, costs and controls. It is the variance of the row where the
+    trajectory has the density exp(-cost): by Riccati backwards and the covariance of its policy forwards.
+    """
+    action, n = problem.dynamics.action, problem.dynamics.action.dim
+    lq, costates = linearize(problem, ys, us, False)
+    slope = jnp.mean(jnp.abs(lq.r + jnp.einsum("kij,ki->kj", lq.B, costates[1:])), axis=0)
+    # a cost that is linear in a control that has a range
+    floor = slope / control_sizes(problem, us)
+    before, last = jax.tree.map(lambda y: y[:-1], ys), jax.tree.map(lambda y: y[-1], ys)
+    lower, upper = problem.bounds
+    state, control = _covariances(lq, floor, lower < upper)
+
+    def variance(c: Constraint, k: Array | int, y: Point, u: Array | None, P: Array) -> Array:
+        def f(z: Array) -> Array:
+            return c.value(problem.time(k), *move_node(action, y, u, z), problem.args)
+
+        J = jax.jacfwd(f)(zero_tangent(action, y, u))
+        return jnp.einsum("ri,ij,rj->r", J, P, J)
+
+    def on_path(c: Constraint) -> Array:
+        ks = jnp.arange(problem.horizon)
+        return jnp.max(jax.vmap(lambda *x: variance(c, *x))(ks, before, us, control), axis=0)
+
+    def size(variances: Array) -> Array:
+        # what no control moves has none
+        known = jnp.isfinite(variances) & (variances > 0)
+        return jnp.where(known, jnp.sqrt(jnp.where(known, variances, 1)), 1)
+
+    return (
+        tuple(size(on_path(c)) for c in problem.constraints if c.on_path),
+        tuple(size(variance(c, problem.horizon, last, None, state[:n, :n])) for c in problem.constraints if c.at_end),
+    )
+
+
+def _covariances(
+    lq: LinearQuadratic, floor: Float[Array, " m"], free: Bool[Array, "horizon m"]
+) -> tuple[Float[Array, "n n"], Float[Array, "horizon nz nz"]]:
+    """(covariance of the last state, those of (x, u) at all nodes before) of the density exp(-cost).
+
+    Args:
+        floor: What is added to the curvature of each control.
+        free: Which controls are not fixed by their bounds.
+    """
+
+    def back(V: Array, node: tuple) -> tuple[Array, tuple[Array, Array]]:
+        A, B, Q, R, N, free = node
+        VA, VB = V @ A, V @ B
+        Qxx, Qux, Quu = Q + A.T @ VA, N.T + B.T @ VA, R + B.T @ VB + jnp.diag(floor)
+        Quu = jnp.where(free[:, None] & free[None, :], Quu, 0)
+        values, vectors = jnp.linalg.eigh((Quu + Quu.T) / 2)
+        most = jnp.max(jnp.abs(values))
+        least = jnp.where(most > 0, _FLAT * most, 1)
+        vectors = jnp.where(free[:, None], vectors, 0)
+        root = vectors / jnp.sqrt(jnp.maximum(jnp.abs(values), least))[None, :]
+        K = -root @ (root.T @ Qux)
+        V = Qxx + Qux.T @ K
+        return (V + V.T) / 2, (K, root)
+
+    def forth(P: Array, node: tuple) -> tuple[Array, Array]:
+        A, B, K, root = node
+        PK = P @ K.T
+        joint = jnp.block([[P, PK], [PK.T, K @ PK + root @ root.T]])
+        AB = jnp.concatenate([A, B], axis=1)
+        return AB @ joint @ AB.T, joint
+
+    _, (K, root) = control_flow.scan(back, lq.P, (lq.A, lq.B, lq.Q, lq.R, lq.N, free), reverse=True)
+    return control_flow.scan(forth, jnp.zeros_like(lq.P), (lq.A, lq.B, K, root))

@@ -1,0 +1,1 @@
+"""Conditions on states and controls, and the penalties that stand for them."""

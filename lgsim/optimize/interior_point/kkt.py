@@ -1,0 +1,338 @@
+"""Conditions at the nodes of a trajectory, and Newton's step that meets them: one Riccati factorization, and a cheap
+solution for each right side.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Float, Int
+
+from lgsim._compile.linalg import dense
+from lgsim._compile.linalg.dense import product, times, transpose
+from lgsim._compile.xla import batch_last, fusion_barrier, scan_last
+from lgsim.lie.action import Point
+from lgsim.optimize.constraints.constraint import Constraint
+from lgsim.optimize.cost import zero_tangent
+from lgsim.optimize.linear_quadratic import split_nodes
+from lgsim.optimize.problem import Problem
+
+
+class Rows(NamedTuple):
+    """Numbers of the rows of conditions.
+
+    Attributes:
+        path: Those of the nodes with a control (H, rows, ...).
+        end: Those of the last node (rows, ...).
+    """
+
+    path: Array
+    end: Array
+
+
+class Conditions(NamedTuple):
+    """Numbers of the equalities ``c = 0`` and of the inequalities ``c <= 0`` of a problem.
+
+    Attributes:
+        equal: Those of the equalities.
+        less: Those of the inequalities; on the path those of ``Problem.constraints``, then the lower bounds of the
+            controls, then the upper ones.
+    """
+
+    equal: Rows
+    less: Rows
+
+
+def control_bounds(problem: Problem) -> tuple[Float[Array, "horizon m"], Float[Array, "horizon m"]]:
+    """The lower and upper bounds of the controls at each node."""
+    shape = (problem.horizon, problem.controls)
+    return jnp.broadcast_to(problem.lower, shape), jnp.broadcast_to(problem.upper, shape)
+
+
+def node_values(problem: Problem, k: Int[Array, ""] | int, y: Point, u: Float[Array, " m"]) -> tuple[Array, Array]:
+    """(rows of the equalities, of the inequalities) at node k."""
+    t = problem.time(k)
+
+    def values(equality: bool) -> list[Array]:
+        return [c.value(t, y, u, problem.args) for c in _some(problem, equality) if c.on_path]
+
+    less = values(False)
+    if problem.bounded:
+        lower, upper = control_bounds(problem)
+        less += [lower[k] - u, u - upper[k]]
+    return _joined(problem, values(True)), _joined(problem, less)
+
+
+def end_values(problem: Problem, y: Point) -> tuple[Array, Array]:
+    """(rows of the equalities, of the inequalities) at the last node."""
+    t = problem.time(problem.horizon)
+    equal, less = (
+        _joined(problem, [c.value(t, y, None, problem.args) for c in _some(problem, equality) if c.at_end])
+        for equality in (True, False)
+    )
+    return equal, less
+
+
+def rows_that_hold(problem: Problem, values: Conditions) -> Conditions:
+    """Which rows are asked for at each node; those of bounds are everywhere."""
+
+    def at(k: Array | int, equality: bool, place: str, size: int) -> Array:
+        t = problem.time(k)
+        found = []
+        for c in _some(problem, equality):
+            if getattr(c, place):
+                u = jnp.zeros(problem.controls, problem.dtype) if place == "on_path" else None
+                rows = eqx.filter_eval_shape(c.value, t, problem.y0, u, problem.args).shape
+                found.append(jnp.broadcast_to(c.holds(k, t), rows))
+        held = jnp.concatenate([jnp.zeros(0, bool), *found])
+        return jnp.pad(held, (0, size - held.size), constant_values=True)
+
+    ks = jnp.arange(problem.horizon)
+    return Conditions(*(
+        Rows(
+            jax.vmap(lambda k, e=equality, r=rows: at(k, e, "on_path", r.path.shape[1]))(ks),
+            at(problem.horizon, equality, "at_end", rows.end.size),
+        )
+        for equality, rows in zip((True, False), values, strict=True)
+    ))  # fmt: skip
+
+
+def _some(problem: Problem, equality: bool) -> tuple[Constraint, ...]:
+    """The equalities or the inequalities of a problem."""
+    return tuple(c for c in problem.constraints if c.equality == equality)
+
+
+def _joined(problem: Problem, rows: list[Array]) -> Float[Array, " rows"]:
+    """All rows in one array, which may be empty."""
+    return jnp.concatenate([jnp.zeros(0, problem.dtype), *rows])
+
+
+def condition_values(problem: Problem, ys: Point, us: Float[Array, "horizon m"]) -> Conditions:
+    """The values of all conditions on a trajectory."""
+    before, last = split_nodes(ys)[0], jax.tree.map(lambda y: y[-1], ys)
+    path = jax.vmap(lambda k, y, u: node_values(problem, k, y, u))(jnp.arange(problem.horizon), before, us)
+    return Conditions(*(Rows(*rows) for rows in zip(path, end_values(problem, last), strict=True)))
+
+
+def condition_derivatives(problem: Problem, ys: Point, us: Float[Array, "horizon m"]) -> Conditions:
+    """The derivatives of all conditions by z = (dx, du) (H, rows, n + m), at the end by dx (rows, n)."""
+    action = problem.dynamics.action
+    before, last = split_nodes(ys)[0], jax.tree.map(lambda y: y[-1], ys)
+
+    def at_node(k: Array, y: Point, u: Array) -> tuple[Array, Array]:
+        return jax.jacfwd(lambda z: node_values(problem, k, *moved(problem, y, u, z)))(zero_tangent(action, y, u))
+
+    end = jax.jacfwd(lambda z: end_values(problem, action.move(z, last)))(zero_tangent(action, last, None))
+    path = jax.vmap(at_node)(jnp.arange(problem.horizon), before, us)
+    return Conditions(*(Rows(*rows) for rows in zip(path, end, strict=True)))
+
+
+def weighted(values: tuple[Array, Array], weights: tuple[Array, Array]) -> Float[Array, ""]:
+    """The sum of values times weights; what has no weight counts for nothing, be it infinite."""
+    terms = [jnp.sum(jnp.where(w == 0, 0, w * c)) for w, c in zip(weights, values, strict=True)]
+    return terms[0] + terms[1]
+
+
+def condition_curvature(
+    problem: Problem, ys: Point, us: Float[Array, "horizon m"], multipliers: Conditions
+) -> tuple[Float[Array, "horizon nz nz"], Float[Array, "n n"]]:
+    """The second derivatives of all conditions times their multipliers, by (dx, du) and at the end by dx."""
+    action = problem.dynamics.action
+    before, last = split_nodes(ys)[0], jax.tree.map(lambda y: y[-1], ys)
+
+    def at_node(k: Array, y: Point, u: Array, weights: tuple[Array, Array]) -> Array:
+        def f(z: Array) -> Array:
+            return weighted(node_values(problem, k, *moved(problem, y, u, z)), weights)
+
+        return jax.hessian(f)(zero_tangent(action, y, u))
+
+    path, end = zip(*multipliers, strict=True)
+    H = jax.vmap(at_node)(jnp.arange(problem.horizon), before, us, path)
+    f = lambda z: weighted(end_values(problem, action.move(z, last)), end)  # noqa: E731
+    return H, jax.hessian(f)(zero_tangent(action, last, None))
+
+
+def moved(problem: Problem, y: Point, u: Float[Array, " m"], z: Float[Array, " nz"]) -> tuple[Point, Array]:
+    """The state and control at tangent coordinates z = (dx, du) of a node."""
+    action = problem.dynamics.action
+    return action.move(z[: action.dim], y), u + z[action.dim :]
+
+
+def added(*pairs: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The sum of pairs of arrays, at the nodes and at the end."""
+    path, end = pairs[0]
+    for more, end_more in pairs[1:]:
+        path, end = path + more, end + end_more
+    return path, end
+
+
+def pulled_back(C: Rows, weights: Rows) -> tuple[Float[Array, "horizon nz"], Float[Array, " n"]]:
+    """``C^T weights`` of derivatives C of rows, at the nodes and at the end."""
+    return jnp.einsum("kri,kr->ki", C.path, weights.path), C.end.T @ weights.end
+
+
+def pushed(C: Rows, step: Step) -> Rows:
+    """The changes ``C z`` of rows along a step."""
+    z = jnp.concatenate([step.x[:-1], step.u], axis=1)
+    return Rows(jnp.einsum("kri,ki->kr", C.path, z), C.end @ step.x[-1])
+
+
+def stiffness_of(C: Rows, weights: Rows) -> tuple[Float[Array, "horizon nz nz"], Float[Array, "n n"]]:
+    """``C^T diag(weights) C`` of derivatives C of rows, at the nodes and at the end."""
+    path = jnp.einsum("kri,kr,krj->kij", C.path, weights.path, C.path)
+    return path, jnp.einsum("ri,r,rj->ij", C.end, weights.end, C.end)
+
+
+def row_compliance(C: Rows, states: Float[Array, "horizon+1 n n"], controls: Float[Array, "horizon m"]) -> Rows:
+    """The compliance of rows, ``C_x S C_x^T + C_u diag(controls) C_u^T``; see ``compliance``."""
+    n = states.shape[1]
+    x, u = C.path[:, :, :n], C.path[:, :, n:]
+    path = jnp.einsum("kri,kij,krj->kr", x, states[:-1], x) + jnp.einsum("kri,ki,kri->kr", u, controls, u)
+    return Rows(path, jnp.einsum("ri,ij,rj->r", C.end, states[-1], C.end))
+
+
+class Factorization(NamedTuple):
+    """The Riccati equation of ``min sum_k 1/2 z . W z + g . z``, z = (x, u), under ``x_{k+1} = A x_k + B u_k + c_k``.
+
+    Attributes:
+        A: Derivatives of the steps by the state (H, n, n).
+        B: Those by the control (H, n, m).
+        K: Feedback (H, m, n).
+        V: Hessians of the costs to go (H + 1, n, n).
+        inverse: Inverse of Quu in the free controls, zero in others (H, m, m).
+        definite: Whether Quu is positive definite at every node, so that the Hessian is on the trajectories that obey
+            the steps.
+    """
+
+    A: Float[Array, "horizon n n"]
+    B: Float[Array, "horizon n m"]
+    K: Float[Array, "horizon m n"]
+    V: Float[Array, "horizon+1 n n"]
+    inverse: Float[Array, "horizon m m"]
+    definite: Bool[Array, ""]
+
+
+class Step(NamedTuple):
+    """A solution of the linear-quadratic problem.
+
+    Attributes:
+        x: Changes of the states (H + 1, n).
+        u: Changes of the controls (H, m).
+        costates: Multipliers of the steps to the nodes; the first one is the derivative by the start (H + 1, n).
+    """
+
+    x: Float[Array, "horizon+1 n"]
+    u: Float[Array, "horizon m"]
+    costates: Float[Array, "horizon+1 n"]
+
+
+def factorize(
+    A: Float[Array, "horizon n n"],
+    B: Float[Array, "horizon n m"],
+    W: Float[Array, "horizon nz nz"],
+    P: Float[Array, "n n"],
+    free: Float[Array, "horizon m"],
+) -> Factorization:
+    """The factorization of a linear-quadratic problem.
+
+    Args:
+        W: Hessians of the running costs by (x, u), symmetric.
+        P: Hessian of the terminal cost.
+        free: 1 for controls that may change, 0 for others.
+    """
+
+    def back(V: Array, node: tuple) -> tuple[Array, tuple]:
+        V, *policy = _riccati_step(V, *node)
+        return V, (V, *policy)
+
+    _, (V, K, inverse, definite) = scan_last(back, P, (A, B, W, free), reverse=True)
+    return Factorization(A, B, K, jnp.concatenate([V, P[None]]), inverse, jnp.all(definite))
+
+
+@batch_last
+def _riccati_step(V: Array, A: Array, B: Array, W: Array, free: Array) -> tuple[Array, Array, Array, Array]:
+    """(V of the node, K, inverse of Quu, whether it is definite), all with the batch last."""
+    n, m = B.shape[:2]
+    Q, N, R = W[:n, :n], W[n:, :n], W[n:, n:]
+    Bt = transpose(B)
+    VA, VB = fusion_barrier((product(V, A), product(V, B)))
+    Qux, Quu = fusion_barrier((product(Bt, VA, start=N), product(Bt, VB, start=R)))
+    eye = jnp.eye(m, dtype=R.dtype).reshape((m, m) + (1,) * (R.ndim - 2))
+    both = free[:, None] * free[None]
+    Quu = fusion_barrier(both * (Quu + transpose(Quu)) / 2 + eye * (1 - free)[None])
+    inverse, definite = dense.inverse_if_definite(Quu)
+    # a pivot that is what rounding leaves of its diagonal entry
+    digits = 64 * jnp.finfo(R.dtype).eps
+    for i in range(m):
+        definite = definite & (Quu[i, i] * inverse[i, i] * digits < 1)
+    inverse = fusion_barrier(jnp.where(definite[None, None], inverse * both, 0))
+    K = fusion_barrier(-product(inverse, Qux))
+    # as a sum of squares, which keeps the digits that stiff conditions take from Qxx - Qxu Quu^-1 Qux
+    closed = fusion_barrier(product(B, K, start=A))
+    Vc, RK = fusion_barrier((product(V, closed), product(R, K, start=N)))
+    V = product(transpose(closed), Vc, start=product(transpose(N), K, start=Q) + product(transpose(K), RK))
+    V = fusion_barrier(V)
+    return (V + transpose(V)) / 2, K, inverse, definite
+
+
+def respond(
+    f: Factorization, c: Float[Array, "horizon n"], g: Float[Array, "horizon nz"], p: Float[Array, " n"]
+) -> Step:
+    """The solution for gaps c of the steps and gradients g of the running costs and p of the terminal one; x_0 = 0."""
+
+    def back(v: Array, node: tuple) -> tuple[Array, tuple[Array, Array]]:
+        v, k = _gradient_step(v, *node)
+        return v, (v, k)
+
+    def forth(x: Array, node: tuple) -> tuple[Array, tuple[Array, Array]]:
+        x, u = _forward_step(x, *node)
+        return x, (x, u)
+
+    _, (v, k) = scan_last(back, p, (f.A, f.B, f.K, f.V[1:], f.inverse, c, g), reverse=True)
+    _, (x, u) = scan_last(forth, jnp.zeros_like(p), (f.A, f.B, f.K, k, c))
+    x = jnp.concatenate([jnp.zeros_like(p)[None], x])
+    return Step(x, u, jnp.einsum("kij,kj->ki", f.V, x) + jnp.concatenate([v, p[None]]))
+
+
+@batch_last
+def _gradient_step(
+    v: Array, A: Array, B: Array, K: Array, V: Array, inverse: Array, c: Array, g: Array
+) -> tuple[Array, Array]:
+    """(gradient of the cost to go of the node, constant of its policy), all with the batch last."""
+    n = len(A)
+    v = fusion_barrier(v + times(V, c))
+    r = fusion_barrier(g[n:] + times(transpose(B), v))
+    return g[:n] + times(transpose(A), v) + times(transpose(K), r), -times(inverse, r)
+
+
+@batch_last
+def _forward_step(x: Array, A: Array, B: Array, K: Array, k: Array, c: Array) -> tuple[Array, Array]:
+    """(the next state's change, the control's), all with the batch last."""
+    u = fusion_barrier(times(K, x) + k)
+    return times(A, x) + times(B, u) + c, u
+
+
+def compliance(
+    A: Float[Array, "horizon n n"], B: Float[Array, "horizon n m"], controls: Float[Array, "horizon m"]
+) -> Float[Array, "horizon+1 n n"]:
+    """How far states move for one unit of cost, ``S_{k+1} = A S_k A^T + B diag(controls) B^T`` with S_0 = 0.
+
+    A row r = C_x x + C_u u has the compliance ``d = C_x S C_x^T + C_u diag(controls) C_u^T``, in its unit squared by
+    that of the cost: the least ``1/2 sum u^2 / controls`` that changes it by r is ``r^2 / (2 d)``.
+
+    Args:
+        controls: Compliance of each control (H, m), the inverse of a second derivative of the cost.
+    """
+
+    def forth(S: Array, node: tuple) -> tuple[Array, Array]:
+        A, B, D = node
+        S = A @ S @ A.T + (B * D[None]) @ B.T
+        return S, S
+
+    start = jnp.zeros_like(A[0])
+    _, S = scan_last(forth, start, (A, B, controls))
+    return jnp.concatenate([start[None], S])

@@ -1,0 +1,501 @@
+"""A primal-dual interior-point method on the Riccati structure, for conditions that must hold."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Bool, Float
+
+from lgsim._compile.linalg.dense import matvec
+from lgsim._compile.xla import number_field, scan_last, where_last, while_last
+from lgsim.lie.action import Point
+from lgsim.optimize.constraint_rows import report_of, rows_of
+from lgsim.optimize.constraints.penalties import Penalties
+from lgsim.optimize.cost import zero_tangent
+from lgsim.optimize.interior_point.barrier import (
+    UNSEEN,
+    Dual,
+    Model,
+    Sizes,
+    State,
+    TrialPoint,
+    digits,
+    disturbed,
+    first_slacks,
+    largest_violation,
+    live_rows,
+    masked_rows,
+    moved_multipliers,
+    newton_step,
+    relative_violation,
+    row_weights,
+    search,
+    sizes_about,
+    tree_dot,
+    tree_sum,
+    violations_of,
+)
+from lgsim.optimize.interior_point.kkt import (
+    Conditions,
+    Factorization,
+    Rows,
+    added,
+    condition_curvature,
+    condition_derivatives,
+    condition_values,
+    control_bounds,
+    end_values,
+    factorize,
+    moved,
+    node_values,
+    pulled_back,
+    stiffness_of,
+    weighted,
+)
+from lgsim.optimize.linear_quadratic import (
+    add_curvature,
+    costates,
+    linearize,
+    linearize_step,
+    split_nodes,
+)
+from lgsim.optimize.optimality import FLOOR, Optimality, free_slopes, part_of, room_to_bounds
+from lgsim.optimize.problem import Problem
+from lgsim.optimize.solver import (
+    RESULTS,
+    History,
+    IterativeSolver,
+    Solution,
+    first_nonfinite,
+    nonfinite_values,
+)
+from lgsim.support import check
+
+_NEAR = 10.0
+"""Error of a barrier problem, in parts of its barrier, below which the barrier falls."""
+_FASTEST, _SLOWEST = 1.5, 0.2
+"""The barrier falls to its power of the first, or to this share of it, whichever is less (Waechter and Biegler)."""
+_HELD = 0.02
+"""Length of a step below which the barrier rises again."""
+_REG_FIRST = 1e-4
+"""The first regularization above ``FLOOR``."""
+_FAR = 0.1
+"""Slack in parts of its natural size from which a row is far from being active."""
+_DISTURBANCE = 1e-6
+"""Size of the arbitrary part of a step where the Hessian is not definite, in parts of the controls."""
+
+
+class InteriorPoint(IterativeSolver):
+    """A primal-dual interior-point method: Newton's method on the conditions of Karush, Kuhn and Tucker, whose
+    inequalities and bounds are kept from within by a barrier that goes to zero.
+
+    For equalities ``c(w) = 0``, inequalities ``c(w) + s = 0`` with slacks s > 0 and multipliers z > 0, and steps
+    ``y_{k+1} = F(y_k, u_k)`` with multipliers lambda, each iteration takes a step towards
+
+        L_w = 0,   c = 0,   c + s = 0,   s z = mu,   F - y_{k+1} = 0
+
+    Slacks are eliminated at each node, equalities by a small dual regularization whose error is taken away by sweeps of
+    the method of multipliers, and what is left is one Riccati equation: the cost is linear in the horizon. The Hessian
+    of the Lagrangian is exact, with the curvature of steps and conditions; where it has no minimum on the trajectories
+    that obey the steps, controls are regularized. A step keeps a share of every slack and multiplier, and is shortened
+    until the merit ``f - mu sum log s + sum nu |violations|`` falls, with a weight for each row. It works by multiple
+    shooting: gaps of a guess of states are violations of the steps.
+
+    Nothing has a unit: rows are measured by how far the controls can move them for the cost. A trajectory is an optimum
+    by its own residuals, at the point that is returned, see ``Optimality``: its constraints and steps hold, slopes
+    times what is left to the bounds and slacks times multipliers are small parts of the cost, and the Hessian is
+    definite. Rows of the first node that its control does not move count as met, and a control whose bounds agree is
+    fixed. Where the Hessian is not definite, a millionth of a step is arbitrary, which leads away from saddles.
+
+    Attributes:
+        max_iterations: Largest number of iterations.
+        exact_hessian: The exact Hessian of the Lagrangian; else that of Gauss and Newton for costs that are squares,
+            and no curvature of steps and conditions.
+        barrier: The first barrier, of all rows together, in parts of the cost of the guess.
+        line_search_steps: Largest number of lengths of a step that are tried, each half of the last.
+        sweeps: Solutions of each linear system: the first one, and those of what it leaves; by default 4 in float64
+            and 8 in float32.
+        reg_increase: Factor by which the regularization of the controls grows.
+        reg_max: The regularization above which the solver gives up.
+
+    Raises:
+        ValueError: max_iterations, line_search_steps or sweeps is less than 1.
+
+    Source: Waechter and Biegler 2006, On the implementation of an interior-point filter line-search algorithm for
+    large-scale nonlinear programming, sec. 2 and 3.1; Nocedal and Wright, Numerical Optimization, 2nd ed., ch. 19 (the
+    merit function); Powell 1978, A fast algorithm for nonlinearly constrained optimization calculations (its weights);
+    Rao, Wright and Rawlings 1998, Application of interior-point methods to model predictive control (the Riccati
+    equation).
+    """
+
+    max_iterations: int = eqx.field(static=True, default=200)
+    exact_hessian: bool = eqx.field(static=True, default=True)
+    barrier: float = number_field(0.1)
+    line_search_steps: int = eqx.field(static=True, default=12)
+    sweeps: int | None = eqx.field(static=True, default=None)
+    reg_increase: float = number_field(8.0)
+    reg_max: float = number_field(1e10)
+
+    def __check_init__(self):
+        check.count("max_iterations", self.max_iterations)
+        check.count("line_search_steps", self.line_search_steps)
+        if self.sweeps is not None:
+            check.count("sweeps", self.sweeps)
+
+    @property
+    def handles_constraints(self) -> bool:
+        return True
+
+    @property
+    def iteration_limit(self) -> int:
+        return self.max_iterations
+
+    @property
+    def turns(self) -> int:
+        # the last one takes no step: it looks at the trajectory that is returned
+        return self.max_iterations + 1
+
+    def begin(self, problem: Problem, us: Float[Array, "horizon m"], ys: Point | None) -> State:
+        if any(c.price.linear is not np.inf for c in problem.constraints):
+            raise ValueError("solver: InteriorPoint takes no Soft constraints; take AugmentedLagrangian()")
+        ys = problem.rollout(us) if ys is None else ys
+        running, terminal = problem.running_values(ys, us), problem.terminal_value(ys)
+        bad_node, bad_quantity = nonfinite_values(ys, running, terminal)
+        zero, cost = jnp.zeros((), problem.dtype), jnp.sum(running) + terminal
+        n, m, horizon = problem.dynamics.action.dim, problem.controls, problem.horizon
+        values = condition_values(problem, ys, us)
+        zeros = jax.tree.map(jnp.zeros_like, values)
+        gaps = jnp.zeros((horizon, n), problem.dtype)
+        return State(
+            i=jnp.array(0),
+            done=bad_node >= 0,
+            point=TrialPoint(ys, us, jax.tree.map(jnp.ones_like, values.less), cost),
+            multipliers=Dual(zeros, gaps),
+            weights=Dual(zeros, gaps),
+            natural=Dual(zeros, gaps),
+            live=live_rows(problem, values.less, values.equal, us),
+            barrier=zero,
+            scale=zero,
+            first_cost=zero,
+            reach=jnp.zeros(m, problem.dtype),
+            reg=zero,
+            boost=jnp.array(False),
+            definite=jnp.array(False),
+            decrement=zero + jnp.inf,
+            step=zero + jnp.inf,
+            gains=jnp.zeros((horizon, m, n), problem.dtype),
+            history=History.empty(self.max_iterations, problem.dtype),
+            result=RESULTS.where(bad_node < 0, RESULTS.successful, RESULTS.nonfinite_start),
+            bad_node=bad_node,
+            bad_quantity=bad_quantity,
+        )
+
+    def iterate(self, problem: Problem, s: State) -> State:
+        first, last = s.i == 0, s.i >= self.max_iterations
+        at, sizes, s = self._look(problem, s)
+        small = digits(problem, 0.6)
+        met = ~first & (at.stationarity <= digits(problem, 0.55) * sizes.whole) & (at.gap <= small * sizes.whole)
+        met = met & (jnp.maximum(at.violation, at.priced / sizes.whole) <= small)
+        s = s._replace(barrier=self._next_barrier(problem, s, at, sizes))
+        F, reg = self._factorized(problem, s, at, sizes, met)
+        broken = at.bad_node >= 0
+        # an optimum whose Hessian is not definite, or is none
+        ends = met & F.definite
+        saddle = ends & (reg > FLOOR)
+        # from a saddle, as of what is symmetric, no slope leads away
+        at = at._replace(gradient=disturbed(at.gradient, sizes, jnp.where(reg > FLOOR, _DISTURBANCE * (1 + reg), 0)))
+        sweeps = (4 if problem.dtype == jnp.float64 else 8) if self.sweeps is None else self.sweeps
+        step = newton_step(s, at, sizes, F, reg, sweeps)
+        weights = jax.tree.map(lambda nu, m: jnp.maximum(jnp.abs(m), (nu + jnp.abs(m)) / 2), s.weights, step.dual)
+        trials = jnp.where(ends | last | broken | ~F.definite | s.done, 0, self.line_search_steps)
+        found = search(problem, s, at, step, weights, trials)
+        better = found.accepted
+        lost = ~better & (reg * self.reg_increase > self.reg_max) & ~ends & ~last
+        result = RESULTS.where(lost, RESULTS.stalled, s.result)
+        result = RESULTS.where(saddle, RESULTS.saddle, result)
+        result = RESULTS.where(broken, RESULTS.nonfinite_derivative, result)
+        length = jnp.where(better, found.length, 0)
+        point = where_last(better, found.point, s.point)
+        history = s.history.record(
+            s.i, cost=s.point.cost, gradient=jnp.max(jnp.abs(at.slopes)), feasibility=at.largest, step=length,
+            regularization=reg,
+        )  # fmt: skip
+        reach = jnp.max(jnp.abs(step.primal.u), axis=0)
+        return s._replace(
+            i=s.i + 1,
+            done=s.done | ends | lost | broken,
+            point=point,
+            multipliers=where_last(better, moved_multipliers(s, step, point.slacks, length), s.multipliers),
+            weights=where_last(better, weights, s.weights),
+            reach=where_last(F.definite, reach, s.reach),
+            reg=jnp.where(reg > 0, reg, s.reg),
+            boost=~better,
+            definite=F.definite & (reg <= FLOOR),
+            decrement=jnp.where(F.definite, part_of(jnp.abs(step.slope), sizes.whole), jnp.inf),
+            step=jnp.where(F.definite, jnp.max(part_of(reach, jnp.max(sizes.control, axis=0))), jnp.inf),
+            gains=where_last(F.definite, F.K, s.gains),
+            history=history,
+            result=result,
+            bad_node=at.bad_node,
+            bad_quantity=at.bad_quantity,
+        )
+
+    def _look(self, problem: Problem, s: State) -> tuple[Model, Sizes, State]:
+        """(the derivatives and residuals of a point, sizes by which it is measured, the state with its first slacks and
+        multipliers).
+        """
+        ys, us, _, _ = s.point
+        lq, _ = linearize(problem, ys, us, self.exact_hessian)
+        values, derivatives = (
+            masked_rows(condition_values(problem, ys, us), s.live),
+            condition_derivatives(problem, ys, us),
+        )
+        # rows that are no conditions have no derivative, nor does anything by the start
+        derivatives = jax.tree.map(lambda J, on: jnp.where(on[..., None], J, 0), derivatives, s.live)
+        derivatives = Conditions(*(C._replace(path=C.path.at[0, :, : lq.A.shape[1]].set(0)) for C in derivatives))
+        sizes, s = sizes_about(problem, s, lq, values, derivatives)
+        s = first_slacks(s, values.less, sizes, self.barrier)
+        m, z = s.multipliers, s.multipliers.conditions.less
+        pulls = [pulled_back(C, x) for C, x in zip(derivatives, m.conditions, strict=True)]
+        costs = jnp.concatenate([lq.q, lq.r], axis=1), lq.p
+        path, end = added(costs, *pulls)
+        n = lq.A.shape[1]
+        slopes = path[:, n:] + jnp.einsum("kij,ki->kj", lq.B, costates(lq.A, path[:, :n], end)[1:])
+        slopes = slopes * sizes.free
+        W, P = jnp.block([[lq.Q, lq.N], [jnp.swapaxes(lq.N, 1, 2), lq.R]]), lq.P
+        if self.exact_hessian:
+            following = jnp.concatenate([jnp.zeros((1, n), problem.dtype), m.gaps])
+            bent = add_curvature(problem, ys, us, lq, following)
+            W, P = jnp.block([[bent.Q, bent.N], [jnp.swapaxes(bent.N, 1, 2), bent.R]]), bent.P
+            if problem.constraints:
+                path_curvature, end_curvature = condition_curvature(problem, ys, us, m.conditions)
+                W, P = W + path_curvature, P + end_curvature
+        slacks = s.point.slacks
+        misses = jax.tree.map(lambda c, x, on: jnp.where(on, c + x, 0), values.less, slacks, s.live.less)
+        violations = Dual(Conditions(values.equal, misses), lq.c)
+        bad_node, bad_quantity = first_nonfinite({
+            3: (jnp.concatenate([lq.q, lq.r], axis=1), 0), 4: (W, 0), 5: (lq.A, 0), 6: (lq.B, 0)
+        })  # fmt: skip
+        look = Model(
+            lq=lq, W=W, P=P, values=values, derivatives=derivatives, costs=costs, slopes=slopes,
+            gradient=(path, end), violations=violations,
+            stationarity=jnp.sum(jnp.abs(slopes) * sizes.control),
+            gap=tree_dot(z, slacks),
+            priced=tree_dot(jax.tree.map(jnp.abs, m), jax.tree.map(jnp.abs, violations)),
+            violation=jnp.maximum(
+                relative_violation(values, s.natural), jnp.max(part_of(jnp.abs(lq.c), s.natural.gaps))
+            ),
+            largest=jnp.maximum(largest_violation(values), jnp.max(jnp.abs(lq.c))),
+            bad_node=bad_node, bad_quantity=bad_quantity,
+        )  # fmt: skip
+        return look, sizes, s
+
+    def _next_barrier(self, problem: Problem, s: State, at: Model, sizes: Sizes) -> Float[Array, ""]:
+        """The barrier of each row, which falls where its problem is solved nearly enough."""
+        z, slacks = s.multipliers.conditions.less, s.point.slacks
+        off = jax.tree.map(lambda z, x, on: jnp.where(on, jnp.abs(z * x - s.barrier), 0), z, slacks, s.live.less)
+        # a violation costs its multiplier, or where that is not yet known what it takes to mend it
+        error = at.stationarity + at.priced + sizes.scale * at.violation**2 + tree_sum(off)
+        least = 0.1 * digits(problem, 0.6) * sizes.whole / jnp.maximum(sizes.count, 1)
+        faster = s.barrier * (s.barrier / s.first_cost) ** (_FASTEST - 1)
+        lower = jnp.maximum(least, jnp.minimum(_SLOWEST * s.barrier, faster))
+        near = (s.i > 0) & (error <= _NEAR * sizes.count * s.barrier)
+        # slacks that went to zero before the rest was near hold it: away from them
+        held = (s.i > 0) & ~s.boost & (s.history.step[s.i - 1] < _HELD)
+        higher = jnp.minimum(s.barrier / _SLOWEST, self.barrier * s.first_cost / jnp.maximum(sizes.count, 1))
+        barrier = jnp.where(held, jnp.maximum(higher, s.barrier), jnp.where(near, lower, s.barrier))
+        return jnp.where(sizes.count > 0, barrier, 0)
+
+    def _factorized(
+        self, problem: Problem, s: State, at: Model, sizes: Sizes, met: Bool[Array, ""]
+    ) -> tuple[Factorization, Float[Array, ""]]:
+        """(the factorization of Newton's matrix, its regularization: the first one with which it is definite)."""
+        W, P = at.W, at.P
+        for C, w in zip(at.derivatives, row_weights(s, sizes), strict=True):
+            path, end = stiffness_of(C, w)
+            W, P = W + path, P + end
+        n = at.lq.A.shape[1]
+
+        def attempt(reg: Array) -> Factorization:
+            more = jnp.pad(sizes.stiffness * reg, ((0, 0), (n, 0)))
+            return factorize(at.lq.A, at.lq.B, W + jax.vmap(jnp.diag)(more), P, sizes.free)
+
+        def going(tried: tuple[Array, Factorization]) -> Array:
+            return ~tried[1].definite & (tried[0] < self.reg_max) & (at.bad_node < 0)
+
+        def harder(tried: tuple[Array, Factorization]) -> tuple[Array, Factorization]:
+            more = jnp.maximum(jnp.maximum(s.reg / 3, _REG_FIRST), tried[0] * self.reg_increase)
+            reg = jnp.where(tried[0] < FLOOR, jnp.asarray(FLOOR, W.dtype), more)
+            return reg, attempt(reg)
+
+        reg = jnp.where(s.boost & ~met, jnp.maximum(s.reg * self.reg_increase, _REG_FIRST), 0)
+        reg, factorization = while_last(going, harder, (reg, attempt(reg)))
+        return factorization, reg
+
+    def finish(self, problem: Problem, s: State) -> Solution:
+        slacks = s.point.slacks
+        z = s.multipliers.conditions.less
+        # a multiplier that is what the barrier leaves of a row that is far from its bound
+        far = jax.tree.map(lambda x, w: x > _FAR * w, slacks, s.natural.conditions.less)
+        z = jax.tree.map(lambda z, far: jnp.where(far, 0, z), z, far)
+        stiffness = jax.tree.map(lambda w: s.scale / jnp.where(w > 0, w, 1) ** 2, s.natural.conditions)
+        close = jax.tree.map(
+            lambda z, x, k, w: (z > k * x) & (x <= digits(problem, 0.5) * w),
+            z, slacks, stiffness.less, s.natural.conditions.less,
+        )  # fmt: skip
+        ys, us = _onto_bounds(problem, s, close.path)
+        conditions = Conditions(s.multipliers.conditions.equal, z)
+        cost = problem.cost(ys, us)
+        values = masked_rows(condition_values(problem, ys, us), s.live)
+        slopes, gaps = _slopes(problem, ys, us, conditions)
+        free = free_slopes(problem, us, slopes)
+        whole = jnp.abs(cost) + UNSEEN * s.first_cost
+        optimality = Optimality(
+            s.decrement, s.step, part_of(_potential(problem, us, s.reach, free), whole),
+            _complementarity(values, conditions, stiffness),
+        )  # fmt: skip
+        met = relative_violation(values, s.natural) <= digits(problem, 0.55)
+        closed = jnp.max(part_of(jnp.abs(gaps), s.natural.gaps)) <= digits(problem, 0.55)
+        left = tree_dot(z, jax.tree.map(lambda c: jnp.maximum(-c, 0), values.less))
+        # bounds of the controls are part of the potential
+        left = left - tree_dot(*(_of_bounds(problem, rows) for rows in (z.path, jnp.maximum(-values.less.path, 0))))
+        priced = tree_dot(jax.tree.map(jnp.abs, conditions), violations_of(values))
+        met = met & (priced <= digits(problem, 0.5) * whole)
+        best = (optimality.potential <= digits(problem, 0.5)) & (left <= digits(problem, 0.5) * whole)
+        ended = RESULTS.where(s.result == RESULTS.successful, RESULTS.stalled, s.result)
+        ended = RESULTS.where(s.done, ended, RESULTS.max_iterations)
+        ended = RESULTS.where(best & closed & s.definite, RESULTS.successful, ended)
+        result = RESULTS.where(met, ended, RESULTS.constraints_violated)
+        penalties = _penalties(problem, conditions, stiffness, close) if problem.constraints else None
+        return Solution(
+            ts=problem.time(jnp.arange(problem.horizon + 1)),
+            ys=ys,
+            us=us,
+            cost=cost,
+            gradient=jnp.max(jnp.abs(free)),
+            feasibility=jnp.max(jnp.abs(gaps)),
+            violation=largest_violation(values),
+            gains=s.gains,
+            optimality=optimality,
+            history=s.history,
+            iterations=jnp.minimum(s.i, self.max_iterations),
+            result=RESULTS.where(s.bad_node >= 0, s.result, result),
+            bad_node=s.bad_node,
+            bad_quantity=s.bad_quantity,
+            multipliers=penalties,
+            constraints=None
+            if penalties is None
+            else report_of(problem, rows_of(problem, ys, us, penalties), cost, False),
+        )
+
+
+def _slopes(
+    problem: Problem, ys: Point, us: Float[Array, "horizon m"], multipliers: Conditions
+) -> tuple[Float[Array, "horizon m"], Float[Array, "horizon n"]]:
+    """(gradient by the controls of the cost with the constraints by their multipliers, gaps of the steps)."""
+    action, n = problem.dynamics.action, problem.dynamics.action.dim
+    before, after = split_nodes(ys)
+    last = jax.tree.map(lambda y: y[-1], ys)
+    ks = jnp.arange(problem.horizon)
+    A, B, gaps = jax.vmap(lambda *node: linearize_step(problem, *node))(ks, before, us, after)
+    path, end = zip(*multipliers, strict=True)
+    bounds = 2 * problem.controls if problem.bounded else 0
+
+    def node(k: Array, y: Point, u: Array, weights: tuple[Array, Array]) -> Array:
+        def f(z: Array) -> Array:
+            y_moved, u_moved = moved(problem, y, u, z)
+            cost = problem.node_cost(k).value(problem.time(k), y_moved, u_moved, problem.args)
+            equal, less = node_values(problem, k, y_moved, u_moved)
+            constraints = less.size - bounds
+            return cost + weighted((equal, less[:constraints]), (weights[0], weights[1][:constraints]))
+
+        return jax.grad(f)(zero_tangent(action, y, u))
+
+    def at_end(z: Array) -> Array:
+        y = action.move(z, last)
+        cost = problem.end_cost().value(problem.time(problem.horizon), y, None, problem.args)
+        return cost + weighted(end_values(problem, y), end)
+
+    g = jax.vmap(node)(ks, before, us, path)
+    back = costates(A, g[:, :n], jax.grad(at_end)(zero_tangent(action, last, None)))
+    return g[:, n:] + jnp.einsum("kij,ki->kj", B, back[1:]), gaps
+
+
+def _potential(
+    problem: Problem, us: Float[Array, "horizon m"], reach: Float[Array, " m"], slopes: Float[Array, "horizon m"]
+) -> Float[Array, ""]:
+    """Slopes times the way to the bounds, or without a bound times the largest size of the control."""
+    size = jnp.broadcast_to(jnp.maximum(jnp.max(jnp.abs(us), axis=0), reach)[None], us.shape)
+    if problem.bounded:
+        below, above = room_to_bounds(problem, us)
+        way = jnp.where(slopes > 0, below, above)
+        size = jnp.where(jnp.isfinite(way), way, size)
+    return jnp.sum(jnp.abs(slopes) * size)
+
+
+def _onto_bounds(
+    problem: Problem, s: State, close: Bool[Array, "horizon rows"]
+) -> tuple[Point, Float[Array, "horizon m"]]:
+    """The trajectory of the dynamics whose controls are on their bounds where these are active, if it keeps all
+    conditions, else the one that was found.
+
+    The other controls follow the feedback of Newton's step, which keeps what is stiff.
+    """
+    ys, us = s.point.ys, s.point.us
+    near = us
+    if problem.bounded:
+        lower, upper = control_bounds(problem)
+        below, above = jnp.split(close[:, -2 * us.shape[1] :], 2, axis=1)
+        near = jnp.where(below, lower, jnp.where(above, upper, us))
+
+    def step(y: Point, node: tuple) -> tuple[Point, tuple[Point, Array]]:
+        k, before, u, fixed, K = node
+        back = u + matvec(K, problem.dynamics.action.difference(before, y))
+        back = jnp.where(fixed == u, back, fixed)
+        after = problem.step(k, y, back)
+        return after, (after, back)
+
+    ks = jnp.arange(problem.horizon)
+    _, (rest, controls) = scan_last(step, problem.y0, (ks, split_nodes(ys)[0], us, near, s.gains))
+    states = jax.tree.map(lambda y, more: jnp.concatenate([y[None], more]), problem.y0, rest)
+    controls = problem.clip(controls)
+    kept = relative_violation(masked_rows(condition_values(problem, states, controls), s.live), s.natural)
+    return where_last(kept <= digits(problem, 0.55), (states, controls), (ys, problem.clip(us)))
+
+
+def _of_bounds(problem: Problem, path: Float[Array, "horizon rows"]) -> Float[Array, "horizon _"]:
+    """The rows of the bounds of the controls."""
+    return path[:, path.shape[1] - 2 * problem.controls :] if problem.bounded else path[:, :0]
+
+
+def _penalties(problem: Problem, multipliers: Conditions, stiffness: Conditions, close: Rows) -> Penalties:
+    """The multipliers of the constraints by constraint, with the mean stiffness of the active ones as their penalty."""
+    at = {"path": [0, 0], "end": [0, 0]}
+    found: dict[str, list[Array]] = {"path": [], "end": []}
+    y0, u0 = problem.y0, jnp.zeros(problem.controls, problem.dtype)
+    for c in problem.constraints:
+        rows = eqx.filter_eval_shape(c.value, problem.t0, y0, u0 if c.on_path else None, problem.args).shape[0]
+        kind = 0 if c.equality else 1
+        for place, there in (("path", c.on_path), ("end", c.at_end)):
+            if there:
+                numbers = getattr(multipliers[kind], place)
+                found[place].append(numbers[..., at[place][kind] : at[place][kind] + rows])
+                at[place][kind] += rows
+    bounds = 2 * problem.controls if problem.bounded else 0
+    less = close._replace(path=close.path[:, : close.path.shape[1] - bounds])
+    stiff = stiffness.less._replace(path=stiffness.less.path[:, : less.path.shape[1]])
+    active = jnp.concatenate([jnp.ones_like(x, bool).ravel() for x in stiffness.equal] + [x.ravel() for x in less])
+    logs = jnp.log(jnp.concatenate([x.ravel() for x in (*stiffness.equal, *stiff)]))
+    # without an active row all of them
+    active = active | ~jnp.any(active)
+    weight = jnp.exp(jnp.sum(jnp.where(active, logs, 0)) / jnp.sum(active.astype(logs.dtype)))
+    return Penalties(tuple(found["path"]), tuple(found["end"]), weight)
+
+
+def _complementarity(values: Conditions, multipliers: Conditions, stiffness: Conditions) -> Float[Array, ""]:
+    """The largest ``|c|`` of equalities and ``|max(c, -z / k)|`` of inequalities, k being the stiffness of a row."""
+    less = jax.tree.map(lambda c, z, k: jnp.abs(jnp.maximum(c, -z / k)), values.less, multipliers.less, stiffness.less)
+    return largest_violation(Conditions(values.equal, less))

@@ -1,0 +1,1 @@
+"""What a plan chooses beside its controls, and motions of several phases."""

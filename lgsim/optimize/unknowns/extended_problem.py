@@ -1,0 +1,210 @@
+"""Problems with free unknowns and phases as problems without: unknowns are constant states that a first step sets."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import DTypeLike
+from jaxtyping import Float
+
+from lgsim.lie.action import Point
+from lgsim.optimize.cost import Sum
+from lgsim.optimize.dynamics import DiscreteDynamics
+from lgsim.optimize.problem import Problem
+from lgsim.optimize.solver import Solution
+from lgsim.optimize.unknowns.extension import (
+    Extended,
+    ExtendedDynamics,
+    LiftedConstraint,
+    Parameters,
+    TimeCost,
+    lifted,
+    phases_of,
+)
+from lgsim.optimize.unknowns.phases import Phase, Phases
+from lgsim.optimize.unknowns.unknown import FreeParameters, FreeStart, FreeTime
+
+
+def is_extended(problem: Problem) -> bool:
+    """Whether only the extended problem tells solvers what is to be solved."""
+    return bool(problem.free) or isinstance(problem.dynamics, Phases)
+
+
+def extended(problem: Problem) -> Problem:
+    """The problem of states (y, x) without free unknowns: x holds the time between nodes of each phase, and parameters.
+
+    It has one step more. The first one takes no time: its controls are the changes of the unknowns from their guesses,
+    (start, times, parameters), and those of all other steps are the problem's own; what a step does not use is held at
+    zero by bounds. So every solver takes it, bounds of unknowns hold exactly, and its optimum, verdict and derivatives
+    are those of a plan. Times of the extended problem count steps, from -1.
+
+    Raises:
+        TypeError: the time of steps that do not read it is free.
+        ValueError: bounds do not fit, or the horizon is not that of the phases.
+    """
+    plain, start, phases, parameters = _parted(problem)
+    values = _values(phases, parameters, problem.dtype)
+    starts = 0 if start is None else problem.dynamics.action.dim
+    controls = max(problem.controls, starts + values.size)
+    costs = [
+        *lifted(plain.running, "running", parameters),
+        *lifted(plain.running_rate, "running_rate", parameters, timed=True),
+    ]
+    constraints = [LiftedConstraint.of(plain, c, parameters, None, i) for i, c in enumerate(problem.constraints)]
+    for j, phase in enumerate(phases):
+        costs += lifted(phase.running, "running", parameters, j)
+        costs += lifted(phase.running_rate, "running_rate", parameters, j, timed=True)
+        constraints += [LiftedConstraint.of(plain, c, parameters, j, i) for i, c in enumerate(phase.constraints)]
+    weights = [jnp.asarray(0.0 if p.time is None else p.time.weight, problem.dtype) * p.steps for p in phases]
+    ends = [*lifted(plain.terminal, "terminal", parameters), TimeCost(jnp.stack(weights))]
+    changes = (
+        jnp.concatenate(_bounds(side, starts, start, phases, parameters, problem.dtype)) for side in ("lower", "upper")
+    )
+    lower, upper = (_joined(*both, controls) for both in zip(changes, problem.bounds, strict=True))
+    return Problem(
+        ExtendedDynamics(problem.dynamics.action, parameters, starts, values.size, controls),
+        (problem.y0, values),
+        horizon=problem.horizon + 1,
+        running=Sum(tuple(costs)),
+        terminal=Sum(tuple(ends)),
+        lower=lower,
+        upper=upper,
+        constraints=constraints,
+        args=plain,
+        t0=-1.0,
+    )
+
+
+def extended_guess(problem: Problem, us: Array | None, ys: Point | None) -> tuple[Array | None, Extended | None]:
+    """The guess of an extended problem from that of the problem: its unknowns stay as they are.
+
+    Args:
+        us: Controls (H, controls), or None.
+        ys: States with a leading axis H + 1, or None.
+    """
+    _, start, phases, parameters = _parted(problem)
+    x = _values(phases, parameters, problem.dtype)
+    changes = x.size + (0 if start is None else problem.dynamics.action.dim)
+    if us is not None:
+        us = jnp.pad(us, ((1, 0), (0, max(0, changes - problem.controls))))
+    if ys is not None:
+        states = jax.tree.map(lambda y: jnp.concatenate([y[:1], y]), ys)
+        ys = states, jnp.broadcast_to(x, (problem.horizon + 2, x.size))
+    return us, ys
+
+
+def contracted(problem: Problem, found: Solution) -> Solution:
+    """The solution of a problem from that of the extended one."""
+    plain, _, phases, parameters = _parted(problem)
+    y, x = found.ys
+    n, m = problem.dynamics.action.dim, problem.controls
+    _, now = parameters.put(plain, x[-1])
+    multipliers = found.multipliers
+    if multipliers is not None:
+        rows = tuple(rows[1:] for rows in multipliers.path)
+        multipliers = eqx.tree_at(
+            lambda m: (m.path, m.start_rows), multipliers, (rows, None), is_leaf=lambda x: x is None
+        )
+    return eqx.tree_at(
+        lambda s: (s.ts, s.ys, s.us, s.gains, s.multipliers, s.constraints, s.bad_node, s.parameters),
+        found,
+        (
+            problem.t0 + jax.vmap(now.time_of)(jnp.arange(problem.horizon + 1).astype(problem.dtype)),
+            jax.tree.map(lambda y: y[1:], y),
+            found.us[1:, :m],
+            None if found.gains is None else found.gains[1:, :m, :n],
+            multipliers,
+            None if found.constraints is None else found.constraints.moved(-1),
+            jnp.where(found.bad_node > 0, found.bad_node - 1, found.bad_node),
+            parameters.split(x[-1, len(phases) :]),
+        ),
+        is_leaf=lambda x: x is None,
+    )
+
+
+def settled_problem(problem: Problem, found: Solution) -> Problem:
+    """The problem with the unknowns of its solution in the place of its guesses, and nothing free.
+
+    To look at a plan, to measure the error of its steps, or to plan again with the time that was found.
+
+    Args:
+        found: The solution that ``solve`` returned for it.
+    """
+    plain, _, phases, parameters = _parted(problem)
+    nodes = np.cumsum([0, *(phase.steps for phase in phases)])
+    dts = [(found.ts[b] - found.ts[a]) / (b - a) for a, b in pairwise(nodes.tolist())]
+    x = jnp.concatenate([jnp.stack(dts), *map(jnp.ravel, found.parameters)])
+    now, dynamics = parameters.put(plain, x)
+    if not isinstance(problem.dynamics, Phases):
+        dynamics = dynamics.phases[0].dynamics
+    return eqx.tree_at(lambda p: (p.dynamics, p.y0), now, (dynamics, jax.tree.map(lambda y: y[0], found.ys)))
+
+
+def _parted(problem: Problem) -> tuple[Problem, FreeStart | None, tuple[Phase, ...], Parameters]:
+    """(the problem with nothing free, the free start, the phases with their free times, the free parameters)."""
+    time = next((unknown for unknown in problem.free if isinstance(unknown, FreeTime)), None)
+    start = next((unknown for unknown in problem.free if isinstance(unknown, FreeStart)), None)
+    phases = phases_of(problem).phases
+    if isinstance(problem.dynamics, Phases):
+        if time is not None:
+            raise ValueError(
+                "free: phases have a time each; expected Phase(time=FreeTime(...)) in the place of FreeTime"
+            )
+        fixed = [eqx.tree_at(lambda p: p.time, p, None, is_leaf=lambda x: x is None) for p in phases]
+        problem = eqx.tree_at(lambda p: p.dynamics.phases, problem, tuple(fixed))
+    else:
+        phases = (eqx.tree_at(lambda p: p.time, phases[0], time, is_leaf=lambda x: x is None),)
+    for phase in phases:
+        if phase.time is not None and isinstance(phase.dynamics, DiscreteDynamics):
+            raise TypeError(
+                "free: FreeTime changes the time between nodes, which DiscreteDynamics does not read; take "
+                "FieldDynamics, or make the time a part of its states"
+            )
+    parameters = Parameters(tuple(unknown for unknown in problem.free if isinstance(unknown, FreeParameters)))
+    return eqx.tree_at(lambda p: p.free, problem, ()), start, phases, parameters
+
+
+def _values(phases: tuple[Phase, ...], parameters: Parameters, dtype: DTypeLike) -> Float[Array, " unknowns"]:
+    """The guesses of the unknowns."""
+    guesses = (*(phase.dynamics.dt for phase in phases), *(unknown.guess for unknown in parameters.unknowns))
+    return jnp.concatenate([jnp.ravel(jnp.asarray(x, dtype)) for x in guesses])
+
+
+def _bounds(
+    side: str,
+    starts: int,
+    start: FreeStart | None,
+    phases: tuple[Phase, ...],
+    parameters: Parameters,
+    dtype: DTypeLike,
+) -> list[Array]:
+    """The bounds on one side of the changes (start, times, parameters)."""
+    found = [] if start is None else [_like("FreeStart", side, getattr(start, side), jnp.zeros(starts, dtype))]
+    for phase in phases:
+        dt = jnp.asarray(phase.dynamics.dt, dtype)
+        bound = dt if phase.time is None else jnp.asarray(getattr(phase.time, side), dtype) / phase.steps
+        found.append(jnp.reshape(bound - dt, 1))
+    for unknown in parameters.unknowns:
+        guess = jnp.asarray(unknown.guess, dtype)
+        found.append(jnp.ravel(_like("FreeParameters", side, getattr(unknown, side), guess) - guess))
+    return found
+
+
+def _like(owner: str, side: str, bound: Array | float, value: Array) -> Array:
+    """A bound for each entry of a value."""
+    bound = jnp.asarray(bound, value.dtype)
+    if bound.shape not in ((), value.shape):
+        raise ValueError(f"{owner}: {side}: expected one number or shape {value.shape}, got {bound.shape}")
+    return jnp.broadcast_to(bound, value.shape)
+
+
+def _joined(first: Float[Array, " changes"], rest: Float[Array, "horizon nu"], controls: int) -> Array:
+    """The bounds of the first step and of all others, (H + 1, controls)."""
+    return jnp.concatenate([
+        jnp.pad(first, (0, controls - first.size))[None], jnp.pad(rest, ((0, 0), (0, controls - rest.shape[1])))
+    ])  # fmt: skip
