@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from cases import control
-from cases.trajectories import problems
+from cases.trajectories import problems, tracking
 from peers import client, optimizers
 
 import lgsim
@@ -43,6 +43,8 @@ ITERATIONS = 10
 """Of a solution whose time is taken, where both need as many."""
 THEIRS = 8
 """Starts that Crocoddyl solves one after the other: its time for each does not depend on how many there are."""
+STEPS = 450
+"""Of the closed loop with a joint bound: three turns of its circle."""
 BUILD = "build its environment with: benchmarks/peers/setup"
 
 
@@ -220,6 +222,32 @@ def receding(report, names):
     )
 
 
+def constrained(report):
+    """Model predictive control with an active bound of a joint, beside the same without one: processor time."""
+    rows = []
+    for name, bounded in (("free", False), ("joint bound", True)):
+        print(f"Panda along a circle, {name}", file=sys.stderr, flush=True)
+        task = tracking.tracking(bounded)
+        found = tracking.follow(task, mpc(task.problem), STEPS)
+        median, tail = (1e3 * float(np.quantile(found.seconds, share)) for share in (0.5, 0.99))
+        rows.append(
+            [name, tracking.NODES, median, tail, 1e3 * found.error, found.beyond, found.active, found.compiling]
+        )
+        if bounded:
+            report.figure("Panda, joint bound", median, "ms a step")
+            report.bound("Panda, joint bound: median of a step, ms", median, at_most=8.0)
+            report.bound("Panda, joint bound: 99 % of the steps, ms", tail, at_most=15.0)
+            report.bound("Panda, joint bound: beyond the bound, rad", found.beyond, at_most=1e-3)
+            report.bound("Panda, joint bound: steps at the bound", found.active, at_least=0.05)
+        report.bound(f"Panda, {name}: hand from its circle, mm", 1e3 * found.error, at_most=2.0)
+    report.table(
+        "Receding horizon with constraints, Panda by MK4 at 50 Hz: processor time of a control, ms",
+        ["", "nodes", "median", "99 %", "hand from its path, mm", "joint beyond its bound, rad", "steps at the bound",
+         "compile, s"],
+        rows,
+    )  # fmt: skip
+
+
 def run(report):
     """All tables."""
     if report.quick:
@@ -228,6 +256,7 @@ def run(report):
     else:
         beside(report, list(problems.PROBLEMS), [1, 64, 512])
         receding(report, ["pendulum", "Panda", "quadrotor"])
+        constrained(report)
         solved(report, list(control.TASKS))
 
 

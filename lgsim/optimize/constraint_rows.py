@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -110,10 +110,20 @@ class ConstraintReport:
 
 
 _FIELDS = tuple(field.name for field in fields(ConstraintReport))[1:]
+
+
+def _rebuilt(names: tuple[str, ...], children: Iterable[Any]) -> ConstraintReport:
+    """The report of its leaves, which JAX may have replaced by anything."""
+    report = object.__new__(ConstraintReport)
+    for name, value in zip(("names", *_FIELDS), (names, *children), strict=True):
+        object.__setattr__(report, name, value)
+    return report
+
+
 jax.tree_util.register_pytree_node(
     ConstraintReport,
     lambda report: (tuple(getattr(report, name) for name in _FIELDS), report.names),
-    lambda names, children: ConstraintReport(names, *children),
+    _rebuilt,
 )
 export_node(
     ConstraintReport, "lgsim.optimize.ConstraintReport", ";".join, lambda text: tuple(text.split(";")), ConstraintReport

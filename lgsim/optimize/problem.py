@@ -86,7 +86,7 @@ class Problem(eqx.Module):
         lower: Any = None,
         upper: Any = None,
         constraints: Sequence[Constraint] = (),
-        free: Sequence[Unknown] = (),
+        free: Any = (),
         args: Any = None,
         t0: Any = 0.0,
     ):

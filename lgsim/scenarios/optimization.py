@@ -21,6 +21,8 @@ from lgsim.optimize import (
     AugmentedLagrangian,
     ControlEffort,
     DirectShooting,
+    FreeTime,
+    InteriorPoint,
     JointVelocity,
     MultibodyDynamics,
     Problem,
@@ -36,6 +38,8 @@ from lgsim.scenarios.trajectory_file import read_trajectory
 from lgsim.simulation.methods import MOTION_METHODS
 from lgsim.support.toml_table import Table, read
 
+SPREAD = 10.0
+"""A free time may be so many times shorter or longer than the file's, where it has no other bound."""
 EFFORT, VELOCITY, FINAL_VELOCITY = 1e-4, 1e-2, 1e2
 """The weights of a scenario that gives none."""
 
@@ -45,7 +49,7 @@ class Scenario(NamedTuple):
 
     Attributes:
         problem: The machine's dynamics, its start, the costs and the conditions.
-        solver_kind: The name of the solver in the scenario: "ilqr", "adam" or "lbfgs".
+        solver_kind: The name of the solver in the scenario: "ilqr", "adam", "lbfgs" or "interior_point".
         us: The guess of the drives' forces (horizon, controls), N m or N; None for zero.
         tasks: The tasks that the costs and conditions are made of.
     """
@@ -71,7 +75,11 @@ def load_scenario(path: str | PathLike[str]) -> Scenario:
         ModuleNotFoundError: a package is missing; the message names the extra.
     """
     root = read(path).only("machine", "start", "time", *tasks.TASKS, "weights", "limits", "solver", "guess")
-    dt, horizon = _time(root.table("time"))
+    dt, horizon, free = _time(root.table("time"))
+    if free is not None and root.tables("follow"):
+        raise root.table("time").fault(
+            None, "a time that is free, and a path in [[follow]] whose points have their own"
+        )
     table = root.table("machine").only(*MACHINE_KEYS, "driven", "stops")
     machine = with_stops_of(table, machine_of(table), dt)
     model = machine.model
@@ -95,18 +103,31 @@ def load_scenario(path: str | PathLike[str]) -> Scenario:
     method, substeps = MOTION_METHODS[time.choice("method", list(MOTION_METHODS), "MK4")], time.whole("substeps", 1)
     dynamics = MultibodyDynamics(model, dt, method, selection, substeps)
     bounds = {"lower": -torque, "upper": torque} if np.isfinite(torque).any() else {}
+    # weights are those of the steps that the file gives
+    paid = {"running": running} if free is None else {"running_rate": (1 / dt) * running}
     with root.at(None):
         problem = Problem(
-            dynamics, dynamics.state(q, v), horizon=horizon, running=running, terminal=terminal,
-            constraints=constraints, **bounds,
+            dynamics, dynamics.state(q, v), horizon=horizon, terminal=terminal, constraints=constraints,
+            free=[] if free is None else [free], **paid, **bounds,
         )  # fmt: skip
     us = _guess(root.table("guess"), problem, model, driven, q)
     return Scenario(problem, solver, kind, us, wanted, machine)
 
 
-def _time(table: Table) -> tuple[float, int]:
-    """The step of the problem, s, and its number of steps."""
-    return read_time_steps(table.only("duration", "dt", "horizon", "method", "substeps"), "horizon")
+def _time(table: Table) -> tuple[float, int, FreeTime | None]:
+    """(the step of the problem, s, its number of steps, its bounds of a free time)."""
+    table.only("duration", "dt", "horizon", "method", "substeps", "shortest", "longest", "price")
+    dt, horizon = read_time_steps(table, "horizon")
+    if "shortest" not in table and "longest" not in table:
+        if "price" in table:
+            raise table.fault("price", "only with a free time: give shortest, longest or both, s")
+        return dt, horizon, None
+    duration = dt * horizon
+    shortest = table.number("shortest", duration / SPREAD, above=0.0)
+    longest = table.number("longest", duration * SPREAD, above=0.0)
+    if shortest > longest:
+        raise table.fault("longest", f"expected at least the shortest time, {shortest:g} s, got {longest:g}")
+    return dt, horizon, FreeTime(shortest, longest, table.number("price", 1.0, least=0.0))
 
 
 def _driven(table: Table, model: Model) -> list[int]:
@@ -186,6 +207,7 @@ SOLVERS: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "ilqr": (300, ("second_order",)),
     "adam": (2000, ("learning_rate",)),
     "lbfgs": (500, ()),
+    "interior_point": (200, ()),
 }
 """For each kind of solver its default iterations, and the keys that it alone has."""
 OUTER = ("outer_iterations", "constraint_tolerance", "penalty")
@@ -198,6 +220,11 @@ def _solver(table: Table, conditions: bool) -> tuple[str, IterativeSolver]:
     table.only("kind", "max_iterations", "gradient_tolerance", *own, *OUTER)
     kind = table.choice("kind", list(SOLVERS), "ilqr")
     iterations, keys = SOLVERS[kind]
+    if kind == "interior_point":
+        for key in (*own, *OUTER, "gradient_tolerance"):
+            if key in table:
+                raise table.fault(key, f"not for the kind {kind!r}")
+        return kind, InteriorPoint(max_iterations=table.whole("max_iterations", iterations, most=LONGEST))
     for key in (*own, *OUTER):
         if key in table and key in OUTER and not conditions:
             raise table.fault(key, "only with conditions: exact tasks, or limits of position or velocity")

@@ -19,8 +19,8 @@ from lgsim.lie import quaternion, so3
 from lgsim.lie.action import Point
 from lgsim.multibody import Model
 from lgsim.multibody.topology import WORLD
-from lgsim.optimize.clearance import Clearance, ClearanceCost, ObstacleCost
-from lgsim.optimize.constraints import Constraint, EndConstraint
+from lgsim.optimize.constraints.clearance import Clearance, ClearanceCost, ObstacleCost
+from lgsim.optimize.constraints.constraint import Constraint, EndConstraint
 from lgsim.optimize.cost import Residual
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import Solution

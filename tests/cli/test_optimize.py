@@ -161,7 +161,7 @@ def test_conditions_are_met(write, tmp_path):
     assert abs(run.q[-1, 0] - 0.3) < 1e-6
     assert np.all((run.q[:, 1] > -2 - 1e-6) & (run.q[:, 1] < 1.5 + 1e-6)) and np.all(np.abs(run.v[:, 1]) < 5 + 1e-6)
     assert "outer iteration cost gradient violation inner iterations penalty" in squeezed(result.stderr)
-    assert "of the conditions" in result.stdout and "posture off by" in squeezed(result.stdout)
+    assert "of the constraints" in result.stdout and "posture off by" in squeezed(result.stdout)
 
 
 FOLLOW = """

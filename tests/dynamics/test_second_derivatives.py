@@ -37,7 +37,7 @@ def test_hessians(kinds, parents, most, monkeypatch):
     monkeypatch.setattr(second_derivatives, "SMALL", most)
     model = trees.build(kinds, parents, armature=True)
     rng = np.random.default_rng(3)
-    q = trees.configuration(model, rng)
+    q = jnp.asarray(trees.configuration(model, rng))
     v, tau = (jnp.asarray(rng.normal(size=model.nv)) for _ in range(2))
     zero = jnp.zeros(3 * model.nv)
     found = jax.jit(jax.hessian(weighted(model, forward_dynamics_by_hessians, q, v, tau)))(zero)

@@ -14,7 +14,7 @@ import lgsim
 
 # the one that runs always; the others compile programs that are larger, of machines of more joints
 SMALLEST = "pendulum"
-ITERATIONS = 200
+ITERATIONS = 300
 """Of the solver inside, all together."""
 
 

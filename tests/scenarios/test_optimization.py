@@ -20,6 +20,8 @@ from lgsim.optimize import (
     EndConstraint,
     FramePose,
     FramePosition,
+    FreeTime,
+    InteriorPoint,
     JointVelocity,
     MultibodyDynamics,
     Posture,
@@ -183,6 +185,32 @@ def test_conditions_make_an_augmented_lagrangian(write):
     y = found.problem.dynamics.state(jnp.array([0.5, 0.2]), jnp.zeros(2))
     # the joint without a weight is free
     np.testing.assert_allclose(found.problem.constraints[0].function(0.0, y, None), [0.2, 0.0], atol=1e-15)
+
+
+def test_an_interior_point_takes_conditions_by_itself(write):
+    kind = 'solver = { kind = "interior_point", max_iterations = 31 }\n'
+    assert eqx.tree_equal(load_scenario(write(EXACT + kind)).solver, InteriorPoint(max_iterations=31))
+    error = refused(write(EXACT + kind.replace("max_iterations", "outer_iterations")))
+    assert error.key == "solver.outer_iterations"
+
+
+def test_a_free_time(write):
+    """Bounds and price of the duration; what a step costs is paid by the second; a path keeps its times."""
+    timed = EXACT.replace("time = {", "time = { shortest = 0.2, price = 3.0,")
+    fixed, found = load_scenario(write(EXACT)).problem, load_scenario(write(timed)).problem
+    duration = fixed.horizon * float(fixed.dynamics.dt)
+    (time,) = found.free
+    assert isinstance(time, FreeTime)
+    assert (time.lower, time.upper, time.weight) == (0.2, pytest.approx(10 * duration), 3.0)
+    y, u = fixed.y0, jnp.ones(fixed.controls)
+    paid = found.running_rate.value(0.0, y, u, None) * found.dynamics.dt
+    np.testing.assert_allclose(paid, fixed.running.value(0.0, y, u, None), rtol=1e-12)
+    error = refused(write(timed.replace("shortest = 0.2", "shortest = 0.2, longest = 0.1")))
+    assert error.key == "time.longest" and "at least the shortest time" in error.reason
+    error = refused(write(timed.replace("shortest = 0.2, ", "")))
+    assert error.key == "time.price"
+    error = refused(write(FOLLOW.replace("[time]\n", "[time]\nlongest = 3.0\n")))
+    assert "a path in [[follow]]" in error.reason
 
 
 def test_names_of_files_are_beside_the_scenario(folder, tmp_path, monkeypatch):

@@ -148,7 +148,7 @@ def is_symbolic_zero(change: Any) -> bool:
 
 def symbolic_zero(x: Any) -> Any:
     """The tangent of a value that is known to be zero (JAX 0.6.2 to 0.12.0)."""
-    return ad.Zero.from_primal_value(x)
+    return ad.Zero(jax.typeof(x).to_tangent_aval())
 
 
 def is_undefined(operand: Any) -> bool:

@@ -18,7 +18,7 @@ from lgsim.cli.exit_status import Exit
 from lgsim.cli.iterations import IterationWatch
 from lgsim.cli.requests import OptimizationRequest
 from lgsim.cli.terminal import console, lines, note, show_facts
-from lgsim.optimize import RESULTS, Solution, plan_error, solve, to_trajectory
+from lgsim.optimize import RESULTS, AugmentedLagrangian, FreeTime, Solution, plan_error, solve, to_trajectory
 from lgsim.scenarios import load_scenario
 from lgsim.scenarios.optimization import Scenario
 from lgsim.simulation import Trajectory
@@ -56,7 +56,7 @@ def run_optimization(asked: OptimizationRequest, scenario: Path) -> Exit:
         check_replaced([Output("--restart", kept, "checkpoint")], asked.force)
     files.begin_search(kept, asked.restart)
     start = time.perf_counter()
-    watch = IterationWatch(bool(problem.constraints), solver.iteration_limit)
+    watch = IterationWatch(isinstance(solver, AugmentedLagrangian), solver.iteration_limit)
     with bad_input(f"{scenario}: ", (ValueError,)), watch:
         result = solve(problem, wanted.us, solver=solver, progress=watch, checkpoint=kept)
     wall = time.perf_counter() - start
@@ -83,8 +83,20 @@ def _summary(wanted: Scenario) -> str:
     problem = wanted.problem
     dt = float(problem.dynamics.dt)
     names = ", ".join(task.name + (" (exact)" if task.exact else "") for task in wanted.tasks)
-    steps = f"{counted(problem.controls, 'drive')}, {counted(problem.horizon, 'step')} of {dt:g} s"
+    free = [f" at first, {u.lower:g} to {u.upper:g} s in all" for u in problem.free if isinstance(u, FreeTime)]
+    steps = f"{counted(problem.controls, 'drive')}, {counted(problem.horizon, 'step')} of {dt:g} s{''.join(free)}"
     return f"{names}; {wanted.machine.path.name}, {steps}, by {wanted.solver_kind}"
+
+
+def _violation(result: Solution) -> str:
+    """How the constraints are met, and where worst."""
+    size, report = f"{float(result.violation):.2g} of the constraints", result.constraints
+    if report is None:
+        return size
+    worst = f"{size}, worst {report.text(report.violated, result.ts)}" if int(report.violated.node) >= 0 else size
+    if int(report.left_out.node) < 0:
+        return worst
+    return f"{worst}; left out, since no control moves it: {report.text(report.left_out, result.ts)}"
 
 
 def _show(
@@ -96,8 +108,10 @@ def _show(
     for task in wanted.tasks:
         for size, unit in task.errors(problem, result):
             facts.append((task.name, f"off by {size:.2g} {unit}{' at most' if task.along else ' at the end'}"))
+    if problem.free:
+        facts.append(("duration", f"{float(result.ts[-1] - result.ts[0]):.6g} s"))
     if problem.constraints:
-        facts.append(("violation", f"{float(result.violation):.2g} of the conditions"))
+        facts.append(("violation", _violation(result)))
     if problem.bounded:
         us, upper = np.abs(result.us), np.asarray(problem.upper)
         share = float(np.max(us[:, upper > 0] / upper[upper > 0]))

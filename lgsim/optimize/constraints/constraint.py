@@ -8,7 +8,6 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Int
 
 from lgsim.integrators.method import Number
@@ -245,7 +244,7 @@ class _OnGrid(Constraint):
         return self.inner.on_grid(grid)
 
 
-def _places(times: ArrayLike, grid: Grid) -> Float[np.ndarray, " times"]:
+def _places(times: Any, grid: Grid) -> Float[np.ndarray, " times"]:
     """The nodes at given times.
 
     Raises:

@@ -16,7 +16,7 @@ from lgsim.lie.action import Action, Point
 from lgsim.optimize.constraints.constraint import Constraint
 from lgsim.optimize.cost import Control, Cost, Quadratic, Sum, model_of_rows, move_node, zero_tangent
 
-Rows = Float[Array, "*rows"]
+Rows = Float[Array, "*#rows"]
 """One number for each row of a constraint, at one node or at several."""
 
 

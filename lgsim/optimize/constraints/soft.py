@@ -39,7 +39,7 @@ class Soft(Constraint):
     Source: Nocedal and Wright, Numerical Optimization, 2nd ed., sec. 17.2.
     """
 
-    constraint: Constraint
+    constraint: Any
     linear: Any = number_field(0.0)
     quadratic: Any = number_field(0.0)
 

@@ -10,6 +10,7 @@ from jax import Array
 from jaxtyping import Bool, Float, Int
 
 from lgsim._compile.xla import control_flow, while_last
+from lgsim.integrators.method import Number
 from lgsim.lie.action import Point
 from lgsim.optimize.interior_point.kkt import (
     Conditions,
@@ -245,7 +246,7 @@ def sizes_about(
     return sizes, s._replace(natural=natural, scale=scale, first_cost=first_cost)
 
 
-def first_slacks(s: State, less: Rows, sizes: Sizes, barrier: float) -> State:
+def first_slacks(s: State, less: Rows, sizes: Sizes, barrier: Number) -> State:
     """The state, with slacks and multipliers of inequalities at its first iteration."""
     first = s.i == 0
     mu = jnp.where(first, barrier * sizes.scale / jnp.maximum(sizes.count, 1), s.barrier)

@@ -187,7 +187,7 @@ def stiffness_of(C: Rows, weights: Rows) -> tuple[Float[Array, "horizon nz nz"],
     return path, jnp.einsum("ri,r,rj->ij", C.end, weights.end, C.end)
 
 
-def row_compliance(C: Rows, states: Float[Array, "horizon+1 n n"], controls: Float[Array, "horizon m"]) -> Rows:
+def row_compliance(C: Rows, states: Float[Array, "nodes n n"], controls: Float[Array, "nodes-1 m"]) -> Rows:
     """The compliance of rows, ``C_x S C_x^T + C_u diag(controls) C_u^T``; see ``compliance``."""
     n = states.shape[1]
     x, u = C.path[:, :, :n], C.path[:, :, n:]

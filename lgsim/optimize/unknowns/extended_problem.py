@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -195,7 +196,7 @@ def _bounds(
     return found
 
 
-def _like(owner: str, side: str, bound: Array | float, value: Array) -> Array:
+def _like(owner: str, side: str, bound: Any, value: Array) -> Array:
     """A bound for each entry of a value."""
     bound = jnp.asarray(bound, value.dtype)
     if bound.shape not in ((), value.shape):

@@ -173,7 +173,7 @@ class _Place(eqx.Module):
         own = None if u is None else _own_control(t, u, problem)
         return found, (now.t0 + phases.time_of(steps), y[0], own, now.args), step
 
-    def where(self, t: Number, u: Control, problem: Problem, value: Array, other: float) -> Array:
+    def where(self, t: Number, u: Control, problem: Problem, value: Array, other: Number) -> Array:
         """A value at the nodes where it holds, another number elsewhere."""
         if u is None:
             return value

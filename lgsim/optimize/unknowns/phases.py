@@ -47,13 +47,13 @@ class Phase(eqx.Module):
 
     def __init__(
         self,
-        dynamics: Dynamics,
+        dynamics: Any,
         steps: int,
         *,
         running: Any = None,
         running_rate: Any = None,
         constraints: Sequence[Constraint] = (),
-        time: FreeTime | None = None,
+        time: Any = None,
         reset: Callable[..., Any] | None = None,
     ):
         if not isinstance(dynamics, Dynamics) or isinstance(dynamics, Phases):
@@ -86,7 +86,7 @@ class Phases(Dynamics):
 
     phases: tuple[Phase, ...]
 
-    def __init__(self, phases: Sequence[Phase]):
+    def __init__(self, phases: Sequence[Any]):
         self.phases = tuple(phases)
         if not self.phases:
             raise ValueError("phases: expected one phase or more, got none")

@@ -89,7 +89,7 @@ class FreeParameters(Unknown):
         check_order("FreeParameters: lower, upper", self.lower, self.upper)
 
 
-def check_unknowns(unknowns: Sequence[Unknown]) -> tuple[Unknown, ...]:
+def check_unknowns(unknowns: Any) -> tuple[Unknown, ...]:
     """The unknowns of a problem, if each is one and there are no two of time or start.
 
     Raises:
