@@ -191,6 +191,11 @@ class Dynamics(eqx.Module):
         """Time from the first node to node k, s."""
         return k * jnp.asarray(self.dt, k.dtype)
 
+    @property
+    def reads_dt(self) -> bool:
+        """Whether the time between nodes changes a step."""
+        return True
+
     def with_dt(self, dt: Any) -> "Dynamics":
         """The same dynamics with another time between nodes, s."""
         return eqx.tree_at(lambda dynamics: dynamics.dt, self, dt)
@@ -252,6 +257,10 @@ class DiscreteDynamics(Dynamics):
     function: StepMap
     controls: int = eqx.field(static=True)
     dt: Any = 1.0
+
+    @property
+    def reads_dt(self) -> bool:
+        return False
 
     def step(self, t: Number, y: Point, u: Float[Array, " m"], args: Any) -> Point:
         return self.function(t, y, u, args)
@@ -465,6 +474,10 @@ class RateControlledDynamics(Dynamics):
     def dt(self) -> Any:
         """Time between nodes, s, that of the inner dynamics."""
         return self.inner.dt
+
+    @property
+    def reads_dt(self) -> bool:
+        return self.inner.reads_dt
 
     def with_dt(self, dt: Any) -> Dynamics:
         return eqx.tree_at(lambda dynamics: dynamics.inner, self, self.inner.with_dt(dt))

@@ -110,7 +110,8 @@ def is_optimal(numbers: Optimality, regularization: Float[Array, ""] | float) ->
     """Whether a trajectory is an optimum, from the numbers of a policy with some regularization.
 
     The model must have a minimum, and one of them must be small: a decrement of at most 3e-11, a step of at most 1e-9,
-    or a potential of at most 3e-8 (6e-5, 3e-4 and 1e-3 in float32).
+    or a potential of at most 3e-8 (6e-5, 3e-4 and 1e-3 in float32). Where the model has its minimum by a regularization
+    only, decrement and step are those that it allows: a potential that is known must then be at most 1e-3 (0.06).
     """
     digits = np.finfo(numbers.decrement.dtype).precision
     small = (
@@ -118,7 +119,9 @@ def is_optimal(numbers: Optimality, regularization: Float[Array, ""] | float) ->
         | (numbers.step <= 10.0 ** (-0.6 * digits))
         | (numbers.potential <= 10.0 ** (-0.5 * digits))
     )
-    return jnp.isfinite(numbers.decrement) & (regularization <= FLOOR) & small
+    known = ~jnp.isfinite(numbers.potential) | (numbers.potential <= 10.0 ** (-0.2 * digits))
+    own = jnp.asarray(regularization) <= 0
+    return jnp.isfinite(numbers.decrement) & (regularization <= FLOOR) & small & (own | known)
 
 
 def rounding_of_cost(dtype: DTypeLike) -> float:

@@ -21,8 +21,10 @@ from lgsim.optimize import (
     FreeParameters,
     FreeStart,
     FreeTime,
+    InteriorPoint,
     MultibodyDynamics,
     Problem,
+    RateControlledDynamics,
     StateBounds,
     StateDistance,
     SymplecticEulerDynamics,
@@ -71,6 +73,17 @@ def test_shortest_time(guess):
     np.testing.assert_allclose(found.ts, np.linspace(0, found.ts[-1], 21), atol=1e-12)
     np.testing.assert_allclose(found.ys[-1], [1, 0], atol=2e-6)
     assert found.us.shape == (20, 1) and found.ys.shape == (21, 2) and found.gains.shape == (20, 1, 2)
+
+
+@pytest.mark.parametrize("solver", [CONSTRAINED, InteriorPoint()], ids=["lagrangian", "interior"])
+@pytest.mark.parametrize("scale", [1e-9, 1e-6, 1e6])
+def test_no_unit_of_time_makes_an_optimum(solver, scale):
+    """A way of scale^2 takes 2 scale: found, or not claimed."""
+    free = [FreeTime(0.1 * scale, 10 * scale, weight=1.0)]
+    found = solve(shortest(scale**2, horizon=12, guess=3 * scale, free=free), solver=solver)
+    claimed = bool(found.result == RESULTS.successful)
+    assert not claimed or abs(found.ts[-1] - 2 * scale) < 1e-4 * scale
+    assert claimed or isinstance(solver, AugmentedLagrangian)
 
 
 def test_shortest_time_with_a_bound_of_speed():
@@ -313,5 +326,9 @@ def test_errors():
     blind = DiscreteDynamics(Translation(1), lambda t, y, u, args: y + u, controls=1, dt=0.1)
     with pytest.raises(TypeError, match="DiscreteDynamics does not read"):
         solve(Problem(blind, jnp.zeros(1), horizon=3, free=[FreeTime(1.0, 2.0)]), solver=ILQR())
+    smooth = RateControlledDynamics(blind)
+    with pytest.raises(TypeError, match="DiscreteDynamics does not read"):
+        y0 = jnp.zeros(1), jnp.zeros(1)
+        solve(Problem(smooth, y0, horizon=3, free=[FreeTime(1.0, 2.0)]), solver=ILQR())
     with pytest.raises(ValueError, match=r"lower: expected one number or shape \(1,\)"):
         to_rest(1.0, lower=np.zeros((3, 1)))

@@ -15,7 +15,6 @@ from jaxtyping import Float
 
 from lgsim.lie.action import Point
 from lgsim.optimize.cost import Sum
-from lgsim.optimize.dynamics import DiscreteDynamics
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import Solution
 from lgsim.optimize.unknowns.extension import (
@@ -39,10 +38,10 @@ def is_extended(problem: Problem) -> bool:
 def extended(problem: Problem) -> Problem:
     """The problem of states (y, x) without free unknowns: x holds the time between nodes of each phase, and parameters.
 
-    It has one step more. The first one takes no time: its controls are the changes of the unknowns from their guesses,
-    (start, times, parameters), and those of all other steps are the problem's own; what a step does not use is held at
-    zero by bounds. So every solver takes it, bounds of unknowns hold exactly, and its optimum, verdict and derivatives
-    are those of a plan. Times of the extended problem count steps, from -1.
+    It has one step more, and controls more, the changes of the unknowns from their guesses (start, times, parameters).
+    The first step takes no time and has these alone, all others have the problem's own; what a step does not use is
+    held at zero by bounds. So every solver takes it, bounds of unknowns hold exactly, and its optimum, verdict and
+    derivatives are those of a plan. Times of the extended problem count steps, from -1.
 
     Raises:
         TypeError: the time of steps that do not read it is free.
@@ -51,7 +50,7 @@ def extended(problem: Problem) -> Problem:
     plain, start, phases, parameters = _parted(problem)
     values = _values(phases, parameters, problem.dtype)
     starts = 0 if start is None else problem.dynamics.action.dim
-    controls = max(problem.controls, starts + values.size)
+    controls = problem.controls + starts + values.size
     costs = [
         *lifted(plain.running, "running", parameters),
         *lifted(plain.running_rate, "running_rate", parameters, timed=True),
@@ -66,7 +65,7 @@ def extended(problem: Problem) -> Problem:
     changes = (
         jnp.concatenate(_bounds(side, starts, start, phases, parameters, problem.dtype)) for side in ("lower", "upper")
     )
-    lower, upper = (_joined(*both, controls) for both in zip(changes, problem.bounds, strict=True))
+    lower, upper = (_joined(*both) for both in zip(changes, problem.bounds, strict=True))
     return Problem(
         ExtendedDynamics(problem.dynamics.action, parameters, starts, values.size, controls),
         (problem.y0, values),
@@ -92,7 +91,7 @@ def extended_guess(problem: Problem, us: Array | None, ys: Point | None) -> tupl
     x = _values(phases, parameters, problem.dtype)
     changes = x.size + (0 if start is None else problem.dynamics.action.dim)
     if us is not None:
-        us = jnp.pad(us, ((1, 0), (0, max(0, changes - problem.controls))))
+        us = jnp.pad(us, ((1, 0), (0, changes)))
     if ys is not None:
         states = jax.tree.map(lambda y: jnp.concatenate([y[:1], y]), ys)
         ys = states, jnp.broadcast_to(x, (problem.horizon + 2, x.size))
@@ -161,7 +160,7 @@ def _parted(problem: Problem) -> tuple[Problem, FreeStart | None, tuple[Phase, .
     else:
         phases = (eqx.tree_at(lambda p: p.time, phases[0], time, is_leaf=lambda x: x is None),)
     for phase in phases:
-        if phase.time is not None and isinstance(phase.dynamics, DiscreteDynamics):
+        if phase.time is not None and not phase.dynamics.reads_dt:
             raise TypeError(
                 "free: FreeTime changes the time between nodes, which DiscreteDynamics does not read; take "
                 "FieldDynamics, or make the time a part of its states"
@@ -204,8 +203,7 @@ def _like(owner: str, side: str, bound: Any, value: Array) -> Array:
     return jnp.broadcast_to(bound, value.shape)
 
 
-def _joined(first: Float[Array, " changes"], rest: Float[Array, "horizon nu"], controls: int) -> Array:
-    """The bounds of the first step and of all others, (H + 1, controls)."""
-    return jnp.concatenate([
-        jnp.pad(first, (0, controls - first.size))[None], jnp.pad(rest, ((0, 0), (0, controls - rest.shape[1])))
-    ])  # fmt: skip
+def _joined(changes: Float[Array, " changes"], own: Float[Array, "horizon nu"]) -> Array:
+    """The bounds of all steps (H + 1, nu + changes)."""
+    first = jnp.concatenate([jnp.zeros_like(own[0]), changes])
+    return jnp.concatenate([first[None], jnp.pad(own, ((0, 0), (0, changes.size)))])

@@ -128,8 +128,8 @@ class ExtendedDynamics(Dynamics):
     def _begin(self, y: Extended, u: Float[Array, " m"]) -> Extended:
         """What the first step does."""
         state, x = y
-        changes = u[self.starts : self.starts + self.size]
-        return self.inner.move(u[: self.starts], state) if self.starts else state, x + changes
+        start, changes = jnp.split(u[u.size - self.starts - self.size :], [self.starts])
+        return self.inner.move(start, state) if self.starts else state, x + changes
 
     def _phases(self, problem: Problem) -> int:
         return len(phases_of(problem).phases)
