@@ -174,7 +174,7 @@ class Study:
         """Times, and beside them what the peers' values differ by and what their compilation takes."""
         names = list(client.ENVIRONMENTS)
         self.report.table(
-            f"{title}, float64, us per state",
+            f"{title}, float64, µs per state",
             ["", "batch", "lgsim", *names, "fastest peer / lgsim"],
             [[r.robot, r.batch, *(r.per_state(name) for name in ("lgsim", *names)), r.ratio()] for r in rows],
         )

@@ -5,7 +5,7 @@
 
 Needs the extra `oracle` (mujoco) and a C compiler: MuJoCo's `mj_geomDistance` and `mj_jac` are called from a loop in C
 over states and pairs; without a compiler from Python, which the table says. Times are the processor's seconds of calls
-in turns, on one core. MJX has no distances of pairs that are asked for: its row, in the
+in turns, on one core. MJX has no distances of pairs that are quantity: its row, in the
 full run and where `benchmarks/peers/setup` has built its environment, is of its collisions with a margin of all pairs.
 """
 

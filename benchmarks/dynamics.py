@@ -88,7 +88,7 @@ def forward(report, names, batches, dtype):
                 if name in FORWARD:
                     report.bound(f"{name}: forward dynamics, parts of Pinocchio", us / them, at_most=FORWARD[name])
     report.table(
-        f"Forward dynamics, {dtype}, us per state",
+        f"Forward dynamics, {dtype}, µs per state",
         ["robot", "nv", "batch", "lgsim", "Pinocchio", "ratio", "compile, s"],
         rows,
     )
@@ -121,11 +121,11 @@ def alone(report, names):
         call_us, loop_us = 1e6 * seconds["call"], 1e4 * seconds["loop"]
         rows.append([name, call_us, 1e6 * seconds["empty"], loop_us])
         if name in CALL:
-            report.bound(f"{name}: one call, us", call_us, at_most=CALL[name])
+            report.bound(f"{name}: one call, µs", call_us, at_most=CALL[name])
         if name in LOOP:
-            report.bound(f"{name}: in a loop, us", loop_us, at_most=LOOP[name])
+            report.bound(f"{name}: in a loop, µs", loop_us, at_most=LOOP[name])
     report.table(
-        "Forward dynamics of one state, float64, us",
+        "Forward dynamics of one state, float64, µs",
         ["robot", "call", "of which an empty call", "in a loop"],
         rows,
     )
@@ -155,7 +155,7 @@ def others(report, name, batch=1024):
         rows.append([f"{name}: {task}", us, them, us / them, compiling])
         report.bound(f"{name}: {task}, parts of Pinocchio", us / them, at_most=0.5)
     report.table(
-        f"Other algorithms, float64, batch {batch}, us per state",
+        f"Other algorithms, float64, batch {batch}, µs per state",
         ["", "lgsim", "Pinocchio", "ratio", "compile, s"],
         rows,
     )
@@ -180,13 +180,13 @@ def jacobians(report, names, batch=256):
         if not report.quick:
             products += [_products(report, name, model, q[:n], v[:n], tau[:n]) for n in (1, 64)]
     report.table(
-        f"All Jacobians of forward dynamics, float64, batch {batch}, us per state",
+        f"All Jacobians of forward dynamics, float64, batch {batch}, µs per state",
         ["robot", "lgsim", "Pinocchio", "ratio", "compile, s"],
         rows,
     )
     if products:
         columns = ["robot", "batch", "forward dynamics", "vjp", "jvp", "vjp ratio", "jvp ratio", "compile vjp, s"]
-        report.table("One product with the Jacobian, float64, us per state", columns, products)
+        report.table("One product with the Jacobian, float64, µs per state", columns, products)
 
 
 def _products(report, name, model, q, v, tau):
@@ -222,7 +222,7 @@ def hints(report):
         times[state] = float(run.stdout.split()[-1])
     report.table(
         f"Lowering hints, Panda, batch 1024, float64, jax {jax.__version__}",
-        ["", "us per state"],
+        ["", "µs per state"],
         [["with", times["1"]], ["without", times["0"]]],
     )
 
@@ -248,7 +248,7 @@ def growth(report):
         rows.append([f"chain of {length}", 1e6 * times[length], compiling, time.perf_counter() - start])
     report.table(
         "Growth with the number of bodies, batch 256",
-        ["", "us per state", "compile, s", "a call with other parameters, s"],
+        ["", "µs per state", "compile, s", "a call with other parameters, s"],
         rows,
     )
     report.bound("time(200)/time(50)", times[200] / times[50], at_most=5)

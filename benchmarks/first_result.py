@@ -5,7 +5,7 @@
 
 Processor seconds from a call to its result, of a command from its start to its end, with the wall time beside them; the
 processes may use two cores. The second start of a row finds what the first one kept. Without llvmlite XLA compiles
-everything (`XLA alone`). Needs the extras `fast` and `cli`; example-robot-data (extra `oracle`) for the robots.
+everything (`XLA only`). Needs the extras `fast` and `cli`; example-robot-data (extra `oracle`) for the robots.
 """
 
 import harness  # first: it picks the core before JAX makes its threads
@@ -160,7 +160,7 @@ def waits(report, folder):
     machine = record(motion)
     reach = folder / "reach.toml"
     reach.write_text(lgsim.data.scenario("reach").read_text(encoding="utf-8"), encoding="utf-8")
-    cases = [  # name, command, bounds of the first and the second start, whether XLA alone is shown
+    cases = [  # name, command, bounds of the first and the second start, whether XLA only is shown
         ("vjp of forward dynamics, Panda, batch 256", program("vjp", "Panda"), 3, None, True),
         ("vjp, ANYmal", program("vjp", "ANYmal"), 5, None, True),
         ("vjp, Talos", program("vjp", "Talos"), 10, None, True),
@@ -197,8 +197,8 @@ def waits(report, folder):
             report.bound(f"{name}: processor seconds, second start", warm, at_most=second)
     report.figure("vjp Panda", rows[0][1], "s")
     report.table(
-        "s from a call to its result, of a command from enter to end: caches empty, then as the first start left them",
-        ["", "processor", "wall", "second start", "wall", "XLA alone", "wall"],
+        "Seconds to the first result, with empty caches and at the second start",
+        ["", "processor", "wall", "second start", "wall", "XLA only", "wall"],
         rows,
     )
 
@@ -247,7 +247,7 @@ def calls(report, folder):
     at_once = "jax.config.update('jax_cpu_enable_async_dispatch', False)\n"
     rows = []
     for name, head, lowering in (
-        ("as JAX comes", "", "0"),
+        ("default dispatch", "", "0"),
         ("in the calling thread", at_once, "0"),
         ("in the calling thread, LLVM", at_once, "1"),
     ):
@@ -258,11 +258,11 @@ def calls(report, folder):
         )
         rows.append([name, *map(float, out.stdout.split())])
     report.table(
-        "Forward dynamics of one state, Panda, us", ["", "a call", "a call that adds its arguments", "in a loop"], rows
+        "Forward dynamics of one state, Panda, µs", ["", "a call", "a call that adds its arguments", "in a loop"], rows
     )
-    report.bound("one call in the calling thread, us", rows[1][1], at_most=12)
-    report.bound("one call, LLVM, us", rows[2][1], at_most=8)
-    report.bound("in a loop, LLVM, us", rows[2][3], at_most=0.8)
+    report.bound("one call in the calling thread, µs", rows[1][1], at_most=12)
+    report.bound("one call, LLVM, µs", rows[2][1], at_most=8)
+    report.bound("in a loop, LLVM, µs", rows[2][3], at_most=0.8)
     report.figure("one call", rows[2][1], "us")
 
 

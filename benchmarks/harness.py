@@ -97,7 +97,9 @@ class Report:
 def main(run: Callable[[Report], None], name: str, argv: Sequence[str] | None = None) -> NoReturn:
     """Run a benchmark as a command; exits with 0 if its bounds hold, else with BROKEN."""
     parser = argparse.ArgumentParser(description=f"lgsim benchmark {name}")
-    parser.add_argument("--quick", action="store_true", help="make a short run with the same bounds, and write no record")
+    parser.add_argument(
+        "--quick", action="store_true", help="make a short run with the same bounds, and write no record"
+    )
     report = Report(name, quick=parser.parse_args(argv).quick)
     if CORE is not None and JAX_CAME_FIRST:
         print("note: JAX was imported before the harness, so that its threads may use other cores")

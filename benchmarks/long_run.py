@@ -405,7 +405,9 @@ def cover(report: harness.Report, worker: client.Peer | None) -> None:
         if asked and MJX not in runs:
             rows.append([case.name, MJX, 1e3 * case.dt, outcome.missing, "", "", f"{case.early * case.dt:g}", ""])
     title = f"{steps:,} steps: largest relative drift; error of the state, rad or m and rates, at an early time"
-    report.table(title, ["machine", "method", "dt, ms", *QUANTITIES.values(), "early, s", "error then"], rows)
+    report.table(
+        title, ["system", "method", "dt, ms", *QUANTITIES.values(), "early time, s", "error at early time"], rows
+    )
     if report.quick:
         return
     try:

@@ -126,7 +126,7 @@ def tables(report: harness.Report, programs: dict[str, Callable]) -> None:
     report.figure("entries equal to the paper's five digits", exact - wrong, f"of {exact}")
     report.bound("table entries that differ from the paper", wrong, at_most=0)
     if not report.quick:
-        report.bound("difference to the paper elsewhere, in units of round-off", worst, at_most=1.0)
+        report.bound("difference from the paper elsewhere, in units of round-off", worst, at_most=1.0)
         try:
             plot_drifts(ends)
         except ImportError:
@@ -184,10 +184,10 @@ def cost(report: harness.Report, programs: dict[str, Callable], compile_seconds:
         report.bound(f"{name}: evaluations, exponentials and dexpinv other than in Table X", more, at_most=0)
     report.table(
         "Cost of one step: operations (in brackets those of Table X), and time on one core (medians, in turns)",
-        ["method", "field", "exp", "dexpinv", "us per step", "/ MK4", "compile, s"],
+        ["method", "field", "exp", "dexpinv", "µs per step", "/ MK4", "compile, s"],
         rows,
     )
-    report.figure("MK4", 1e6 * seconds["MK4"] / STEPS, "us per step")
+    report.figure("MK4", 1e6 * seconds["MK4"] / STEPS, "µs per step")
 
 
 SCALARS = {"add": ("add", "sub"), "mult": ("mul",), "div": ("div",), "sqrt": ("sqrt",), "trig": ("sin", "cos")}

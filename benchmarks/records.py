@@ -1,12 +1,11 @@
 """Tables and figures of the README and the pages, from the records of the benchmarks.
 
-    python benchmarks/records.py            write the tables and figures of the README and the pages
-    python benchmarks/records.py --check    compare them with results/*.json, and fail where they differ
-    python benchmarks/records.py --outdated print the benchmarks whose records are older than the code that they measure
+    python benchmarks/records.py              write the tables and figures of the README and the pages
+    python benchmarks/records.py --check      compare them with results/*.json, and fail where they differ
+    python benchmarks/records.py --outdated   print the benchmarks whose records are older than their code
 
-The pages Accuracy, Speed and Thresholds of the site are made from all records; records.toml has the text for each table,
-and every number comes from a record. A page is written atomically, and no page is written if a record is invalid. In
-the README and in the pages of docs/ a table stands between `<!-- records: name -->` and `<!-- end of records -->`, and a
+The pages Accuracy, Speed and Thresholds of the site are made from all records; records.toml has the text for each
+table. A page is written atomically, and no page is written if a record is invalid. In the README and in the pages of docs/ a table stands between `<!-- records: name -->` and `<!-- end of records -->`, and a
 number of a sentence between `<!-- figure: name -->` and `<!-- end -->`; records.toml names these numbers. A table shows
 the records of one computer: rows of another one are left out, and the line below says so. The table of the versions
 comes from results/lanes, which .ci/lane writes. `--quick` is `--check`.
@@ -44,8 +43,8 @@ INTRODUCTIONS = {
     "accuracy": """# Accuracy
 
 Errors of lgsim against exact solutions, other libraries and published results. Each table names the computer, the
-versions and the command that reproduces it. [Third-party reference values](others_numbers.md) compares with results that
-others published, [Thresholds](checks.md) lists the limits that each run must meet, and [Speed](speed.md) has the run
+versions and the command that reproduces it. [Third-party reference values](others_numbers.md) compares with published
+results, [Thresholds](checks.md) lists the limits that each run must meet, and [Speed](speed.md) has the run
 times.""",
     "speed": """# Speed
 
@@ -55,7 +54,7 @@ computers differ: compare within a table, not across tables. [Thresholds](checks
 meet, and [Accuracy](accuracy.md) has the errors.""",
     "checks": """# Thresholds
 
-Each benchmark checks its results against thresholds, and exits with an error status if one of them is not met. This page
+Each benchmark checks its results against thresholds, and exits with an error status if one is not met. This page
 lists the thresholds of the last full run of each benchmark, whether they were met, and the figures of the run.
 Thresholds on speed assume an otherwise idle computer.""",
 }
@@ -376,7 +375,7 @@ def marked_table(name: str, records: dict[str, Record], asked: dict) -> str:
     in_pages = isinstance(asked[name]["rows"][0], list)
     rows, used, missing = _one_computer(asked[name]["rows"], records, _cells if in_pages else _readme_row)
     scripts = ", ".join(f"`{script(record).split()[1]}`" for record in used)
-    text = f"Measured by {scripts}, {_measured_on(used)}."
+    text = f"Measured by {scripts} {_measured_on(used)}." if used else ""
     if missing:
         text += f" Rows left out, whose records are of another computer: {missing}."
     text += " Details: [speed](speed.md), [accuracy](accuracy.md)." if in_pages else ""
@@ -420,7 +419,7 @@ def _chart_of(records, asked):
     rows, used, _ = _one_computer(asked["rows"], records, read, key=lambda record: record.run)
     versions = used[0].content["machine"]["versions"]
     caption = (
-        f"lgsim {versions['lgsim']} with JAX {versions['jax']}, one core, float64, {_measured_on(used)}, by"
+        f"lgsim {versions['lgsim']} with JAX {versions['jax']}, one core, float64, {_measured_on(used)}; by"
         f" {' and '.join(f'`{script(record).split()[1]}`' for record in used)}. {asked['note']}"
     )
     address = f"{REPOSITORY.replace('github.com', 'raw.githubusercontent.com')}/main/{CHART.relative_to(ROOT)}"
@@ -563,7 +562,10 @@ def main(argv: list[str] | None = None) -> int:
             known = read()[0]
             older = outdated_records(known)
             for name, (date, code) in older.items():
-                print(f"records: {name}.json of {date:%Y-%m-%d} is older than its code of {code:%Y-%m-%d}", file=sys.stderr)
+                print(
+                    f"records: {name}.json of {date:%Y-%m-%d} is older than its code of {code:%Y-%m-%d}",
+                    file=sys.stderr,
+                )
             print(*sorted({script(known[name]).split()[1] for name in older}), sep="\n")
             return 0
         files = list(made())

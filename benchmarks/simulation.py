@@ -90,7 +90,7 @@ def speed(report, names):
             if batch == 1:
                 report.bound(f"{name}: compile of 1000 steps / of 10", compiling / of_ten, at_most=1.3)
     report.table(
-        "MK4 at 1 ms beside MuJoCo's RK4, float64, per second",
+        "MK4 at 1 ms and MuJoCo's RK4, float64, per second",
         ["robot", "batch", "steps", "dynamics evaluations", "MuJoCo steps", "ratio", "compile, s"],
         rows,
     )
@@ -123,7 +123,7 @@ def gradients(report, names):
             if batch == 1:
                 report.figure(f"{name} gradient of 200 steps", ms, "ms")
     report.table(
-        "Gradient of 200 MK4 steps in the torques of each, and in q and v, float64, ms for each state",
+        "Gradient of 200 MK4 steps with respect to all torques, q and v, float64, ms per state",
         ["robot", "batch", "rollout", "gradient", "ratio", "compile, s"],
         rows,
     )

@@ -74,7 +74,7 @@ def cost(report, names):
         report.bound(f"{name}: a step of Rodas4 in steps of MK4", ratio, at_most=COST[name])
     report.table(
         "A step in a batch of 1024, PD control and dry friction",
-        ["robot", "method", "us a state", "MK4 steps", "compile, s"],
+        ["robot", "method", "µs per state", "MK4 steps", "compile, s"],
         rows,
     )
 
@@ -115,7 +115,7 @@ def orders(report):
     )
     error = float(next(row[3] for row in rows if row[0] == "Rodas4"))
     report.bound(
-        "Rodas4 at 10 ms, friction at 0.1 rad/s: error in parts of the study's 2.1e-6", error / 2.1e-6, at_most=1.5
+        "Rodas4 at 10 ms, friction at 0.1 rad/s: error relative to the study's 2.1e-6", error / 2.1e-6, at_most=1.5
     )
 
 
@@ -171,9 +171,9 @@ def to_an_error(report):
          for name, step, error, compiling in rows],
     )  # fmt: skip
     report.figure("Rodas4 to 1e-4", seconds["MK4"] / best, "times as fast as MK4")
-    report.bound("time of MK4 to the same error, in parts of Rodas4", seconds["MK4"] / best, at_least=3)
+    report.bound("time of MK4 to the same error, relative to Rodas4", seconds["MK4"] / best, at_least=3)
     for name in seconds.keys() - {"MK4", "Rodas4", "ROS2", "ROS3P"}:
-        report.bound(f"time of {name} to the same error, in parts of Rodas4", seconds[name] / best, at_least=1)
+        report.bound(f"time of {name} to the same error, relative to Rodas4", seconds[name] / best, at_least=1)
 
 
 def kvaerno(model, law, numbers, spread):
@@ -250,9 +250,9 @@ def chains(report, lengths):
     for length in lengths:
         mk4, rodas = (1e6 * seconds[length, name] / steps for name in ("MK4", "Rodas4"))
         rows.append([length, mk4, rodas, rodas / length])
-    report.table("A step of a chain with dampers, one state, us", ["bodies", "MK4", "Rodas4", "Rodas4 a body"], rows)
+    report.table("A step of a chain with dampers, one state, µs", ["bodies", "MK4", "Rodas4", "Rodas4 a body"], rows)
     growth = (rows[-1][2] / rows[-2][2]) / (rows[-1][0] / rows[-2][0])
-    report.bound(f"cost a body of {lengths[-1]} in parts of {lengths[-2]}", growth, at_most=1.3)
+    report.bound(f"cost per body of {lengths[-1]} relative to {lengths[-2]}", growth, at_most=1.3)
 
 
 def run(report):

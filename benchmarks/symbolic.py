@@ -102,7 +102,7 @@ def speed(report):
         report.bound(f"Panda by fast mathematics, {name}", error, at_most=1e-11)
         if name in PINOCCHIO:
             report.bound(f"C / Pinocchio, {name}", us / peer, at_most=PINOCCHIO[name])
-    columns = ["function", "C, us", "Pinocchio, us", "ratio", "bound", "error"]
+    columns = ["function", "C, µs", "Pinocchio, µs", "ratio", "bound", "error"]
     report.table(f"Panda, one state; Pinocchio by {how}; gcc took {timed.compiling:.1f} s", columns, rows)
 
 
@@ -112,7 +112,7 @@ def adam(report):
     try:
         made = adam_peer.functions(lgsim.data.arm7(), model.joint_names, np.asarray(model.gravity))
     except ImportError as missing:
-        report.table("adam's CasADi", ["function", "times as fast"], [["ID", f"not measured: {missing.name} missing"]])
+        report.table("adam's CasADi", ["function", "speed-up"], [["ID", f"not measured: {missing.name} missing"]])
         return
     states = [np.asarray(x) for x in robots.state(model, 128)]
     codes = {"adam_bias": compile(lgsim.bias_forces, model), "adam_inverse": compile(lgsim.inverse_dynamics, model)}
@@ -125,7 +125,7 @@ def adam(report):
         rows.append([code.name, code.operations, f.n_instructions(), a, b, b / a, error])
         report.bound(f"adam against lgsim, {code.name}", error, at_most=1e-11)
     report.bound("adam's CasADi / C, ID", rows[-1][5], at_least=ADAM)
-    columns = ["function", "operations", "CasADi's instructions", "C, us", "CasADi's C, us", "times as fast", "error"]
+    columns = ["function", "operations", "CasADi's instructions", "C, µs", "CasADi's C, µs", "speed-up", "error"]
     report.table("adam's CasADi on the arm: ID is its bias forces and mass matrix", columns, rows)
 
 
@@ -143,9 +143,16 @@ def chains(report):
         away = float(np.max(np.abs(np.polyval([slope, offset], lengths) / counts - 1)))
         rows.append([name, counts[-1] / lengths[-1], bound, slope, away, seconds])
         report.bound(f"operations a joint of 50, {name}", counts[-1] / lengths[-1], at_most=bound)
-        report.bound(f"off a line, {name}", away, at_most=LINE)
+        report.bound(f"departure from a line, {name}", away, at_most=LINE)
         report.bound(f"50 joints to C, {name}, s", seconds, at_most=FIFTY)
-    columns = ["function", "operations a joint of 50", "bound", "one joint more", "off a line", "50 joints to C, s"]
+    columns = [
+        "function",
+        "operations a joint of 50",
+        "bound",
+        "one joint more",
+        "departure from a line",
+        "50 joints to C, s",
+    ]
     report.table("Chains of 5 to 50 revolute joints in general position", columns, rows)
 
 

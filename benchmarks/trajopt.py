@@ -149,13 +149,13 @@ class Study:
                 self.agreements,
             )
         self.report.table(
-            "Solutions by the symplectic Euler step from the same guess; MK4 has another discretisation",
+            "Solutions by the symplectic Euler step from the same guess; MK4 has another discretization",
             ["", "solver", "iterations to equal cost", "in all", "final cost", "above the best", "gradient",
              "first call with compilation, s"],
             self.optima,
         )  # fmt: skip
         self.report.table(
-            "One iteration of one problem, us, from solutions of so many iterations",
+            "One iteration of one problem, µs, from solutions of so many iterations",
             ["", "batch", "iterations", "lgsim", "Crocoddyl", "Crocoddyl / lgsim", "compile, s"],
             self.speeds,
         )

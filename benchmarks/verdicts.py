@@ -104,9 +104,9 @@ def run(report):
         jax.clear_caches()
     rows.append(["all", "", *_row(found)])
     report.table(
-        "Errors of the steps: what is claimed, and what is true",
-        ["machine", "method", "answers", "diverged", "not resolved", "resolved", "inside 3", "inside 3 of q", "largest",
-         "estimate / error", "false alarms", "of"], rows,
+        "Estimated and true integration errors",
+        ["system", "method", "answers", "diverged", "not converged", "converged", "within 3x", "within 3x of q",
+         "largest", "estimate / error", "false alarms", "of"], rows,
     )  # fmt: skip
     _judge(report, found)
 

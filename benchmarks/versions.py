@@ -110,7 +110,7 @@ def run(report):
         report.bound(f"{task}: newest over lock", other / lock, at_most=SLOWER)
         report.figure(task, other / lock)
     columns = [f"JAX {said[name]['jax']}, Python {said[name]['python']}" for name in names]
-    report.table("The same lgsim on two versions of JAX, us", ["task", *columns, "ratio"], rows)
+    report.table("The same lgsim on two versions of JAX, µs", ["task", *columns, "ratio"], rows)
     for worker in workers.values():
         worker.process.stdin.close()
         worker.process.wait()

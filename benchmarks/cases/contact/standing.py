@@ -69,7 +69,7 @@ def accelerations(report):
     seconds = harness.interleave(programs, 15 if report.quick else 101)
     ratio = seconds["four feet"] / seconds["without contact"]
     report.table(
-        f"Accelerations of ANYmal, batch {batch}", ["machine", "us a state"],
+        f"Accelerations of ANYmal, batch {batch}", ["robot", "µs per state"],
         [[name, 1e6 * value / batch] for name, value in seconds.items()],
     )  # fmt: skip
     report.figure("contact on / off", ratio)
@@ -106,8 +106,8 @@ def steps(report):
     theirs = each["MuJoCo implicitfast"]
     rows.append(["MuJoCo implicitfast", "its own law", "-", 0.0])
     report.table(
-        f"Steps of 1 ms of ANYmal that stands, batch {batch} (MuJoCo one by one, MJX and JaxSim batch 256)",
-        ["method", "slip speed, m/s", "step x rate", "compile, s", "us a step", "steps a second", "times MuJoCo"],
+        f"Steps of 1 ms of ANYmal, standing, batch {batch} (MuJoCo one by one, MJX and JaxSim batch 256)",
+        ["method", "slip speed, m/s", "step x rate", "compile, s", "µs per step", "steps a second", "times MuJoCo"],
         [[*row, 1e6 * each[row[0]], 1 / each[row[0]], theirs / each[row[0]]] for row in rows],
     )  # fmt: skip
     report.figure("MK4 standing", theirs / each["MK4"], "x MuJoCo")

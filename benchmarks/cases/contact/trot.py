@@ -46,7 +46,7 @@ def gradients(report):
         found, seconds = _timed(lambda e=e: _differences(lambda x: float(forward(jnp.asarray(x))), e))
         off = np.linalg.norm(found - slope) / np.linalg.norm(slope)
         rows.append([f"lgsim MK4, differences of {e:g}", value, np.linalg.norm(found), seconds, True, off])
-    report.bound("gradient of a trot, off its central differences", off, at_most=1e-5)
+    report.bound("gradient of a trot: difference from central differences", off, at_most=1e-5)
 
     peer = _Twin(q, steps)
     first = None
@@ -59,8 +59,9 @@ def gradients(report):
     if row is not None:
         rows.append(row)
     report.table(
-        f"Gradient of the way in {steps * DT:g} s of a trot by six numbers, off the first of the same library",
-        ["by", "way, m", "norm of the gradient", "s", "finite", "off"], rows,
+        f"Gradient of the distance in {steps * DT:g} s of a trot with respect to six parameters, and its difference"
+        " from the first row of the same library",
+        ["by", "distance, m", "norm of the gradient", "s", "finite", "difference"], rows,
     )  # fmt: skip
 
 

@@ -58,10 +58,10 @@ def satellite(quick: bool = False) -> Task:
         rates = np.asarray(result.ys[:, model.nq : model.nq + 3])
         return {
             "attitude [rad]": float(np.max(np.abs(attitude))), "rate [rad/s]": float(np.max(np.abs(rates[-1]))),
-            "missing turn [rad]": float(abs(np.sum(rates @ AXIS) * float(dynamics.dt) - SLEW)),
+            "remaining rotation [rad]": float(abs(np.sum(rates @ AXIS) * float(dynamics.dt) - SLEW)),
         } | common(problem, result)  # fmt: skip
 
-    bounds = {"attitude [rad]": POSE, "rate [rad/s]": POSE, "missing turn [rad]": 0.2} | COMMON
+    bounds = {"attitude [rad]": POSE, "rate [rad/s]": POSE, "remaining rotation [rad]": 0.2} | COMMON
     return Task("satellite slew", problem, AugmentedLagrangian(ILQR(max_iterations=100)), errors, bounds)
 
 

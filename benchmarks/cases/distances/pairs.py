@@ -134,13 +134,13 @@ def table(report):
         if with_rows:
             slopes = np.abs(np.asarray(found[1])[: len(few)] - theirs[1])[apart]
             report.figure("rows agree to (median of the largest)", float(np.median(slopes.max(axis=1))), "")
-            report.figure("200 pairs with derivatives", us["lgsim"], "us a state")
+            report.figure("200 pairs with derivatives", us["lgsim"], "µs per state")
             report.bound("MuJoCo / lgsim, distances and derivatives", us["MuJoCo"] / us["lgsim"], at_least=BOUND)
         report.bound(f"{name}: largest difference", gap, at_most=AGREEMENT)
     how = "a loop in C" if peer.library is not None else "calls from Python, for want of a C compiler"
     report.table(
-        f"200 pairs, batch {BATCH}, one core, us a state; MuJoCo {mujoco.__version__} by {how}",
-        ["asked for", "lgsim", "MuJoCo C", "MuJoCo / lgsim", "largest difference, m"],
+        f"200 pairs, batch {BATCH}, one core, µs per state; MuJoCo {mujoco.__version__} by {how}",
+        ["quantity", "lgsim", "MuJoCo C", "MuJoCo / lgsim", "largest difference, m"],
         rows,
     )
     report.figure("compiling both", seconds_of_compiling, "s")
@@ -174,8 +174,8 @@ def mjx(report, peer, q, ours):
     us = {"lgsim": 1e6 * seconds["lgsim"] / BATCH, "MJX": 1e6 * seconds["mjx"] / FEW}
     report.bound("MJX / lgsim, distances and derivatives", us["MJX"] / us["lgsim"], at_least=BOUND)
     report.table(
-        f"The same beside MJX's collisions with a margin of {FAR:g} m, batch {FEW}, one core, us a state",
-        ["asked for", "lgsim", "MJX", "MJX / lgsim", "MJX to compile, s", "off MuJoCo C by 1 mm", "without a number"],
+        f"The same, and MJX's collisions with a margin of {FAR:g} m, batch {FEW}, one core, µs per state",
+        ["quantity", "lgsim", "MJX", "MJX / lgsim", "MJX to compile, s", "errors above 1 mm", "not finite"],
         [["distances and rows of derivatives", us["lgsim"], us["MJX"], us["MJX"] / us["lgsim"], compiling,
           f"{np.nanmean(gaps > 1e-3):.0%}", f"{np.isnan(found).any(axis=(0, 2)).mean():.0%}"]],
     )  # fmt: skip

@@ -85,8 +85,8 @@ def accelerations(report):
         report.bound(f"{name}: difference from Pinocchio", gap, at_most=1e-4)
         report.figure(f"{name} accelerations", us["lgsim"] / us["Pinocchio"], "x Pinocchio")
     report.table(
-        f"Accelerations, batch {batch}, us of one state",
-        ["machine", "lgsim", "its tree", "Pinocchio", "ratio", "closed / tree", "difference"],
+        f"Accelerations, batch {batch}, µs per state",
+        ["mechanism", "lgsim", "its tree", "Pinocchio", "ratio", "closed / tree", "difference"],
         rows,
     )
     return compiling
@@ -111,8 +111,8 @@ def derivatives(report):
         rows.append([name, ours, theirs, ours / theirs])
         report.bound(f"{name}: derivatives, parts of Pinocchio", ours / theirs, at_most=0.8)
     report.table(
-        f"Accelerations with all derivatives, batch {batch}, us of one state",
-        ["machine", "lgsim", "Pinocchio", "ratio"],
+        f"Accelerations with all derivatives, batch {batch}, µs per state",
+        ["mechanism", "lgsim", "Pinocchio", "ratio"],
         rows,
     )
 
@@ -152,7 +152,7 @@ def projection(report):
         rows.append([name, us["restored"], us["plain"], us["restored"] / us["plain"]])
         report.bound(f"{name}: a step with restoration in one without", us["restored"] / us["plain"], at_most=1.5)
     report.table(
-        f"A step of MK4, batch {batch}, us of one state", ["machine", "restored", "not restored", "ratio"], rows
+        f"A step of MK4, batch {batch}, µs per state", ["mechanism", "restored", "not restored", "ratio"], rows
     )
 
 
@@ -185,7 +185,7 @@ def compiling(report, once):
         rows.append([name, taken["closed"], taken["tree"], taken["closed"] / taken["tree"]])
         if name == "Cassie":  # that of 18 rows on 21 joints is a figure alone
             report.bound(f"{name}: compiling in that of its tree", taken["closed"] / taken["tree"], at_most=2.5)
-    report.table("Tracing and compiling accelerations, s", ["machine", "closed", "its tree", "ratio"], rows)
+    report.table("Tracing and compiling accelerations, s", ["mechanism", "closed", "its tree", "ratio"], rows)
 
 
 def _compile(name, kind):

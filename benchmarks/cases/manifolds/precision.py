@@ -189,7 +189,9 @@ def work(report: harness.Report, page: Page) -> None:
             report.bound(f"work-precision, {case}, {name}: least error", errors.min(), at_most=1e-5)
         columns = [f"{what} {e}" for what in ("evals,", "ms,") for e in ("1e-4", "1e-6", "1e-8")]
         report.table(
-            f"Work for an error: {case}, t = {time:g} s (nan: outside of what was run)", ["solver", *columns], rows
+            f"Work for an error: {case}, t = {time:g} s (nan: outside of the range that was run)",
+            ["solver", *columns],
+            rows,
         )
     ours, theirs = curves["heavy top"]["lgsim MK54"], curves["heavy top"]["diffrax Tsit5, renormalized"]
     ratio = work_for(1e-6, ours[2], ours[1]) / work_for(1e-6, theirs[2], theirs[1])

@@ -134,5 +134,5 @@ def states(report: harness.Report) -> None:
     for name, _, error in found:
         report.bound(f"{name}: difference to the reference", error, at_most=LIMIT)
     rows = [[name, time, f"{error:.1e}"] for name, time, error in found]
-    report.table("States by MK8 against numbers of extended precision", ["system", "t, s", "relative error"], rows)
+    report.table("States by MK8 against values of extended precision", ["system", "t, s", "relative error"], rows)
     report.figure("states differ from the reference by at most", max(error for *_, error in found))

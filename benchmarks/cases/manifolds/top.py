@@ -115,7 +115,7 @@ def symplectic(report: harness.Report, page: Page) -> None:
     many = f"{steps[-1]:,} steps"
     report.bound(f"{many}: slope of the largest energy error, relative, per step", abs(slope), at_most=1e-13)
     report.bound(
-        f"{many}: momentum about gravity, in parts of the momentum", np.abs(momentum).max() / size, at_most=1e-12
+        f"{many}: momentum about gravity, relative to the momentum", np.abs(momentum).max() / size, at_most=1e-12
     )
     report.figure(f"energy trend over {many}", slope, "per step")
     report.figure("momentum about gravity", np.abs(momentum).max() / size)
@@ -156,7 +156,7 @@ def symplectic(report: harness.Report, page: Page) -> None:
             lw=0.7,
             color="#d95f02",
         )
-        axis.set(title=f"{many}: momentum about gravity,\nchange in parts of the momentum", xlabel="steps")
+        axis.set(title=f"{many}: momentum about gravity,\nchange relative to the momentum", xlabel="steps")
         return figure
 
     page.add("heavy_top_symplectic", "Figs. 2, 3. The symplectic family on T*SO(3), and a million steps of it.", draw)

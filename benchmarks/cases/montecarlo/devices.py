@@ -25,8 +25,8 @@ def run(report):
     done = subprocess.run(given, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     rows = json.loads(done.stdout.splitlines()[-1])
     report.table(
-        f"Arm with dispersed inertias, {SAMPLES} samples: virtual CPU devices in one process",
-        ["devices", "steps/s", "cores that were busy"], rows,
+        f"Arm with random inertias, {SAMPLES} samples: virtual CPU devices in one process",
+        ["devices", "steps/s", "busy cores"], rows,
     )  # fmt: skip
     gain = rows[1][1] / rows[0][1]
     report.figure("2 devices", gain, "x one")
@@ -34,7 +34,7 @@ def run(report):
 
 
 def measure(steps, repeats):
-    """[devices, steps per second, cores that were busy], one device and two in turns."""
+    """[devices, steps per second, busy cores], one device and two in turns."""
     import jax
 
     jax.config.update("jax_enable_x64", True)

@@ -1,4 +1,4 @@
-"""What a sample costs, and the memory, from 1e4 samples to 1e6: two machines with dispersed inertias, into a store."""
+"""What a sample costs, and the memory, from 1e4 samples to 1e6: two machines with random inertias, into a store."""
 
 import resource
 import sys
@@ -35,8 +35,16 @@ def _grow(report, name, make):
         rows.append([count, count / run, 1e6 * run / count, after, size, _peak() / 2**20, _peak_of_device()])
     statistics = "quantiles and mean on the group, s" if name == "three bodies" else "quantiles, s"
     report.table(
-        f"{name.capitalize()} with dispersed inertias, {studies.STEPS} steps, into a store",
-        ["samples", "samples/s", "us each", statistics, "store, MiB", "peak of memory, MiB", "of the device, MiB"],
+        f"{name.capitalize()} with random inertias, {studies.STEPS} steps, into a store",
+        [
+            "samples",
+            "samples/s",
+            "µs per sample",
+            statistics,
+            "store, MiB",
+            "peak of memory, MiB",
+            "of the device, MiB",
+        ],
         rows,
     )
     report.figure(f"{name}, {counts[-1]:.0e} samples", rows[-1][1], "samples/s")

@@ -47,11 +47,11 @@ def run(report):
     rows = [[*row, ratio] for row, ratio in zip(rows, ratios, strict=True)]
     if speeds:
         rows.append(["lgsim", str(rival.study.tile), ours, "-", 1.0])
-        report.figure("best JAX peer", ours / max(speeds), "times as fast")
-        report.bound("start: parts of the best JAX peer's steps", ours / max(speeds), at_least=FASTER)
+        report.figure("best JAX peer", ours / max(speeds), "x")
+        report.bound("start: steps relative to the best JAX peer", ours / max(speeds), at_least=FASTER)
     report.table(
-        f"Arm, {studies.STEPS} steps of RK4 beside other JAX libraries",
-        ["", "best batch", "steps/s", "at the worst batch", "lgsim in parts of it"],
+        f"Arm, {studies.STEPS} steps of RK4: other JAX libraries",
+        ["", "best batch", "steps/s", "at the worst batch", "lgsim / peer"],
         rows,
     )
 

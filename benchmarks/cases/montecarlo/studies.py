@@ -20,7 +20,7 @@ def arm():
 
 
 def of_arm(samples, steps, inertias=True, model=None):
-    """From rest at dispersed configurations, with dispersed inertias or the model's own."""
+    """From rest at dispersed configurations, with random inertias or the model's own."""
     model = arm() if model is None else model
     distributions = {
         "q0": mc.TangentNormal(model, model.neutral(), 0.1),

@@ -52,5 +52,5 @@ def run(report):
         named = {f.kind for f in found} == {kind} and where in {f.where for f in found} if kind else not found
         right += named
         rows.append([name, "; ".join(f"{f.kind}: {f.where}" for f in found) or "nothing", "yes" if named else "no"])
-    report.table("Faults in Panda's record of 5 s", ["fault", "found", "named, and nothing else"], rows)
+    report.table("Faults in Panda's record of 5 s", ["fault", "found", "only this fault reported"], rows)
     report.bound("bad data: records whose fault is named, and nothing else", right, at_least=len(cases))

@@ -219,7 +219,7 @@ def run(report):
         for name, found in first.items()
     ]
     report.table(
-        f"{true.size} numbers from {SETS} motions of {STEPS} steps, one core (cost of the true numbers"
+        f"{true.size} parameters from {SETS} motions of {STEPS} steps, one core (cost of the true parameters"
         f" {cost(model, true, q, tau):.6g})",
         ["by", "passes over all motions", "s", "s of the first call", "cost", "largest error, %"], rows,
     )  # fmt: skip

@@ -20,7 +20,7 @@ HORIZONTAL = (0.0, np.pi / 2, 0.0, -np.pi / 2, 0.0, np.pi / 2, 0.0)
 FAR = (0.3, -0.5, 0.2, -1.2, 0.4, 0.8, 0.1)
 NEIGHBORS = 24
 """Starts beside each other whose trends are averaged."""
-LARGEST = ("Panda, 0.2 rad off hanging", "arm of 7, swinging")
+LARGEST = ("Panda, 0.2 rad from hanging", "arm of 7, swinging")
 """The motions whose largest error is bound."""
 MEAN = ("arm of 7, from horizontal",)
 """The motions whose root mean square is: in the moments when a wrist whirls the energy of any machine's step with this
@@ -63,9 +63,9 @@ def arms_energy(report):
             rows.append(_energy_row(name, cost, errors))
         lengths = [f"{1e3 * dt:g} ms" for dt in STEP_LENGTHS]
         report.table(
-            f"{title}: {duration:g} s without drives and friction, joints at up to {peak:.0f} rad/s; the largest "
+            f"{title}: {duration:g} s without actuation or friction, joints at up to {peak:.0f} rad/s; the largest "
             "energy error over the peak kinetic energy, and the root mean square",
-            ["method", "us a step", *lengths, *(f"mean {length}" for length in lengths)],
+            ["method", "µs per step", *lengths, *(f"mean {length}" for length in lengths)],
             rows,
         )
 
@@ -103,9 +103,9 @@ def crossing(report):
                 theirs = _worst(model, *follow(mk4, q, v, length, calls * STEPS * length))
                 rows.append([title, order, 1e3 * dt, 1e3 * length, ours[-1], theirs[-1], _ahead(ours, theirs, calls)])
     report.table(
-        f"Variational steps beside MK4 at equal cost, {calls * STEPS:,} steps of MK4: the largest energy error over "
+        f"Variational steps and MK4 at equal cost, {calls * STEPS:,} steps of MK4: the largest energy error over "
         "the kinetic energy, and the steps of MK4 from which the variational ones are ahead",
-        ["machine", "variational", "its step, ms", "MK4's, ms", "error", "MK4's", "ahead from"],
+        ["system", "variational", "its step, ms", "MK4's, ms", "error", "MK4's", "ahead from"],
         rows,
     )
 
@@ -162,7 +162,7 @@ def free_flight(report):
     linear, angular, _, swing = np.max(found, axis=0)
     slopes = np.array(found)[:, 2]
     report.table(
-        f"A floating tree with a ball joint, a hinge and a slide on a spring: {steps:,} steps of 10 ms, "
+        f"A floating tree with a ball joint, a revolute and a prismatic joint on a spring: {steps:,} steps of 10 ms, "
         f"{len(found)} starts within 1e-9",
         ["linear momentum", "angular momentum", "mean trend of the energy", "of one start, at most", "its oscillation"],
         [[linear, angular, abs(slopes.mean()), np.abs(slopes).max(), swing]],
@@ -190,7 +190,7 @@ def orders(report):
         order = np.log2(errors[0] / errors[1])
         rows.append([name, *errors, order])
         expected = 4 if "4" in name else 2
-        report.bound(f"order of {name}, off {expected}", abs(order - expected), at_most=0.1)
+        report.bound(f"order of {name}, difference from {expected}", abs(order - expected), at_most=0.1)
     report.table(
         "A floating tree with every kind of joint, springs, dampers, gravity: errors after 1/16 s",
         ["map", "error", "at half the step", "order"],

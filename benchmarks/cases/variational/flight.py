@@ -48,7 +48,7 @@ def satellite(report):
             report.bound("satellite: trend of the energy over the kinetic one", slope, at_most=1e-4)
     report.table(
         "A satellite with a boom of six segments on springs, steps of 20 ms: largest relative changes",
-        ["method", "steps", "us a step", "linear momentum", "angular momentum", "energy / kinetic", "its trend"],
+        ["method", "steps", "µs per step", "linear momentum", "angular momentum", "energy / kinetic", "its trend"],
         rows,
     )
     report.figure("satellite, energy drift", drifts["variational"][2] / drifts["MK4"][2], "of MK4's")
@@ -87,7 +87,7 @@ def attitude(report):
     report.table(
         f"The satellite after {duration:g} s at the cost of order 2 at 20 ms (the truth, MK8 at 10 ms, is "
         f"{apart['MK8']:.1e} rad from itself at 20 ms)",
-        ["method", "us a step", "step, ms", "attitude, rad", "largest error of a joint, rad or m"],
+        ["method", "µs per step", "step, ms", "attitude, rad", "largest error of a joint, rad or m"],
         rows,
     )
 
@@ -146,8 +146,8 @@ def flight(report):
     for dt, ((place, energy), cost) in theirs.items():
         rows.append(["MuJoCo RK4", 1e3 * dt, place, energy, 1 / (cost * duration / dt), "", ""])
     report.table(
-        f"ANYmal in flight with its feet swinging on springs, {duration:g} s, batch {batch}: motions a second on one "
-        "core, and in those of MuJoCo's RK4 of the same error",
+        f"ANYmal in flight with its feet swinging on springs, {duration:g} s, batch {batch}: motions per second on one "
+        "core, and relative to MuJoCo's RK4 at the same error",
         ["method", "step, ms", "state, rad or m", "energy / kinetic", "motions/s", "at equal state", "at equal energy"],
         rows,
     )

@@ -110,7 +110,7 @@ def satellite(segments=6):
 
 
 def floating_tree():
-    """A base with a ball joint, a hinge and a slide on a spring, without gravity: (model, q0, v0)."""
+    """A base with a ball joint, a revolute and a prismatic joint on a spring, without gravity: (model, q0, v0)."""
     builder = lgsim.ModelBuilder(gravity=(0.0, 0.0, 0.0))
     limb = {"mass": 1.5, "center": [0.05, 0.02, -0.25], "inertia": np.diag([0.05, 0.06, 0.02])}
     builder.add_body("base", "world", joints.Free(), mass=4.0, inertia=np.diag([0.12, 0.2, 0.25]))

@@ -78,18 +78,18 @@ def ten_robots(report):
                 [machine_name, name, error, energy_error(model, *states), rates.max(), np.median(rates), mean, most]
             )
     report.table(
-        f"Ten machines at rates of robots, steps of 5 ms: position at 1 s (MK4 at 0.25 ms), energy over {duration:g} s",
-        ["machine", "map", "error, rad or m", "energy / kinetic", "top rate, rad/s", "median joint's", "iterations",
+        f"Ten systems at rates of robots, steps of 5 ms: position at 1 s (MK4 at 0.25 ms), energy over {duration:g} s",
+        ["system", "map", "error, rad or m", "energy / kinetic", "top rate, rad/s", "median joint's", "iterations",
          "most"],
         rows,
     )  # fmt: skip
     shares = {name: float(np.exp(np.mean(np.log(np.divide(x, ratios["quaternion"]))))) for name, x in ratios.items()}
     report.table(
-        "Position errors in parts of those of the map quaternion, geometric mean",
+        "Position errors relative to those of the map quaternion, geometric mean",
         list(shares),
         [list(shares.values())],
     )
-    report.bound("motions of the ten machines that failed", failed, at_most=0)
+    report.bound("motions of the ten systems that failed", failed, at_most=0)
 
 
 def costs(report):
@@ -110,4 +110,4 @@ def costs(report):
             timed(run, *args)
             cost[name] = min(timed(run, *args)[1] for _ in range(7)) / 256 / 50
         rows.append([machine_name, *(1e6 * x for x in cost.values())])
-    report.table("A step of two iterations by map, batch 256, us of one state", ["machine", *ROTATION_MAPS], rows)
+    report.table("A step of two iterations by map, batch 256, µs per state", ["system", *ROTATION_MAPS], rows)
