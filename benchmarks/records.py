@@ -5,10 +5,11 @@
     python benchmarks/records.py --outdated   print the benchmarks whose records are older than their code
 
 The pages Accuracy, Speed and Thresholds of the site are made from all records; records.toml has the text for each
-table. A page is written atomically, and no page is written if a record is invalid. In the README and in the pages of docs/ a table stands between `<!-- records: name -->` and `<!-- end of records -->`, and a
-number of a sentence between `<!-- figure: name -->` and `<!-- end -->`; records.toml names these numbers. A table shows
-the records of one computer: rows of another one are left out, and the line below says so. The table of the versions
-comes from results/lanes, which .ci/lane writes. `--quick` is `--check`.
+table. A page is written atomically, and no page is written if a record is invalid. In the README and in the pages of
+docs/ a table stands between `<!-- records: name -->` and `<!-- end of records -->`, and a number of a sentence between
+`<!-- figure: name -->` and `<!-- end -->`; records.toml names these numbers. A table shows the records of one computer:
+rows of another one are left out, and the line below counts them. The table of the versions comes from results/lanes,
+which .ci/lane writes. `--quick` is `--check`.
 """
 
 import harness
@@ -410,16 +411,21 @@ def _measured_on(used):
 def _chart_of(records, asked):
     """The chart of speed as SVG, and its place on the README: the picture and a line about the records."""
 
+    peers: list[str] = []
+
     def read(row, records, own):
-        what, ours, theirs = _readme_row(row, records, own)
-        numbers = _pair(row, records[row["record"]])
-        ratio = numbers[0] / numbers[1] if row.get("rate") else numbers[1] / numbers[0]
-        return what, ratio, f"{ratio:.3g}x: {ours}, {theirs}"
+        record = records[row["record"]]
+        own[record.name] = record
+        peers.append(_peer(row, record))
+        ours, theirs = _pair(row, record)
+        ratio = ours / theirs if row.get("rate") else theirs / ours
+        return row["what"], ratio, f"{ratio:.3g}x: {shown(ours)} against {shown(theirs)} {row['unit']}"
 
     rows, used, _ = _one_computer(asked["rows"], records, read, key=lambda record: record.run)
     versions = used[0].content["machine"]["versions"]
     caption = (
-        f"lgsim {versions['lgsim']} with JAX {versions['jax']}, one core, float64, {_measured_on(used)}; by"
+        f"lgsim {versions['lgsim']} with JAX {versions['jax']}, {', '.join(dict.fromkeys(peers))}; one core, float64,"
+        f" {_measured_on(used)}; by"
         f" {' and '.join(f'`{script(record).split()[1]}`' for record in used)}. {asked['note']}"
     )
     address = f"{REPOSITORY.replace('github.com', 'raw.githubusercontent.com')}/main/{CHART.relative_to(ROOT)}"

@@ -12,7 +12,8 @@ import records
 
 ROOT = Path(__file__).parents[1]
 
-URLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+URLS = PROJECT["urls"]
 
 # The blocks of a page share one namespace; blank lines in front make a traceback show the page's own line numbers.
 RUNNER = """
@@ -109,6 +110,20 @@ def test_the_address_of_the_repository_is_the_one_of_pyproject():
             text = (ROOT / name).read_text(encoding="utf-8")
             found[name] = sorted({address for address in ADDRESS.findall(text)} - known)
     assert found["README.md"] == [] and not {name: other for name, other in found.items() if other}
+
+
+def test_installation_lists_every_extra_with_its_packages():
+    text = (ROOT / "docs" / "installation.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([\w-]+)` \| ([^|]*) \|", text, re.MULTILINE))
+    own = {"dev", "docs", "oracle", "cuda-aot"}  # for work on lgsim
+    assert set(rows) | own == set(PROJECT["optional-dependencies"]) and all(f"`{name}`" in text for name in own)
+    for name, packages in PROJECT["optional-dependencies"].items():
+        if name not in own | {"all"}:
+            named = [re.match(r"lgsim\[(\w+)|[\w-]+", each) for each in packages]
+            wanted = sorted(f"the extra `{found[1]}`" if found[1] else found[0] for found in named)
+            assert sorted(rows[name].split(", ")) == wanted, name
+    (every,) = PROJECT["optional-dependencies"]["all"]
+    assert set(re.findall(r"\w+", every.partition("[")[2])) | {"all", "casadi", "posterior", "ray"} == set(rows)
 
 
 def test_the_citation_has_the_address_of_the_repository():

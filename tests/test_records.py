@@ -126,7 +126,7 @@ def test_chart_shows_the_records_numbers(known):
     table = known[0]["dynamics"].table("Forward dynamics, float64")
     (row,) = (row for row in table["rows"] if row[:3] == ["Talos", 38, 1024])
     picture = records.CHART.read_text(encoding="utf-8")
-    assert f"{row[4] / row[3]:.3g}x: {row[3]:.3g} µs" in picture
+    assert f"{row[4] / row[3]:.3g}x: {row[3]:.3g} against {row[4]:.3g} µs" in picture
     caption = records.filled(MARKS.format("speed"), *known)
     commits = {known[0][name].content["commit"] for name in ("dynamics", "simulation")}
     assert sum(f"commit {commit}" in " ".join(caption.split()) for commit in commits) == caption.count("commit ") == 1

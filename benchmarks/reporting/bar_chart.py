@@ -2,9 +2,9 @@
 
 from html import escape
 
-WIDTH, ROW, TOP, LABEL, BAR = 760, 26, 34, 262, 250
+WIDTH, ROW, TOP, LABEL, BAR = 760, 26, 34, 250, 250
 """Pixels: the chart, a row, the title, the labels, the longest bar."""
-STYLE = "font-family:system-ui,'Segoe UI',Helvetica,Arial,sans-serif;font-size:13px"
+STYLE = "font-family:system-ui,'Segoe UI',Helvetica,Arial,sans-serif;font-size:12px"
 SHORTEST = 2.0
 """Pixels of the shortest bar."""
 
