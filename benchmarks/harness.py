@@ -2,7 +2,7 @@
 
 A benchmark is a file of this folder that runs on its own:
 
-    import harness            # first: it picks the core before JAX makes its threads
+    import harness            # first: it pins the core before JAX starts its threads
 
     def run(report):
         seconds = harness.interleave({"ours": ours, "theirs": theirs}, repeats=5 if report.quick else 50)

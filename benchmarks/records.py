@@ -133,8 +133,8 @@ def read(results: Path = harness.RESULTS, texts: Path = FOLDER / "records.toml")
     """The records by name in the order of records.toml, and the texts.
 
     Raises:
-        RecordError: A record cannot be read, lacks a part or its machine, or has no text; a text has no record; a
-            picture belongs to no record.
+        RecordError: a record cannot be read, is incomplete or has no text; a text has no record; a picture belongs to
+            no record.
     """
     said = tomllib.loads(texts.read_text(encoding="utf-8"))
     pictures, figures = said.pop("pictures"), said.pop("figures")
@@ -171,7 +171,7 @@ def _content(path):
     if not isinstance(machine, dict) or not all(
         machine.get(part) for part in ("device", "cpu", "platform", "versions")
     ):
-        raise RecordError(f"{path}: has no machine; expected device, cpu, platform and versions")
+        raise RecordError(f"{path}: has no `machine` with device, cpu, platform and versions")
     if not machine["versions"].get("lgsim") or not content["tables"]:
         raise RecordError(f"{path}: expected tables and the version of lgsim that made them")
     return content
@@ -410,7 +410,6 @@ def _measured_on(used):
 
 def _chart_of(records, asked):
     """The chart of speed as SVG, and its place on the README: the picture and a line about the records."""
-
     peers: list[str] = []
 
     def read(row, records, own):

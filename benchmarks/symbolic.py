@@ -1,15 +1,15 @@
-"""Formulas and generated code: operations, C against lgsim, its time beside Pinocchio's C++ and adam's CasADi, exact
-formulas of the paper's machines, and sympy.physics.mechanics beside lgsim, on one core.
+"""Formulas and generated code: operation counts, C against lgsim, its time compared with Pinocchio's C++ and adam's
+CasADi, exact formulas of the paper's systems, and a comparison with sympy.physics.mechanics, on one core.
 
     python benchmarks/symbolic.py --quick     fewer states and repeats
     python benchmarks/symbolic.py             all, and a record in benchmarks/results
 
 Needs gcc and the extra `oracle` (pin, example-robot-data). A full run compiles Pinocchio from the headers of its wheel,
-once, which takes minutes (see cases/symbolic/pinocchio_peer.py); adam's CasADi is measured where `adam-robotics` is
-installed, which lgsim does not ask for.
+once, which takes minutes (see cases/symbolic/pinocchio_peer.py); adam's CasADi is measured if `adam-robotics` is
+installed, which is not a dependency of lgsim.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import shutil
@@ -55,7 +55,7 @@ def arm():
 
 
 def operations(report):
-    """The counts of the 7-joint arm, its numbers as they are and with right angles rounded."""
+    """Operation counts of the 7-joint arm, with its parameters and with right angles rounded."""
     model, rows = arm(), []
     for name, f in FUNCTIONS.items():
         exact, rounded = compile(f, model, right_angles=False), compile(f, model)
@@ -66,7 +66,7 @@ def operations(report):
 
 
 def accuracy(report):
-    """C without fast mathematics against lgsim, the largest difference relative to the largest number."""
+    """C without fast mathematics against lgsim, the largest difference relative to the largest value."""
     model, count, rows = arm(), 100 if report.quick else 1000, []
     states = robots.state(model, count)
     for name, f in FUNCTIONS.items():
@@ -107,7 +107,7 @@ def speed(report):
 
 
 def adam(report):
-    """Inverse dynamics and bias forces of the arm beside adam's CasADi."""
+    """Inverse dynamics and bias forces of the arm, compared with adam's CasADi."""
     model = arm()
     try:
         made = adam_peer.functions(lgsim.data.arm7(), model.joint_names, np.asarray(model.gravity))
@@ -130,7 +130,7 @@ def adam(report):
 
 
 def chains(report):
-    """Operations of chains in general position, and the seconds from 50 joints to C."""
+    """Operation counts of chains in general position, and the time to generate C for 50 joints."""
     lengths, rows = [10, 30, 50] if report.quick else [5, 10, 20, 30, 40, 50], []
     for name, bound in CHAIN.items():
         counts, seconds = [], 0.0
@@ -157,7 +157,7 @@ def chains(report):
 
 
 def mechanics(report):
-    """Mass matrix and bias forces of a chain as sympy.physics.mechanics makes them, with ``cse``, and as lgsim does."""
+    """Mass matrix and bias forces of a chain by sympy.physics.mechanics with ``cse``, and by lgsim."""
     rows, rng = [], np.random.default_rng(0)
 
     def both(model, q, v):
