@@ -24,7 +24,7 @@ SOURCE = Path(__file__).parent / "mujoco_loop.c"
 
 
 def scene():
-    """An arm of ten links with a capsule each, and 8 capsules, 6 spheres and 6 boxes about it, as MJCF."""
+    """An arm of ten links with a capsule each, and 8 capsules, 6 spheres and 6 boxes around it, as MJCF."""
     rng = np.random.default_rng(5)
     links = "".join(
         f'<body name="b{i}" pos="0 0 {0.2 * (i > 0)}"><joint name="j{i}" axis="{"1 0 0" if i % 2 else "0 1 0"}"/>'
@@ -44,7 +44,7 @@ def scene():
 
 
 class Peer:
-    """MuJoCo on the same scene, by a loop in C where there is a compiler."""
+    """MuJoCo on the same scene, by a loop in C if there is a compiler."""
 
     def __init__(self, text, names):
         self.text, self.model = text, mujoco.MjModel.from_xml_string(text)
@@ -105,7 +105,7 @@ def compiled_loop():
 
 
 def table(report):
-    """Microseconds for all pairs of a state, with and without rows of derivatives, and how far the numbers agree."""
+    """Time of all pairs of a state in µs, with and without rows of derivatives, and the largest difference."""
     text = scene()
     model, _ = read_mjcf(text=text, solids=True)
     first, second = model.solid_pairs([f"o{k}" for k in range(20)])
@@ -137,7 +137,7 @@ def table(report):
             report.figure("200 pairs with derivatives", us["lgsim"], "µs per state")
             report.bound("MuJoCo / lgsim, distances and derivatives", us["MuJoCo"] / us["lgsim"], at_least=BOUND)
         report.bound(f"{name}: largest difference", gap, at_most=AGREEMENT)
-    how = "a loop in C" if peer.library is not None else "calls from Python, for want of a C compiler"
+    how = "a loop in C" if peer.library is not None else "calls from Python, without a C compiler"
     report.table(
         f"200 pairs, batch {BATCH}, one core, µs per state; MuJoCo {mujoco.__version__} by {how}",
         ["quantity", "lgsim", "MuJoCo C", "MuJoCo / lgsim", "largest difference, m"],
@@ -149,7 +149,7 @@ def table(report):
 
 
 def mjx(report, peer, q, ours):
-    """MJX's collisions of the same pairs with rows of derivatives, in a table of its own."""
+    """MJX's collisions of the same pairs with rows of derivatives, in a separate table."""
     python = client.available().get("mjx")
     if python is None:
         print("MJX: not built; its environment is built with: benchmarks/peers/setup")

@@ -25,7 +25,7 @@ def flights(report: harness.Report, page: Page) -> None:
 
 
 def convergence(report: harness.Report) -> dict[str, Orders]:
-    """Fig. 13: four Munthe-Kaas methods under the forces that the load asks for, against scipy."""
+    """Fig. 13: four Munthe-Kaas methods under the forces of the load controller, against scipy."""
     problem, time = two_quadrotors_tracking(control=track_by_forces), TIME
     exact = by_scipy(problem, time).y[:, -1]
     names = NAMES[::3] if report.quick else NAMES
@@ -42,7 +42,7 @@ def convergence(report: harness.Report) -> dict[str, Orders]:
 
 
 def flight(control) -> dict[str, np.ndarray]:
-    """Five seconds by RKMK of order 4, and what Figs. 14 to 18 show of them."""
+    """Five seconds by RKMK of order 4, and the data of Figs. 14 to 18."""
     problem = two_quadrotors_tracking(control=control)
     vehicles, goal = problem.args
     times, states = path(lgsim.MK4, problem, 5.0, round(5.0 / STEP))

@@ -24,7 +24,7 @@ def attitude(state) -> np.ndarray:
 
 
 def curves(report: harness.Report) -> dict[str, tuple[Orders, int]]:
-    """Errors of the attitude at 0.1 s, when the top has made 2.4 turns: what is of first order shows from there on."""
+    """Errors of the attitude at 0.1 s, after 2.4 revolutions of the top: first-order effects appear from there on."""
     canonical, quadratic = heavy_top_cotangent(**CELLEDONI_TOP), heavy_top_quadratic(**CELLEDONI_TOP)
     runs = {
         "theta = 0": (SymplecticTheta(0), canonical),
@@ -66,7 +66,7 @@ def million(report: harness.Report) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def trend(steps: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """The largest size in each of 100 intervals, and its slope per step."""
+    """The largest magnitude in each of 100 intervals, and its slope per step."""
     intervals = 100
     length = len(error[1:]) // intervals
     largest = np.abs(error[1 : 1 + intervals * length]).reshape(intervals, length).max(axis=1)

@@ -1,4 +1,4 @@
-"""The gain of a second device: this file as a process of its own with two virtual CPU devices, on two cores."""
+"""The gain of a second device: this file as a separate process with two virtual CPU devices, on two cores."""
 
 import json
 import os
@@ -16,7 +16,7 @@ FLAG = "--xla_force_host_platform_device_count=2"
 def run(report):
     """One table."""
     if (os.cpu_count() or 1) < 2:
-        print("two devices: not measured, the machine has one core")
+        print("two devices: not measured, the computer has one core")
         return
     flags = f"{os.environ.get('XLA_FLAGS', '')} {FLAG}".strip()
     given = [sys.executable, __file__, *(("200", "5") if report.quick else ("500", "11"))]
@@ -55,7 +55,7 @@ def measure(steps, repeats):
 
 
 if __name__ == "__main__":
-    # the benchmark that started this process has one core; before JAX makes its threads
+    # the parent process has one core; set before JAX starts its threads
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
     print(json.dumps(measure(*map(int, sys.argv[1:]))))

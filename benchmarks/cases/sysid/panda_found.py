@@ -1,4 +1,4 @@
-"""Panda from ten seconds of motion made by MuJoCo: masses alone, and all ten parameters per link."""
+"""Panda from ten seconds of motion simulated by MuJoCo: only masses, and all ten parameters per link."""
 
 import time
 
@@ -23,7 +23,7 @@ NORMAL = 0.9973
 
 
 def masses(report, samples):
-    """(a) Masses alone unknown."""
+    """(a) Only masses unknown."""
     true = data.true_model()
     start = time.perf_counter()
     found = fit(Parameters(panda.wrong(true), Masses()), samples)
@@ -95,7 +95,7 @@ def bodies(report, raw, samples, held_out, floor):
 
 
 def least_eigenvalue(parameters, path):
-    """Of all bodies' pseudo-inertias at all iterates (seeds, iterations, p)."""
+    """Smallest eigenvalue of all bodies' pseudo-inertias at all iterates (seeds, iterations, p)."""
 
     @jax.jit
     def all_bodies(parameters, rows):
@@ -105,7 +105,7 @@ def least_eigenvalue(parameters, path):
 
 
 def one(report, samples):
-    """Seconds of one record alone."""
+    """Seconds of a fit of a single record."""
     true = data.true_model()
     prior = panda.wrong(true).replace(damping=0.5, friction=0.3, armature=0.1)
     parameters, seconds = Parameters(prior, [Inertias(), *panda.DRIVES]), []

@@ -1,4 +1,4 @@
-"""In free flight: a satellite with a long boom, and a quadruped between two steps."""
+"""In free flight: a satellite with a long boom, and a quadruped in flight."""
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,7 @@ def satellite(report):
     names = [name for name in METHODS if not report.quick or name in ("variational", "MK4")]
     for name in names:
         run, _ = program(model, METHODS[name], q, v, steps, every)
-        count = calls // 10 if "dense" in name else calls  # of the dense one the first tenth
+        count = calls // 10 if "dense" in name else calls  # of the dense run only the first tenth
         states, seconds = timed(follow, run, q, v, STEP, count * steps * STEP, steps)
         found[name] = *states, seconds / count / steps
     for name in INTEGRATORS:
@@ -56,7 +56,7 @@ def satellite(report):
 
 
 def attitude(report):
-    """Where the satellite points after an hour, at equal cost."""
+    """Attitude of the satellite after an hour, at equal cost."""
     model, q, v = machine("satellite")
     duration = 360.0 if report.quick else HOUR
     exact, apart = {}, {}
@@ -109,7 +109,7 @@ def quadruped():
 
 
 def flight(report):
-    """Motions of 100 s at 10 ms of a batch of 1024, and MuJoCo's RK4 at the steps that are as exact."""
+    """Motions of 100 s at 10 ms of a batch of 1024, and MuJoCo's RK4 at step sizes of equal accuracy."""
     model, q, v = quadruped()
     duration = 10.0 if report.quick else SWING_TIME
     batch = 1024
@@ -117,7 +117,7 @@ def flight(report):
     rng = np.random.default_rng(1)
     starts = v + 0.1 * jnp.asarray(rng.uniform(-1, 1, (batch, model.nv)))
     steps, ours = 50, {}
-    # of a thousand states one or another would need a third iteration, and all would wait for it
+    # a third iteration of any of a thousand states would delay all of them
     for name, method in {"variational": VariationalTree(), "variational, order 4": FOURTH, "MK4": lgsim.MK4}.items():
 
         def end(model, q, v, dt, method=method):
@@ -166,7 +166,7 @@ def errors_of(model, states, exact):
 
 
 def equal(theirs, kind, error, seconds, duration):
-    """How many times as long MuJoCo takes for the same error: on a line between its steps, in logarithms."""
+    """Speed-up over MuJoCo at the same error, by logarithmic interpolation between its step sizes."""
     steps = np.array(sorted(theirs))
     errors = np.log([theirs[dt][0][kind] for dt in steps])
     good = np.isfinite(errors)

@@ -1,4 +1,4 @@
-"""The discrete rotation vectors beside each other on ten machines: errors, iterations, cost."""
+"""Comparison of the discrete rotation vectors on ten systems: errors, iterations, cost."""
 
 from functools import partial
 
@@ -23,7 +23,7 @@ def position_error(model, q, ends):
 def iterations(model, name, q, v, dt, steps=200, most=30):
     """(mean, most) of the iterations from the extrapolated displacement that leave an error of 1e-12 of the step.
 
-    Newton's method is quadratic: those up to the first change of at most 1e-6.
+    Newton's method converges quadratically: iterations up to the first change of at most 1e-6 count.
     """
     change, small = trial(ROTATION_MAPS[name]), jnp.asarray(1e-8)
 
@@ -52,7 +52,7 @@ def iterations(model, name, q, v, dt, steps=200, most=30):
 
 
 def ten_robots(report):
-    """Errors of each map on ten machines."""
+    """Errors of each map on ten systems."""
     duration, dt, rows, failed, ratios = (
         (5.0 if report.quick else 20.0),
         5e-3,
@@ -93,7 +93,7 @@ def ten_robots(report):
 
 
 def costs(report):
-    """What a step costs with each map, batch of 256."""
+    """Cost of a step with each map, batch of 256."""
     rows = []
     for machine_name in ("arm of 7",) if report.quick else ("arm of 7", "ANYmal", "Talos"):
         model, _, _ = machine(machine_name)

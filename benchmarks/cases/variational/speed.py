@@ -1,4 +1,4 @@
-"""What a step costs: beside forward dynamics and MK4 by both lowerings, by length, to compile, with its gradient."""
+"""Cost of a step: relative to forward dynamics and MK4 with both lowerings, by length, compile time, gradient."""
 
 import harness
 
@@ -28,7 +28,7 @@ def batched(f, *where):
 
 
 def beside_forward_dynamics(report):
-    """A step of two iterations in parts of forward dynamics and of a step of MK4, with and without Programs."""
+    """A step of two iterations relative to forward dynamics and to a step of MK4, with and without Programs."""
     model, _, _ = machine("arm of 7")
     q, v, tau = robots.state(model, BATCH)
     dt, rows, steps = jnp.asarray(DT), [], 40 if report.quick else 100
@@ -59,7 +59,7 @@ def beside_forward_dynamics(report):
 def growth(report):
     """A step of a chain by its length, one state: by XLA only, and by Programs up to the length that they take."""
     steps, dt, rows = 100, jnp.asarray(1e-4), []
-    # a Program is without loops; beyond MOST statements, between 50 and 100 links, XLA takes the step
+    # a Program has no loops; above MOST statements, between 50 and 100 links, XLA compiles the step
     all_lengths = {"Programs": (25, 50), "XLA only": (25, 200) if report.quick else (25, 50, 100, 200)}
     for lowering, lengths in all_lengths.items():
         programs = {}
@@ -79,7 +79,7 @@ def growth(report):
 
 
 def compiling(report):
-    """Seconds to compile a rollout of 200 steps and its gradient, and what the gradient costs."""
+    """Seconds to compile a rollout of 200 steps and its gradient, and the cost of the gradient."""
     rows = []
     for name in ("arm of 7",) if report.quick else ("arm of 7", "Panda", "ANYmal"):
         model, q, v = machine(name)
@@ -92,7 +92,7 @@ def compiling(report):
         def value(model, q, v, torques):
             return loss(model, q, v, torques, VariationalTree())
 
-        # the processor's seconds: those of a core that has nothing else to do
+        # CPU seconds, which equal wall time on an idle core
         (forward, _), one = timed(harness.compiled, value, model, q, v, torques)
         (backward, _), two = timed(harness.compiled, jax.grad(value, (1, 2, 3)), model, q, v, torques)
         seconds = in_turns(
