@@ -189,7 +189,7 @@ def _bounds(report, rows, held, shown):
     for (ways, robot, dtype, task), least in SPEED.items():
         fit = [r for r in rows if r["path"] in ways and (r["robot"], r["dtype"], r["task"]) == (robot, dtype, task)]
         best = max(fit, key=lambda row: row["per_s"], default={"per_s": math.nan, "path": "-"})
-        title = f"{task} a second, {robot}, {dtype}, {'by XLA alone' if ways == ('XLA',) else 'by a kernel'}"
+        title = f"{task} a second, {robot}, {dtype}, {'by XLA only' if ways == ('XLA',) else 'by a kernel'}"
         bound(title, best["per_s"], best["path"], at_least=least)
     compiling = [row["compile_s"] for row in rows if row["path"] in ("kernels", "text")]
     bound("seconds to compile a kernel", max(compiling, default=math.nan), at_most=COMPILE)
