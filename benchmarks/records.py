@@ -402,10 +402,11 @@ def _one_computer(rows, records, read, key=lambda record: record.computer):
 
 
 def _measured_on(used):
-    """The computer, the days and the commits of some records, in one phrase."""
+    """The computer, the days, the commits and the lowerings of some records, in one phrase."""
     runs = sorted({record.run for record in used}, key=lambda run: run[1:])
     when = ", ".join(f"{date} at commit {commit}" for _, date, commit in runs)
-    return f"on {runs[0][0]}, {when}"
+    lowerings = sorted({record.content.get("lowering") or "" for record in used} - {""})
+    return f"on {runs[0][0]}, {when}" + (f", compiled by {' and '.join(lowerings)}" if lowerings else "")
 
 
 def _chart_of(records, asked):
