@@ -129,7 +129,7 @@ def write(modules: Mapping[str, ModuleType], folder: Path, links: Links) -> None
     shortest = _shortest(anchors(modules))
     pages = {"index": _index(modules)}
     for task in TASKS:
-        pages[_file(task)] = _task(task, modules)
+        pages[file_of(task)] = _task(task, modules)
     for name, module in modules.items():
         pages |= _pages(name, module, modules, shortest, links)
     for stem, lines in pages.items():
@@ -202,7 +202,12 @@ def _order(method: Method, module: str) -> str:
     return text
 
 
-def _file(title: str) -> str:
+def file_of(title: str) -> str:
+    """The name of the page of a task or section, without ending.
+
+    Args:
+        title: Its title.
+    """
     return re.sub(r"\W+", "-", title.lower())
 
 
@@ -220,7 +225,7 @@ def _index(modules: Mapping[str, ModuleType]) -> Iterator[str]:
     yield "The names that most programs need are names of :doc:`lgsim` itself."
     for task in TASKS:
         yield ""
-        yield from _title(f":doc:`{_file(task)}`", "-")
+        yield from _title(f":doc:`{file_of(task)}`", "-")
         yield ""
         yield from _module_table(task, modules)
     yield from _toctree(["lgsim"])
@@ -305,7 +310,7 @@ def _pages(
 
 
 def _part_file(name: str, part: str) -> str:
-    return f"{name}-{_file(part)}"
+    return f"{name}-{file_of(part)}"
 
 
 def _section(module: str, name: str, value: Any) -> str:

@@ -28,7 +28,7 @@ class Definition(NamedTuple):
 
 @cache
 def defined(module: str, name: str) -> Definition | None:
-    """The assignment of a name that a module assigns or imports; None where there is none.
+    """The assignment of a name that a module assigns or imports, or None.
 
     Args:
         module: Name of the module.
