@@ -1,4 +1,4 @@
-// Copy buttons of code blocks, and pictures that become replays on click.
+// Copy buttons of code blocks.
 document.addEventListener("DOMContentLoaded", () => {
   for (const block of document.querySelectorAll("div.highlight")) {
     const pre = block.querySelector("pre");
@@ -13,13 +13,5 @@ document.addEventListener("DOMContentLoaded", () => {
       setTimeout(() => { button.textContent = "Copy"; }, 1500);
     });
     block.append(button);
-  }
-  for (const link of document.querySelectorAll("a.replay")) {
-    link.addEventListener("click", (event) => {
-      event.preventDefault();
-      const frame = Object.assign(document.createElement("iframe"), { className: "replay-frame", src: link.href });
-      frame.title = link.title || "Replay";
-      link.replaceWith(frame);
-    });
   }
 });
