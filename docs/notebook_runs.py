@@ -1,6 +1,6 @@
-"""Notebooks at the build: run each one in its own kernel and an empty folder, and keep its outputs.
+"""Notebooks at the build: each is run in a kernel and an empty folder of its own, and what it gave is kept.
 
-Kept outputs are used while the notebook and the package do not change.
+What is kept serves as long as the notebook and the package are the same.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import nbformat
 from sources import LARGEST, ROOT, digest
 
 SECONDS = 900
-"""Time limit of a cell, s."""
+"""A cell may take so long."""
 
 PYTHONPATH = os.pathsep.join([str(ROOT), str(ROOT / "benchmarks")])
-"""Path of a notebook's kernel, so that a notebook finds `../benchmarks` from any folder."""
+"""A notebook that reads `../benchmarks` finds it from another folder too."""
 
 INLINE = "module://matplotlib_inline.backend_inline"
-"""The backend that draws into the notebook; it overrides the environment."""
+"""What draws into the notebook, whatever the environment says."""
 
 
 def notebooks() -> list[Path]:
@@ -34,14 +34,14 @@ def notebooks() -> list[Path]:
 
 
 def build(kept: Path, workers: int | None = None) -> dict[str, Path]:
-    """Run each notebook that has no kept outputs for this package; the file with its outputs, by its name.
+    """Run each notebook that is not kept for the package as it stands; the file that holds its outputs, by its name.
 
     Args:
-        kept: Folder of the kept outputs.
-        workers: Number of notebooks that run at a time, by default one for each processor.
+        kept: The folder of what was run.
+        workers: How many are run at a time, by default one for each processor.
 
     Raises:
-        RuntimeError: notebooks failed; the message lists all of them.
+        RuntimeError: some fail; the message has all of them.
     """
     kept.mkdir(parents=True, exist_ok=True)
     made = {each.name: kept / f"{each.stem}.{digest(each)}.ipynb" for each in notebooks()}
@@ -64,15 +64,15 @@ def build(kept: Path, workers: int | None = None) -> dict[str, Path]:
 
 
 def run(notebook: Path, target: Path) -> float:
-    """Run a notebook, write it with its outputs and its time, and return the time, s.
+    """Run a notebook as a reader would, and write it with its outputs and the seconds it took, which are returned.
 
     Args:
-        notebook: Path of the notebook.
-        target: File of the result.
+        notebook: The notebook.
+        target: Where to.
 
     Raises:
         nbclient.exceptions.CellExecutionError: a cell fails.
-        ValueError: a picture is too large, or a figure has no picture.
+        ValueError: a picture is above its size, or a figure that is shown is none.
     """
     content = nbformat.read(notebook, as_version=4)
     start = time.monotonic()
