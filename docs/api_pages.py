@@ -448,7 +448,8 @@ def signature(value: Any, shortest: Mapping[Any, str], method: bool = False) -> 
         each.replace(default=_default(each.default), annotation=shown(each.name, each.annotation))
         for each in list(found.parameters.values())[1 if method else 0 :]
     ]
-    text = str(found.replace(parameters=parameters, return_annotation=shown("return", found.return_annotation)))
+    result = inspect.Signature.empty if inspect.isclass(value) else shown("return", found.return_annotation)
+    text = str(found.replace(parameters=parameters, return_annotation=result))
     return " ".join(text.split())
 
 
