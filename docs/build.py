@@ -39,7 +39,7 @@ def build(target: Path) -> int:
     shutil.copytree(made, source / "_static" / "replays", ignore=shutil.ignore_patterns("*.made"))
     if os.environ.get("NOTEBOOKS") != "off":
         for name, outputs in notebook_runs.build(target.with_name("notebooks")).items():
-            shutil.copyfile(outputs, source / "notebooks" / name)
+            sources.copy_notebook(outputs, source / "notebooks" / name)
     settings = Path(__file__).parent
     env = {**os.environ, "DOCS_SOURCE": str(source)}
     trees = target.with_name(f"{target.name}-doctrees")

@@ -20,8 +20,8 @@ from tests.public_record import modules as public_modules  # noqa: E402
 from tests.public_record import names as public_names  # noqa: E402
 
 __all__ = [
-    "GROUPS", "LARGEST", "NO_SEARCH", "REPOSITORY", "SITE", "digest", "gather", "groups", "linked", "llms", "pages",
-    "pictures", "public_modules", "public_names", "title",
+    "GROUPS", "LARGEST", "NO_SEARCH", "REPOSITORY", "SITE", "copy_notebook", "digest", "gather", "groups", "linked",
+    "llms", "pages", "pictures", "public_modules", "public_names", "title",
 ]  # fmt: skip
 
 PAGES = ("CONVENTIONS.md", "CONTRIBUTING.md", "CHANGELOG.md")
@@ -40,6 +40,7 @@ LARGEST = 1_500_000
 """Bytes of one file that a page shows: a picture or a replay."""
 
 _TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_BADGE = re.compile(r"!\[([^\]]*)\]\(https?://[^)\s]*\)")
 _LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 
 
@@ -61,11 +62,24 @@ def gather(folder: Path) -> None:
     figures = records.pages(records.read()[0])
     for page, name in BUILT.items():
         _write_page(page, figures[name], folder)
-    for file in [*sorted((ROOT / "notebooks").glob("*.ipynb")), *sorted((ROOT / "docs" / "gallery").glob("*.py"))]:
+    for file in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        copy_notebook(file, folder / file.relative_to(ROOT))
+    for file in sorted((ROOT / "docs" / "gallery").glob("*.py")):
         _copy(file, folder)
     home = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     (folder / "index.md").write_text(linked(home, Path("index.md")), encoding="utf-8")
     _copy_pictures(folder)
+
+
+def copy_notebook(file: Path, target: Path) -> None:
+    """Copy a notebook; a picture of another host, such as a badge, becomes its text, for the site loads no such file.
+
+    Args:
+        file: The notebook.
+        target: The copy.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(_BADGE.sub(r"\1", file.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def pages() -> list[Path]:

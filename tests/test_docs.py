@@ -161,6 +161,16 @@ def test_links_to_what_is_no_page_go_to_the_repository():
         sources.linked("[x](nowhere.md)", here)
 
 
+def test_a_badge_of_another_host_becomes_a_text(tmp_path):
+    write(tmp_path / "a.ipynb")
+    title = "# Title [![Open](https://x.org/b.svg)](https://x.org/a) ![c](d.png)"
+    text = (tmp_path / "a.ipynb").read_text(encoding="utf-8").replace("# Title", title)
+    (tmp_path / "a.ipynb").write_text(text, encoding="utf-8")
+    sources.copy_notebook(tmp_path / "a.ipynb", tmp_path / "made" / "a.ipynb")
+    (cell,) = json.loads((tmp_path / "made" / "a.ipynb").read_text())["cells"]
+    assert cell["source"] == "# Title [Open](https://x.org/a) ![c](d.png)"
+
+
 def test_every_page_s_links_hold_and_its_pictures_are_small():
     for page in [*sources.pages(), ROOT / "docs" / "index.md"]:
         own = Path("index.md") if page == ROOT / "docs" / "index.md" else page.relative_to(ROOT)
