@@ -41,6 +41,7 @@ from lgsim.support.public_names import public_names
 
 __getattr__, __dir__ = public_names(__name__, __file__)  # as listed in __init__.pyi
 __version__ = own_version()
+"""Version of the installed package."""
 
 
 def _compile_batch(program: Any) -> Any:

@@ -43,6 +43,7 @@ __all__ = [
 ]  # fmt: skip
 
 dim = 3
+"""Dimension of the algebra, that of SO(3)."""
 
 Quaternion = Float[Array, "*#batch 4"]
 
