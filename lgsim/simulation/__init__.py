@@ -1,4 +1,4 @@
-"""Simulation: machines that move in time."""
+"""Time simulation of articulated systems: integration, controllers, events and error estimates."""
 
 from lgsim.simulation import controls as controls
 from lgsim.simulation import events as events

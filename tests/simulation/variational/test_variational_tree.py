@@ -534,10 +534,10 @@ def test_what_it_does_not_take():
     ring = loop_machines.every_kind()
     with pytest.raises(ValueError, match=r"variational.*loop.*its steps would open them; take MK4"):
         VariationalTree().check_machine(ring, ring.nq + ring.nv)
-    with pytest.raises(TypeError, match=r"field: a VariationalTree moves machines"):
+    with pytest.raises(TypeError, match=r"field: a VariationalTree requires the equations of motion"):
         action = lgsim.simulation.StateSpace(model.topology)
         lgsim.integrate(VariationalTree(), action, lambda t, y, args: y, jnp.concatenate([q0, v0]), dt=0.1, steps=1)
-    with pytest.raises(TypeError, match=r"action: variational moves machines"):
+    with pytest.raises(TypeError, match=r"action: variational requires the states of a model"):
         lgsim.integrate(
             VariationalTree(), lgsim.actions.LeftTranslation(lgsim.SO3), lambda t, y, args: jnp.zeros(3), jnp.eye(3),
             dt=0.1, steps=1,
