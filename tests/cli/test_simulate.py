@@ -185,7 +185,7 @@ REFUSED = {
     ),
     "steps of one length": (
         ("--adaptive", "--method", "variational"),
-        "--adaptive: variational takes no adaptive steps: it preserves momenta, and the energy without drift, only with",
+        "--adaptive: variational takes no adaptive steps: it preserves momenta, and the energy without drift, only",
     ),
     "states of drives": (
         ("--method", "variational", "--actuator-time", "0.1,0.1"),

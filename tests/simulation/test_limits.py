@@ -78,7 +78,7 @@ def test_a_range_with_one_end():
     assert limit_uses(model, np.array([[0.7], [100.0]])) == ()
     (use,) = limit_uses(model, np.array([[0.7], [0.4]]), time=np.array([0.0, 2.0]))
     assert (use.part, use.value, use.time) == (np.inf, 0.4, 2.0)
-    assert limit_rows([use]) == [("position limits", "passed: cart 0.4 m at 2 s")]
+    assert limit_rows([use]) == [("position limits", "exceeded: cart 0.4 m at 2 s")]
     assert limit_warnings([use]) == ["beyond position limits: cart 0.4 m at 2 s (0.5 to infinity m, exceeded by 0.1)"]
 
 
