@@ -31,9 +31,9 @@ ExponentialEntry = tuple[Bool[Array, ""], Int[Array, ""], Float[Array, ""], Floa
 
 
 class CommutatorFree(Method):
-    """A method made of exponentials of linear combinations of stage values; it needs only ``action.move``.
+    """A method of exponentials of linear combinations of stage values; it needs only ``action.move``.
 
-    A point that the tableau lets continue from an earlier stage is computed from that stage: its exponentials are
+    A point that continues from an earlier stage in the tableau is computed from that stage, whose exponentials are
     evaluated once.
 
     Attributes:
@@ -45,7 +45,7 @@ class CommutatorFree(Method):
     def step(
         self, action: Action, field: Field, t: Float[Array, ""], y: Point, dt: Float[Array, ""], args: Any
     ) -> tuple[Point, Float[Array, ""] | None]:
-        """The state after a step, and the distance () of the two points of a pair, which estimates its error."""
+        """The state after a step, and the distance () between the two points of a pair as an error estimate."""
         tableau = self.tableau
 
         def slope(point: Point, node: float | Float[Array, ""]) -> Vector:
@@ -102,7 +102,7 @@ class CommutatorFree(Method):
         return y1, [jax.tree.map(lambda a, i=i: a[i], points) for i in range(count)], each
 
     def _scan_exponentials(self, action: Action, slope: Slope, y: Point) -> Point:
-        """The update, where every point starts from y: a loop over the exponentials of all stages.
+        """The update, if every point starts from y: a loop over the exponentials of all stages.
 
         The field and the exponential are compiled once; Crouch-Grossman methods have s(s + 1)/2 of them.
         """

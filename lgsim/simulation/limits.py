@@ -1,7 +1,7 @@
 """Use of joint limits by a motion: positions, speeds and torques, with joint, time and value.
 
-An infinite limit counts as no limit, and so does a zero limit, which files write for a missing one, or a position range
-of length zero. The functions work in numpy on computed states.
+An infinite limit counts as no limit. So do a zero limit, which files write for a missing one, and a position range of
+length zero. The functions work in numpy on computed states.
 """
 
 from __future__ import annotations

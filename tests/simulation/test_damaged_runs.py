@@ -64,7 +64,7 @@ def test_a_header_without_a_key(key, fault, run, tmp_path):
         ({"about": np.array("[1]")}, "indices"),
         ({"q": None}, "'q'"),
         ({"q": np.zeros((3, 5))}, "q: expected shape"),
-        ({"q": np.full((8, 6), "x")}, "no numbers"),
+        ({"q": np.full((8, 6), "x")}, "not numeric"),
         ({"time": np.zeros((8, 1))}, "time"),
         ({"time": np.array(1.0)}, ""),
         ({"step_error": np.zeros((3, 10))}, "an integration error of shape (3, 10)"),

@@ -1,4 +1,4 @@
-"""Events: the zero crossings of a function of time and state, which end an integration."""
+"""Events: zero crossings of a function of time and state that end an integration."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from lgsim._compile.xla import control_flow
 from lgsim.lie.action import Point
 
 Condition = Callable[[Float[Array, ""], Point, Any], Float[Array, ""]]
-"""``condition(t, y, args)``: a scalar of the state's dtype, whose zero crossings are looked for."""
+"""``condition(t, y, args)``: a scalar of the state's dtype, whose zero crossings are detected."""
 
 
 class Event(eqx.Module):
     """An event that ends an integration where ``condition(t, y, args)`` crosses zero.
 
-    The crossing is looked for at the ends of the steps, so two of them inside one step go unseen. A condition that is
-    zero at t0 counts as one that crosses there: when you restart from an event, give its ``rising``.
+    Sign changes are detected at the ends of the steps, so that two crossings inside one step are missed. A condition
+    that is zero at t0 counts as a crossing: give ``rising`` when you restart from an event.
 
     Attributes:
         condition: a function of the time, the state and ``args``; a scalar of the state's dtype.
-        rising: True for crossings upwards only, False for downwards only, None for both, along the integration.
+        rising: True for upward crossings only, False for downward ones only, None for both, along the integration.
     """
 
     condition: Condition
@@ -57,8 +57,8 @@ def locate_event(
 ) -> tuple[Float[Array, ""], Point, Bool[Array, " events"]]:
     """The first crossing inside the step from t0 to t1, by bisection to the last bit of the fraction of the step.
 
-    The state in between is a shorter step of the method, so the crossing is as exact as the step. Derivatives follow
-    from the implicit function theorem.
+    The state in between comes from a shorter step of the method, so that the crossing is as accurate as the step.
+    Derivatives follow from the implicit function theorem.
 
     Args:
         partial_step: the state after a given signed time from the start of the step.

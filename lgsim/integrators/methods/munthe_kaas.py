@@ -1,4 +1,4 @@
-"""Munthe-Kaas methods: Runge-Kutta tableaus in the Lie algebra. A new one is a statement here and nothing else.
+"""Munthe-Kaas methods: Runge-Kutta tableaus in the Lie algebra. A new method is a single statement here.
 
 The number in a name is the order, a second one that of the embedded estimate. Every coefficient is correctly rounded.
 """
@@ -37,8 +37,8 @@ MK4 = MuntheKaas(
     )
 )
 
-# The Munthe-Kaas form with two commutators in all: Celledoni et al. (2021), section 2.2. The signs are for a left
-# action exp(.) y; the bracket of a right translation is minus the group's, so an action brings its own sign.
+# The Munthe-Kaas form with two commutators in total: Celledoni et al. (2021), section 2.2. The signs are for a left
+# action exp(.) y; the bracket of a right translation is minus the group's, so that an action has its own sign.
 MK4TwoCommutators = ReducedMuntheKaas(
     ButcherTableau(
         "RK4 with two commutators",

@@ -297,7 +297,7 @@ def _needed(
     """(F, the total wrench of the feet, the legs' accelerations, wrenches on the feet without joint forces)."""
     F = dynamics.inertia @ A + dynamics.bias
     accelerations, passive = dynamics.outward(legs, A)
-    # the feet carry their load without joint forces, and F
+    # the feet carry F in addition to their load without joint forces
     return F, F + jnp.sum(dynamics.held @ passive[..., None], axis=0)[:, 0], accelerations, passive
 
 

@@ -527,7 +527,7 @@ def test_what_it_does_not_take():
     with pytest.raises(ValueError, match=r"iterations: expected at least 2"):
         VariationalTree(newton=lgsim.Newton(1))
     drives = lgsim.actuators.Actuators(lgsim.actuators.Transmission.of_joints(model), lgsim.actuators.Lag(0.1))
-    with pytest.raises(ValueError, match=r"actuators have no states of their own, and here they have 2; take MK4"):
+    with pytest.raises(ValueError, match=r"requires actuators without states of their own, got 2 states; take MK4"):
         lgsim.rollout(model, q0, v0, dt=0.01, steps=2, method=VariationalTree(), actuators=drives)
     with pytest.raises(ValueError, match=r"dt: expected a step that is not zero"):
         lgsim.rollout(model, q0, v0, dt=0.0, steps=2, method=VariationalTree())
