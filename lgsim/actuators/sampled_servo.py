@@ -13,8 +13,8 @@ class SampledServo(Stage):
     """A digital servo: each period it samples command and shaft, and its output is held until the next one.
 
     ``u_k = stiffness (command - x) - damping x'`` at the times k T, and between k T and (k + 1) T the output is
-    ``u_(k-d)`` with a dead time of d periods. For fractional d the output is interpolated between the neighboring whole
-    dead times, as their mean over a period, so that the derivative with respect to d exists.
+    ``u_(k-d)`` with a dead time of d periods. For fractional d it is interpolated linearly, which is its
+    mean over a period, so that the derivative with respect to d exists.
 
     A period is a whole number of the simulation's steps; otherwise it begins at the nearest step. The first period
     begins with the motion. The output is zero until the first delayed output is due.
@@ -47,6 +47,7 @@ class SampledServo(Stage):
         """(the held output, no rates)."""
         late = jnp.broadcast_to(self.dead_time, signal.shape)
         past = jnp.arange(self.longest + 1, dtype=states.dtype)[:, None]
+        # linear interpolation between the outputs of neighboring periods
         weight = jnp.maximum(1 - jnp.abs(late[None] - past), 0)
         return jnp.sum(weight * states[:-1], axis=0), jnp.zeros_like(states)
 

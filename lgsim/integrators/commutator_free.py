@@ -57,6 +57,7 @@ class CommutatorFree(Method):
                 point = action.move(_combine(row, slopes), point)
             return point
 
+        # a loop if the stages have one exponential each, or all start from y; otherwise unrolled
         if all(len(word.rows) == 1 for word in tableau.stages[1:]):
             y1, points, slopes = self._scan_stages(action, slope, y)
         elif tableau.embedded is None and all(word.base == 0 for word in (*tableau.stages, tableau.update)):
@@ -69,6 +70,7 @@ class CommutatorFree(Method):
             y1 = compose(tableau.update, points, slopes)
         if tableau.embedded is None:
             return y1, None
+        # the embedded scheme, with stages of its own
         for word, node in zip(tableau.embedded_stages, tableau.embedded_c, strict=True):
             points.append(compose(word, points, slopes))
             slopes.append(slope(points[-1], node))
@@ -87,6 +89,7 @@ class CommutatorFree(Method):
         def stage(carry: StageCarry, entry: StageEntry) -> tuple[StageCarry, None]:
             point, points, slopes = carry
             index, node, row, base = entry
+            # K_i = h f(Y_i), then the next point exp(sum_j a_j K_j) . Y_base
             points = jax.tree.map(lambda all_, one: all_.at[index].set(one), points, point)
             slopes = slopes.at[index].set(slope(point, node))
             start = jax.tree.map(lambda a: a[base], points)
@@ -119,6 +122,7 @@ class CommutatorFree(Method):
         def exponential(carry: ExponentialCarry, entry: ExponentialEntry) -> tuple[ExponentialCarry, None]:
             point, slopes = carry
             begins, index, node, row = entry
+            # the first exponential of a stage evaluates the field at the completed point and restarts from y
             slopes = control_flow.cond(begins, lambda: slopes.at[index].set(slope(point, node)), lambda: slopes)
             start = jax.tree.map(lambda a, b: jnp.where(begins, a, b), y, point)
             return (action.move(jnp.sum(row[:, None] * slopes, axis=0), start), slopes), None

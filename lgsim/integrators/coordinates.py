@@ -150,6 +150,7 @@ def _second_kind_map(action: Action) -> CoordinateMap:
 
     def next_column(before: Matrix, factor: tuple[Matrix, Vector]) -> tuple[Matrix, Vector]:
         Ad, e = factor
+        # column i is Ad_(exp(sigma_1 e_1) ... exp(sigma_(i-1) e_(i-1))) e_i
         return _multiply(before, Ad), jnp.sum(before * e[None, :], axis=-1)
 
     def inverse_differential(sigma: Vector, xi: Vector) -> Vector:

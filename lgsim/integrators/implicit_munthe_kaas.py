@@ -89,7 +89,9 @@ class ImplicitMuntheKaas(ImplicitMethod):
 
             return unknown - jax.vmap(stage)(centered, c).ravel()
 
+        # the stage equations from k = 0
         root, gap = self.newton.solve(residual, jnp.zeros(shape, dt.dtype).ravel(), y)
+        # y_(n+1) = phi(total/2) . y_mid with y_mid = phi(total/2) . y_n
         half = _weighted(b, root.reshape(shape)) / 2
         return coordinates.move(action, half, coordinates.move(action, half, y)), None, gap
 

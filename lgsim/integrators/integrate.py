@@ -197,6 +197,7 @@ def _run(
         y1 = action.restore(field, y1, step_args)
         return y1, (None if error is None else norm(error) if error.ndim else error, residual)
 
+    # a step of one state, which batches map over by one compiled program
     line = straight_line(step_with)
 
     def saved_step(y: Point, k: Int[Array, ""]) -> tuple[Point, SavedStep]:

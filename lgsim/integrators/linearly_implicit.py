@@ -116,6 +116,7 @@ class LinearlyImplicit(Method):
         a, c = (jnp.asarray([_full(row, count) for row in rows], dtype) for rows in (tableau.a, tableau.c))
         nodes, slopes = jnp.asarray(tableau.nodes, dtype), jnp.asarray(tableau.slopes, dtype)
         drift = dt * dt * rate
+        # stage 1: sigma = 0, so that F = f
         first = resolvent(gamma * (dt * value + slopes[0] * drift))
 
         def stage(
@@ -124,6 +125,7 @@ class LinearlyImplicit(Method):
             index, to_point, to_right, node, slope = entry
             sigma = jnp.sum(to_point[:, None] * u, axis=0)
             xi = field(t + node * dt, EXPONENTIAL.move(action, sigma, y), args)
+            # h F(sigma_i) at sigma_i = sum_j a_ij u_j, then (1 - s J) u_i = right-hand side
             moved = dt * EXPONENTIAL.inverse_differential(action, sigma, xi)
             right = gamma * (moved + jnp.sum(to_right[:, None] * u, axis=0) + slope * drift)
             return u.at[index].set(resolvent(right)), None

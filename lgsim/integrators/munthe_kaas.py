@@ -137,6 +137,7 @@ class MuntheKaas(Method):
         def stage(carry: StageCarry, entry: StageEntry) -> tuple[StageCarry, None]:
             sigma, point, slopes = carry
             index, node, row = entry
+            # k_i = dexpinv_sigma(h f(Y_i)), then sigma = sum_j a_ij k_j and Y = exp(sigma) . y_n
             slope = rate(index, sigma, dt * field(t + node * dt, point, args))
             slopes = slopes.at[index].set(slope)
             sigma = jnp.sum(row[:, None] * slopes, axis=0)

@@ -71,6 +71,7 @@ class Newton(eqx.Module):
             basis = jnp.eye(start.size, dtype=start.dtype)
 
             def step(x: Array, _: None) -> tuple[Array, Array]:
+                # value and Jacobian in one forward pass; the change is J^-1 value
                 push = jax.vmap(lambda e: jax.jvp(function, (x,), (e,)), out_axes=(None, -1))
                 value, jacobian = push(basis)
                 change = jnp.linalg.solve(jacobian, value)
@@ -82,6 +83,7 @@ class Newton(eqx.Module):
         def tangent_solve(linear: Callable[[Array], Array], right: Array) -> Array:
             return jnp.linalg.solve(jax.vmap(linear, out_axes=-1)(jnp.eye(right.size, dtype=right.dtype)), right)
 
+        # derivatives are those of the implicit function: one linear solve at the root
         root, gap = jax.lax.custom_root(residual, jax.lax.stop_gradient(guess), iterate, tangent_solve, has_aux=True)
         size = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in (root[:monitored], *jax.tree.leaves(y))]))
         return root, jax.lax.stop_gradient(gap / jnp.where(size == 0, 1, size))

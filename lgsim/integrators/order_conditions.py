@@ -5,9 +5,9 @@ Classical: the rooted trees, b . phi(tau) = 1 / gamma(tau).
 Lie-Butcher: an integrator and the exact flow both act on functions as series in the frozen derivatives of the field.
 The coefficients sit on ordered forests, and a method has order p when the two series agree on all forests of at most p
 nodes. A point Y has coefficients alpha on forests; the stage value f(Y) has coefficients phi on trees, phi(tau) =
-alpha(children of tau). An element of the Lie algebra made of stage values is a series too, its exponential is the one
-of the concatenation product, and a composition of maps is the concatenation product of their series, the map that acts
-first standing left. The exact flow obeys |omega tau| alpha(omega tau) = alpha(omega) alpha(children of tau).
+alpha(children of tau). An element of the Lie algebra made of stage values is a series too, with the exponential of
+the concatenation product. A composition of maps is the concatenation product of their series, the map that acts first
+being the left factor. The exact flow obeys |omega tau| alpha(omega tau) = alpha(omega) alpha(children of tau).
 
 Sources: Hairer, Norsett, Wanner, Solving ODEs I, II.2; Owren, Marthinsen (1999), Runge-Kutta methods adapted to
 manifolds and based on rigid frames; Owren (2006), Order conditions for commutator-free Lie group methods.
@@ -259,8 +259,8 @@ def _series(order: int) -> _Series:
 def lie_conditions(order: int) -> tuple[tuple, ...]:
     """The ordered forests of 1 to `order` nodes, in the order of the entries of `lie_order_residuals`.
 
-    They are more than the independent conditions (1, 1, 3, 8, 25 with 1 to 5 nodes), since the coefficients of products
-    of exponentials obey the shuffle relations, but they can all be satisfied together.
+    They outnumber the independent conditions (1, 1, 3, 8, 25 with 1 to 5 nodes), since the coefficients of products of
+    exponentials obey the shuffle relations. All of them can be satisfied together.
     """
     return tuple(forest for nodes in range(1, order + 1) for forest in ordered_forests(nodes))
 

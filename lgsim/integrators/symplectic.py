@@ -202,6 +202,7 @@ class Symplectic(ImplicitMethod):
             h, start = fraction * dt, t + offset * dt
 
             def residual(u: Vector) -> Vector:
+                # (xi, n) = h f(t_n + theta h, stage point)
                 return u - h * field(start + theta * h, space.stage(theta, u, point), args)
 
             u, gap = self.newton.solve(residual, jnp.zeros(action.dim, dt.dtype), point)

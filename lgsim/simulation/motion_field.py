@@ -159,6 +159,7 @@ class MotionField(eqx.Module):
         (by_q, by_v, by_time), own = forces.drive_slopes, forces.actuators
         system_of_own, to_forces = None, None
         if own is not None:
+            # eliminate w = (1 - s g_w)^-1 (r_w + s (g_q x + g_v y)), which adds to the slopes of the joint forces
             system_of_own = jax.scipy.linalg.lu_factor(jnp.eye(own.rate.size, dtype=v.dtype) - s * own.own)
             to_forces = jax.scipy.linalg.lu_solve(system_of_own, own.forces.T, trans=1).T
             by_q, by_v = (c + s * to_forces @ g for c, g in zip((by_q, by_v), own.slopes[:2], strict=True))
@@ -215,6 +216,7 @@ def motion_jacobian(
             (a.dq, a.dv), forces.passive_slopes, forces.drive_slopes[:2], forces.wrench_slopes[:2], strict=True
         )
     )
+    # -ad_v/2, the derivative of dexpinv in the chart
     one, blocks = jnp.eye(model.nv, dtype=v.dtype), block_diagonal.of_ad(model.topology, _ONE_AND_HALF, v)
     chart = block_diagonal.applied(model.topology, blocks, one) - one
     rows = [[chart, one], [by_q, by_v]]

@@ -93,8 +93,8 @@ def simulate(
         commands: The actuators' commands, see ``rollout``.
         actuator_state: The actuators' initial states, see ``rollout``.
         save_every: Number of steps between saved states.
-        check: True to compute a motion that diverges there again, slowly, so that ``result`` names the first quantity
-            that was not finite, with its joint, body and step, see ``rollout``.
+        check: True to compute the chunk in which a motion diverges again, slowly: ``result`` then names the first
+            quantity that was not finite, with its joint, body and step, see ``rollout``.
         step_check: True to estimate the integration error of a complete motion from a second one with other steps, by
             the same compiled program, see ``StepError``. That takes about as long as the motion itself.
         progress: Called after each chunk with the number of steps done and in total.

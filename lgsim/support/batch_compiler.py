@@ -27,9 +27,9 @@ def register_loop_compiler(compiler: Callable[..., Any], platform: str) -> None:
     """Register a compiler that takes precedence for the lowering of ``straight_line_loop`` on a platform.
 
     Args:
-        compiler: A function of the program of one step of one state, of the number of carried arguments, which come
-            first and are its results, and of the number of steps. It returns the compiled loop, whose leaves have the
-            carried ones last, or None to decline.
+        compiler: A function of the program of one step of one state, of the number of carried arguments, and of the
+            number of steps. The carried arguments come first and are the program's results. It returns the compiled
+            loop, whose leaves have the carried ones last, or None to decline.
         platform: "cuda".
     """
     LOOP_COMPILERS[platform] = compiler

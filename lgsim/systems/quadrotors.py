@@ -198,6 +198,7 @@ def state_rates(y: State, vehicles: QuadrotorParameters, inputs: Inputs | None) 
 def _accelerations(q: Vec, omega: Vec, forces: Vec, vehicles: QuadrotorParameters) -> tuple[Vec, Vec]:
     """The accelerations y'' - g e3, with components (), and omega_i', with components (n,) for all links at once."""
     masses, lengths = vehicles.masses, vehicles.lengths
+    # (m_y + sum m_i q_i q_i^T)(y'' - g e3) = sum q_i (q_i . u_i - m_i L_i |omega_i|^2)
     pull = _sum(q * (q.dot(forces) - masses * lengths * omega.dot(omega)))
     load_acceleration = fusion_barrier(_solve(*fusion_barrier((_effective_mass(q, vehicles), pull))))
     return load_acceleration, q.cross(load_acceleration - forces * (1 / masses)) * (1 / lengths)

@@ -253,6 +253,7 @@ def pendulum_accelerations(y: State, chain: PendulumParameters) -> Vectors:
     q, omega = y[:, :3], y[:, 3:]
     # gravity accelerates all masses equally, and so separates only the first from the pivot
     fall = jnp.zeros_like(q).at[0, 2].set(-chain.gravity)
+    # rod forces for q_i . (x_i'' - x_(i-1)'') = -L_i |omega_i|^2
     compression = _rod_forces(q, -chain.lengths * _dot(omega, omega) - _dot(q, fall), chain)
     relative = _relative_accelerations(compression[:, None] * q, chain) + fall
     return jnp.cross(q, relative) / chain.lengths[:, None]

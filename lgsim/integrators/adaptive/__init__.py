@@ -13,8 +13,8 @@ entries of the state. The error at t1 is then proportional to the tolerance, wit
 ``ElementaryController`` uses e itself as the error and only the last step; ``Solution.step_sizes`` are the steps that a
 controller chose.
 
-States between steps (``save_at``, ``Solution.evaluate``) are interpolated by quartics in the algebra, whose error is of
-fifth order in the step, as that of a step of order 4. To step to these times exactly, pass
+States between steps (``save_at``, ``Solution.evaluate``) are interpolated by quartics in the algebra. Their error is of
+fifth order in the step, like that of a step of order 4. To step to these times exactly, pass
 
     controller=diffrax.ClipStepSizeController(diffrax.PIDController(rtol, atol), step_ts=times)
 

@@ -86,6 +86,7 @@ def locate_event(
             same_side = jnp.sign(value(index, middle)) == jnp.sign(begin)
             return jnp.where(same_side, middle, lower), jnp.where(same_side, upper, middle)
 
+        # bisection to the last bit; one Newton step at the root adds its derivative by the implicit function theorem
         bits = jnp.finfo(dt.dtype).nmant + 1
         _, root = jax.lax.stop_gradient(control_flow.fori_loop(0, bits, halve, (zero, one)))
         height, slope = jax.jvp(lambda s: value(index, s), (root,), (one,))
@@ -93,6 +94,7 @@ def locate_event(
         return root - height / slope, jnp.sign(end) - jnp.sign(begin)
 
     fractions, directions = jax.vmap(crossing)(jnp.arange(len(events)))
+    # the first crossing in a wanted direction
     rising = jnp.asarray([0 if event.rising is None else 1 if event.rising else -1 for event in events], dt.dtype)
     wanted = (directions != 0) & (directions * rising >= 0)
     first = jnp.argmin(jnp.where(wanted, fractions, jnp.inf))

@@ -136,12 +136,14 @@ def _run(
             y = solver.method.step(solver.action, term.field, start, last.y, dt, args)[0]
             return solver.action.restore(term.field, y, args)
 
+        # diffrax stops at the end of the step; locate the crossing inside it
         t, y, which = control_flow.cond(
             occurred,
             lambda: locate_event(events, partial_step, start, t, args),
             lambda: (t, y, jnp.zeros(len(events), bool)),
         )
         if ts is not None:
+            # states saved after the event are not part of the solution
             late = sign * (ts - t) > 0
             ts = jnp.where(late, sign * jnp.inf, ts)
             ys = jax.tree.map(lambda a: jnp.where(late.reshape(-1, *[1] * (a.ndim - 1)), jnp.inf, a), ys)

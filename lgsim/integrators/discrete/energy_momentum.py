@@ -116,6 +116,7 @@ class EnergyMomentum(ImplicitMethod):
         if self.invariants is None or self.potential is None:
             return
         up, down = (np.asarray(self.invariants(q + s * away, args)) for s in (1, -1))
+        # a quadratic w has w(q + a) - w(q - a) = 2 Dw(q) a
         line = np.asarray(jax.jvp(lambda x: self.invariants(x, args), (q,), (away,))[1])  # pyright: ignore
         curve = np.abs(up - down - 2 * line)
         rows = np.flatnonzero(curve > limit * (np.abs(up) + np.abs(down) + np.abs(line)))
@@ -168,6 +169,7 @@ class EnergyMomentum(ImplicitMethod):
 
         def impulse(d: Vector, multipliers: Float[Array, " rows"]) -> Vector:
             q1, mean, v = q0 + d, q0 + d / 2, d / h
+            # -Dw(mean)^T D U(w0, w1), f at the midpoint, -D c^T lambda
             slope = discrete_gradient(lambda w: energy(w)[None], invariants(q0), invariants(q1))[0]
             _, pull_back = jax.vjp(invariants, mean)
             total = -pull_back(slope)[0]
@@ -181,6 +183,7 @@ class EnergyMomentum(ImplicitMethod):
 
         def residual(x: Float[Array, " m"]) -> Float[Array, " m"]:
             d, multipliers = x[: q0.size], x[q0.size :]
+            # p1 = 2 M d/h - p0 inserted in the equation of p1 - p0
             balance = 2 * (M @ d / h - p0) - impulse(d, multipliers)
             # c(q1) - c(q0) without the rounding of either, which the factor d/h would amplify in the momenta
             return jnp.concatenate([balance, constraint_slopes(d) @ d]) if multipliers.size else balance

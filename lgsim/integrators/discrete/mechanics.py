@@ -206,11 +206,14 @@ class DiscreteMechanics(eqx.Module):
                 place, time = self._varied(g, s * v), t + s
                 return self.slopes(time, place, v, args).momentum, self.rows(place, args) @ v
 
+            # d/dt of p and of G v = 0 at constant v
             carried, turned = jax.jvp(along, (jnp.zeros((), p.dtype),), (jnp.ones((), p.dtype),))[1]
+            # M v' + G^T lambda = ad*_v p + D_g L + f - carried,    G v' = -turned
             mass = jax.jacfwd(lambda w: self.slopes(t, g, w, args).momentum)(v)
             matrix = jnp.concatenate([jnp.concatenate([mass, G.T], 1), jnp.pad(G, ((0, 0), (0, len(G))))])
             right = jnp.concatenate([group.ad_dual_action(v, p) + force - carried, -turned])
             force = force - jnp.linalg.solve(matrix, right)[p.size :] @ G
+        # in space: xi = Ad_g v, and n = Ad*_(g^-1) (D_g L + f - G^T lambda) + ad*_xi mu
         xi = group.Ad_action(g, v)
         return jnp.concatenate([xi, self.space_momentum(g, force) + group.ad_dual_action(xi, mu)])
 

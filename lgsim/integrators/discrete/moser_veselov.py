@@ -107,11 +107,13 @@ class MoserVeselov(ImplicitMethod):
 
         def residual(x: Vector) -> Vector:
             F = matrix_from_quaternion(_turn(x))
+            # h hat(Pi_k) = F J - J F^T
             return so3.vee(F @ J - J @ F.T) - dt * momentum
 
         x, gap = self.newton.solve(residual, jnp.zeros_like(mu), jnp.ones_like(mu), 3)
         turn = _turn(x)
         F = turn if mechanics.group == UnitQuaternion else matrix_from_quaternion(turn)
+        # Pi_(k+1) = F^T Pi_k is the same space momentum mu
         return (mechanics.group.compose(g, F), mu), None, gap
 
 

@@ -206,13 +206,16 @@ class VariationalStep:
             gaps = jax.vmap(lambda e: mechanics.gaps(e, args))(ends)
             return jnp.concatenate([balance.middle, balance.inner.ravel(), gaps.ravel()])
 
+        # unknowns: u, the inner nodes, the multipliers of all nodes but the last one
         start = jnp.zeros(split + rows * (inner + 1), mu.dtype)
         x, gap = self.newton.solve(residual, start, g, split)
         curve, multipliers = unknowns(x)
+        # a rotation beyond pi is another solution of the equations
         gap = jnp.where(self.chart.ambiguous(jax.lax.stop_gradient(curve.middle)), jnp.inf, gap)
         impulses = self.impulses(t, y, h, args, curve, multipliers)
         g1, mu1 = _part(impulses.elements, -1), mu + impulses.in_space
         if rows:
+            # lambda_s from G v = 0 at the end, as the second multiplier of RATTLE
             p1 = mechanics.group.Ad_dual_action(g1, mu1)
             guess = self.velocities(curve, h)[-1]
             speed = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(g1)])) / jnp.abs(h)
@@ -246,11 +249,13 @@ class VariationalStep:
         found = jax.vmap(lambda s, e, v: mechanics.slopes(t + s * h, e, v, args))(
             points, _part(elements, where), self.velocities(curve, h)
         )
+        # h b_i (D_g L + f) and h b_i dL/dv at the points
         force, momentum = (h * weights[:, None] * part for part in found)
         total = jnp.zeros_like(at).at[where].add(force)
         if multipliers.size:
             where = self.node_places[:-1]
             rows = jax.vmap(lambda e: mechanics.rows(e, args))(_part(elements, where))
+            # reactions -h w_i G^T lambda_i at the nodes
             factors = -h * jnp.asarray(self.weights[:-1], h.dtype)[:, None] * multipliers
             total = total.at[where].add(jnp.sum(factors[:, :, None] * rows, axis=1))
         in_space = jnp.sum(jax.vmap(mechanics.space_momentum)(elements, total), axis=0)
@@ -265,11 +270,13 @@ class VariationalStep:
         group, differential = self.mechanics.group, self.chart.body_differential
         p1 = group.Ad_dual_action(_part(impulses.elements, -1), mu + impulses.in_space)
         forces = impulses.forces[1:].at[-1].add(-p1)
+        # forces along the inner nodes by dphi_(-xi)^T, and along u by Ad*_(phi(xi)^-1) and dphi_(-u)^T
         along = jax.vmap(lambda xi, f: transpose_apply(columns(differential, xi, xi.size), f))(impulses.at[1:], forces)
         back = jax.vmap(lambda e, f: group.Ad_dual_action(group.inverse(e), f))
         whole = jnp.sum(back(_part(impulses.local, slice(1, None)), forces), axis=0)
         by_middle = transpose_apply(columns(differential, curve.middle, mu.size), whole)
         by_node = jnp.asarray(self.scheme.interpolation(self.scheme.places)[0][1:].T, h.dtype) @ along
+        # h b_i dL/dv through the velocities of the curve
         (by_velocity,) = jax.vjp(lambda c: self.velocities(c, h), curve)[1](impulses.momenta)
         return Curve(by_velocity.middle + by_middle + by_node[-1] - by_node[0], by_velocity.inner + by_node[1:-1])
 

@@ -36,7 +36,7 @@ class Automatic:
     """Automatic choice of the method by ``simulate``: explicit steps until a rate is too fast for them.
 
     The eigenvalues of the Jacobian are computed at the start and at states of each piece of the motion. Where one lies
-    outside the stability region of the explicit method, the stiff method takes over.
+    outside the stability region of the explicit method, the stiff method computes the whole motion.
 
     Attributes:
         explicit: The method for rates that the step resolves.
@@ -103,6 +103,7 @@ def unstable_mode(
     at, y = np.asarray(times)[chosen].astype(model.dtype), np.asarray(states)[chosen]
     rest = y.copy()
     rest[:, model.nq : model.nq + model.nv] = 0
+    # each state twice, the second time at rest, where dry friction is steepest
     twice = np.concatenate([at, at]), np.concatenate([y, rest])
     try:
         data = _modes(*_driven(steps), *twice)
@@ -232,6 +233,7 @@ def _cause(model: Model, data: _Modes, mode: complex) -> tuple[str, str]:
     if model.topology.contacts:
         names[f"contacts with a damping of {data.wrenches[1][i]:.2g} on {inertia}"] = float(data.wrenches[1][i])
         pulls[f"contacts with a stiffness of {data.wrenches[0][i]:.2g} on {inertia}"] = float(data.wrenches[0][i])
+    # rates d/m of dampers and sqrt(k/m) of springs at this joint
     rates = {text: d * data.inverse_inertia[i] for text, d in names.items()}
     rates |= {text: np.sqrt(max(k, 0.0) * data.inverse_inertia[i]) for text, k in pulls.items()}
     text = max(rates, key=lambda text: rates[text])

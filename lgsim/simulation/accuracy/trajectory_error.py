@@ -245,9 +245,11 @@ def by_shorter_steps(
         before = motion.line.recent(longer)
         B, D = motion.shares(before), motion.shares(gap)
         found = _observed_order(B, D)
+        # blocks in the asymptotic range: errors small, and above rounding
         linear = (B < 0.1) & (D > _FLOORS * motion.shares(floor)) & ~np.isnan(found)
         orders = np.where(linear, np.clip(found, 1, motion.order), orders)
         seen = _typical(found, D, linear)
+    # |y(h) - y(h/r)| = (1 - r^-p) e(h)
     error = gap / (1 - ratio ** -orders[:, None])
     return BlockErrors(np.maximum(error, floor), seen, True)
 
@@ -270,6 +272,7 @@ def by_longer_steps(
     fits = (np.abs(found - motion.order) < order_gap) & (D < 0.1)
     counts = (D >= 0.1 * D.max()) & (D > _FLOORS * motion.shares(floor))
     orders = np.where(np.isnan(found), order, np.clip(found, 0.5, motion.order))[:, None]
+    # |y(r h) - y(h)| = (r^p - 1) e(h), not below rounding
     error = np.maximum(gap / (ratio**orders - 1), np.minimum(gap, _FLOORS * floor))
     return BlockErrors(np.maximum(error, floor), _typical(found, D, counts & fits), bool(np.all(fits[counts])))
 
@@ -278,7 +281,7 @@ def motion_error(motion: Motion, advance: Advance, divisible: bool = True) -> St
     """The integration error of a motion, from motions with other steps that depend on its length.
 
     Short motions are compared with steps of dt/2, and of 2 dt for the order. Long ones are compared with steps of 2 dt
-    and 4 dt, which take 3/4 of the motion's own time, and where these do not show the method's order with 5/6 dt.
+    and 4 dt, which take 3/4 of the motion's own time. Where these do not show the method's order, 5/6 dt is used.
 
     Args:
         divisible: True if the ends of the steps may be moved; False if each step has its own force.

@@ -253,6 +253,7 @@ class Hover(ControlLaw):
         velocity = _rotate(R, v[:3])
         demand = -self.stiffness * (q[:3] - self.place) - self.damping * velocity - self.gravity
         F = jnp.multiply(self.mass, demand)
+        # R_d: the z axis along F, the x axis towards the heading
         third = F / norm(F)
         first = jnp.stack([jnp.cos(self.heading), jnp.sin(self.heading), jnp.zeros_like(self.heading)])
         second = jnp.cross(third, first.astype(F.dtype))

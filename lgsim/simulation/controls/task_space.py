@@ -54,8 +54,8 @@ class TaskSpace(ControlLaw):
     but 1e-4 of it in well-conditioned configurations, half of it at s = give m, nothing where it cannot move. The
     joint accelerations stay finite in any configuration. Tasks of lower priority may use what is given up. In other
     directions they see the square of the missing fraction, so that they get at most about ``give`` of their demand
-    there. With ``give=0`` all fractions are 1, and forces are not finite where a task is singular or leaves nothing
-    to the next one, such as a ``Posture`` after a task that uses all joints.
+    there. With ``give=0`` all fractions are 1. Forces are then not finite where a task is singular, or leaves
+    nothing to the next one, such as a ``Posture``.
 
     Attributes:
         tasks: ``FramePlace``, ``FrameTurn``, ``Posture`` or another ``Task``, in the order of priority.
@@ -95,10 +95,12 @@ class TaskSpace(ControlLaw):
             for task in self.tasks:
                 motion = task.motion(t, q, v, model)
                 J = motion.jacobian
+                # N M^-1 J^T, the mobility J N M^-1 J^T, and its regularized form A = L^-1
                 pull = left @ J.T
                 mean = jnp.trace(J @ inverse @ J.T) / len(J)
                 mobility = J @ pull
                 A = mobility + jnp.asarray(self.give, v.dtype) * mean * jnp.eye(len(J), dtype=v.dtype)
+                # a_i = a_(i-1) + N M^-1 J^T L (x'' - J' v - J a_(i-1))
                 a = a + pull @ jnp.linalg.solve(A, motion.wanted - motion.drift - J @ a)
                 # N M^-1, which is symmetric, in place of N
                 solved = jnp.linalg.solve(A, pull.T)

@@ -165,6 +165,7 @@ class Workspace(ControlLaw):
         dynamics = workspace_dynamics(model, q, v, legs, self.feet, self._foot_accelerations(q, v, model, legs), other)
         A = self._demand(t, q, v, model, legs, dynamics)
         F, total, accelerations, passive = _needed(legs, dynamics, A)
+        # distribute the total among the feet; joint forces of a leg provide its wrench minus the passive one
         wrenches = self.split(self.feet, dynamics.held, total)
         shares = (dynamics.held @ (wrenches - passive)[..., None])[..., 0]
         tau = _leg_forces(legs, dynamics, shares)
@@ -204,12 +205,14 @@ class Workspace(ControlLaw):
         goal_place, goal_speed, goal_rate = _point_motion(
             R_d, goal[:3], V_d[:3], V_d[3:], A_d[:3], A_d[3:], self.center
         )
+        # (4.13), (4.14)
         wanted = goal_rate + _gain(self.damping, goal_speed - speed) + _gain(self.stiffness, goal_place - place)
         # the left error quaternion, and the desired motion in the body's axes
         error = quaternion.compose(quaternion.inverse(goal[3:]), quaternion_from_matrix(R))
         e = jnp.where(error[0] < 0, -error[1:], error[1:])
         relative = R.T @ R_d
         w_d = relative @ V_d[3:]
+        # (4.26)
         turning = relative @ A_d[3:] - jnp.cross(w, w_d) - _gain(self.spin, w - w_d) - _gain(self.attitude, e)
         return wanted, turning
 

@@ -118,6 +118,7 @@ class ConeSplit(WrenchSplit):
         # shorter cones are padded with rows 1 >= 0
         C = jnp.stack([jnp.pad(cone, ((0, most - len(cone)), (0, 0))) for cone in cones], axis=-1)
         none = jnp.asarray(np.array([[row >= len(cone) for cone in cones] for row in range(most)]), dtype)
+        # in scaled components: unit weights, and moments divided by arm
         problem = ConeQP(
             B=jnp.moveaxis(on_body * roots[:, None, :], 0, -1) / lengths[:, None, None],
             b=total / lengths,

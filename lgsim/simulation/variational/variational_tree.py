@@ -287,7 +287,7 @@ def _damped(
 ) -> _Solution:  # fmt: skip
     """Damped iterations from the guess where ``found`` has not converged: each change is halved until the next one or
     the momentum residual is smaller. Neither criterion suffices by itself. Dry friction that begins within the step
-    bends the equations, so that changes grow on the way, and the residual along a chain is a poor measure of progress.
+    bends the equations, so that changes grow on the way. The residual along a chain is a poor measure of progress.
 
     Source: Deuflhard, Newton Methods for Nonlinear Problems, 2004, 3.1 (residuals) and 3.3 (natural monotonicity).
     """
