@@ -81,7 +81,6 @@ class Actuators(eqx.Module):
         Args:
             q: Configuration (nq,).
             v: Velocity (nv,), rad/s or m/s.
-            states: The states of the actuators.
             command: Commands (n,), in the unit of the first stage.
         """
         parts, shafts = self._shafts(model, q, v, states)

@@ -75,12 +75,9 @@ class Stage(eqx.Module):
         """
 
     def sample(self, signal: Signal, shaft: Shaft, states: Rows, dt: Float[Array, ""]) -> Rows:
-        """The states at the start of a step of the simulation, if ``is_sampled``.
+        """The states at the start of a step of the simulation, if ``is_sampled``; other arguments as for ``respond``.
 
         Args:
-            signal: As for ``respond``.
-            shaft: As for ``respond``.
-            states: As for ``respond``.
             dt: The step that begins, s.
         """
         del signal, shaft, dt

@@ -35,9 +35,6 @@ class CommutatorFree(Method):
 
     A point that continues from an earlier stage in the tableau is computed from that stage, whose exponentials are
     evaluated once.
-
-    Attributes:
-        tableau: the coefficients.
     """
 
     tableau: CommutatorFreeTableau = eqx.field(static=True)

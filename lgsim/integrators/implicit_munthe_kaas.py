@@ -34,8 +34,6 @@ class ImplicitMuntheKaas(ImplicitMethod):
     A-stable, so that stiff dampers and springs do not bound dt.
 
     Attributes:
-        tableau: the coefficients.
-        newton: solver of the equations.
         coordinates: exponential ones or ``Cayley()``: phi(-u) must invert phi(u), unlike in the second kind.
 
     Raises:

@@ -63,9 +63,7 @@ def linearize(
     """The linearization of a field: its own if it is a ``LinearizableField``, else by forward mode and dense LU.
 
     Args:
-        action: The group action on the state.
         field: ``field(t, y, args)``, the algebra vector (action.dim,).
-        args: Anything the field needs.
         s: The time s of the resolvent ``(1 - s J)^-1``.
     """
     if isinstance(field, LinearizableField):
@@ -88,9 +86,6 @@ class LinearlyImplicit(Method):
     A step costs one evaluation of the field for each stage, one Jacobian and one factorization. A
     ``LinearizableField``, such as that of a multibody model, provides its own; otherwise both come from forward mode.
     Time-dependent fields keep the order if the dependence is smooth within a step.
-
-    Attributes:
-        tableau: the coefficients.
     """
 
     tableau: RosenbrockTableau = eqx.field(static=True)

@@ -75,7 +75,6 @@ class MuntheKaas(Method):
     """Any explicit Runge-Kutta tableau on a group; the stages are one loop, in which the field is compiled once.
 
     Attributes:
-        tableau: the coefficients.
         correction: dexpinv in closed form (``exact``) or a series (``TruncatedDexpinv``); for exponential coordinates.
         coordinates: exponential ones, or ``Cayley()`` or ``SecondKind()``, which have their own inverse differential.
 

@@ -84,11 +84,6 @@ class Action(eqx.Module):
         """The state after a step, projected onto the set that motions of the field preserve; by default y itself.
 
         Methods leave such a set by their error, within the manifold; integrations call this after each step.
-
-        Args:
-            field: The field of the motion.
-            y: The state after the step.
-            args: The arguments of the field.
         """
         del field, args
         return y

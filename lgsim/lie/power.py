@@ -19,7 +19,6 @@ class Power(Action):
     concatenates theirs, (count dim,). The action's operations must accept leading axes, as those of this library do.
 
     Attributes:
-        action: the action that is repeated.
         count: the number of copies.
     """
 

@@ -1,4 +1,4 @@
-"""Time simulation of articulated systems: integration, controllers, events and error estimates."""
+"""Time integration of motions, with controllers and events."""
 
 from lgsim.simulation import controls as controls
 from lgsim.simulation import events as events

@@ -51,7 +51,6 @@ def control_output(value: Any, length: int, dtype: Any, what: str, meaning: str)
     """The output of a control as an array (length,).
 
     Args:
-        dtype: The dtype of the model.
         what: Name of the output for messages, such as "joint forces".
         meaning: Meaning of the length for messages, such as "nv".
 

@@ -1,1 +1,1 @@
-"""Common utilities: argument checks, optional packages, the version, files, checkpoints, long computations."""
+"""Common utilities: argument checks, files, checkpoints, optional packages."""

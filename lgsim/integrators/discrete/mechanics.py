@@ -166,10 +166,7 @@ class DiscreteMechanics(eqx.Module):
         Solves ``dL/dv(g, v) + G^T nu = p`` with ``G v = 0``.
 
         Args:
-            g: the configuration.
             p: the body momentum (dim,).
-            args: the parameters of the user's functions.
-            newton: the solver of the equations.
             guess: the initial velocity of the iteration, (dim,); None for zero.
             speed: a scale of velocities, relative to which changes count as small, also at rest.
 

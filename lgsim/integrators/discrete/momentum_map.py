@@ -44,7 +44,6 @@ def discrete_momentum_map(
     work. The energy-momentum method conserves it if its invariants have the symmetry.
 
     Args:
-        mechanics: the system.
         generator: ``generator(g, args)``, the body velocity (dim,) of the symmetry at g, or several of them (k, dim);
             or, for a symmetry that acts from the left, its constant space velocities. On ``Euclidean(n)`` they are
             ordinary velocities: for rotations about z at one position x, ``(-x_2, x_1, 0)``.

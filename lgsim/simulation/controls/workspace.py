@@ -122,7 +122,6 @@ class Workspace(ControlLaw):
 
         Args:
             model: A model with a floating base.
-            feet: The feet on the ground.
             shift: Desired displacement of the body from there, in the world, (3,), m.
             rest: Further attributes of the controller by name.
 
