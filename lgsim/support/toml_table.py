@@ -117,7 +117,7 @@ class Table:
         return self.of(key, str) if default is None else self.of(key, str, default)
 
     def flag(self, key: str, default: bool) -> bool:
-        """Return true or false."""
+        """Return a boolean."""
         return self.of(key, bool, default)
 
     def choice(self, key: str, names: Sequence[str], default: str) -> str:

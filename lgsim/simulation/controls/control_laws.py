@@ -90,7 +90,7 @@ class ControlSum(ControlLaw):
 class GravityCompensation(ControlLaw):
     """The joint forces that compensate gravity, without those of a floating base, which has no motors.
 
-    In a model with closed kinematic loops the driven joints bear them, ``S tau + J' f = g(q)``, see
+    In a model with closed kinematic loops the driven joints provide them, ``S tau + J' f = g(q)``, see
     ``actuated_inverse_dynamics``.
 
     Attributes:

@@ -38,7 +38,7 @@ class WrenchSplit(eqx.Module):
 
 
 class LeastNorm(WrenchSplit):
-    """The least-squares wrenches, ``min sum_i share_i^-1 (f.f + n.n / arm^2)``, without regard to friction cones.
+    """The minimum-norm wrenches, ``min sum_i share_i^-1 (f.f + n.n / arm^2)``, without regard to friction cones.
 
     Linear in the total and in closed form. Nothing prevents pulling, sliding or tilting feet: where they occur, the
     robot does not do what the controller assumes.
