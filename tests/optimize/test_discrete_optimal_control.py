@@ -366,5 +366,5 @@ def test_what_it_does_not_take():
     model = arm(lgsim.MK4).dynamics.model
     lag = Actuators(Transmission.of_joints(model), Lag(0.1))
     lagging = MultibodyDynamics(model, 0.1, method, actuators=lag)
-    with pytest.raises(ValueError, match=r"actuators have no states of their own"):
+    with pytest.raises(ValueError, match=r"actuators without states of their own"):
         Problem(lagging, lagging.state(), horizon=2, running=ControlEffort())

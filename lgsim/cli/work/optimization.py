@@ -118,7 +118,7 @@ def _show(
         facts.append(("drives", f"up to {100 * share:.3g} % of their limits"))
     facts += [
         ("optimality", f"a further step promises {float(result.optimality.decrement):.1g} of the cost"),
-        ("integration error", f"{motion.step_error}, without feedback"),
+        ("error of the steps", f"{motion.step_error}, without feedback"),
         *limit_rows(motion.limit_uses),
         ("iterations", f"{int(result.iterations)}{', not converged' if result.message else ', converged'}"),
         ("wall time", f"{wall:.2f} s, {watch.compiling:.2f} s of it compiling and the first iteration"),

@@ -76,7 +76,7 @@ def _summary(page: Page, trajectory: Trajectory, seen: Trajectory) -> None:
         ("step", f"{trajectory.dt:.3g} s" if np.isfinite(trajectory.dt) else None),
     ]
     if trajectory.step_error is not None:
-        facts.append(("integration error", str(trajectory.step_error)))
+        facts.append(("error of the steps", str(trajectory.step_error)))
     page.add_facts(facts)
     if trajectory.result:
         page.add_remark(trajectory.result, "bad")
