@@ -383,9 +383,7 @@ def test_the_stiff_arm_by_the_method_that_a_study_finds(tmp_path):
     result, masses = run_stiff(study, tmp_path / "auto", 192)
     assert result.exit_code == 0, result.output
     said = " ".join(result.stderr.split())
-    assert re.search(
-        r"rates up to \S+ 1/s at joint elbow \(damping 6 of the control .*Rodas4 takes the place of MK4", said
-    )
+    assert re.search(r"rates up to \S+ 1/s at joint elbow \(damping 6 of the control .*Rodas4 replaces MK4", said)
     assert not column(tmp_path / "auto", "failed missed").any()
     angles, _ = integrated(masses, 2.5e-4)
     assert np.abs(column(tmp_path / "auto", "final_q")[: len(angles)] - angles).max() < 1e-6

@@ -67,7 +67,7 @@ def test_variational_motion(files, tmp_path):
     asked = ("--q", "0.5,0.3", "--duration", 0.1, "--dt", 0.005, "--out", tmp_path / "run.npz")
     result = lgsim("simulate", files / "arm.urdf", *asked, "--method", "variational")
     assert result.exit_code == 0 and "400 steps" not in result.stderr and "20 steps by variational" in result.stderr
-    assert "error of the steps" in result.stdout
+    assert "integration error" in result.stdout
     run = Trajectory.load(tmp_path / "run.npz")
     assert run.method == "variational"
     assert lgsim("simulate", files / "arm.urdf", *asked).exit_code == 0
@@ -185,11 +185,11 @@ REFUSED = {
     ),
     "steps of one length": (
         ("--adaptive", "--method", "variational"),
-        "--adaptive: variational takes no adaptive steps: it keeps momenta and the energy without drift only with",
+        "--adaptive: variational takes no adaptive steps: it preserves momenta, and the energy without drift, only",
     ),
     "states of drives": (
         ("--method", "variational", "--actuator-time", "0.1,0.1"),
-        "--method: variational takes machines whose actuators have no states of their own",
+        "--method: variational requires actuators without states of their own",
     ),
     "tolerance 0": (("--adaptive", "--tolerance", "0"), "--tolerance: expected a positive number, got 0"),
     "tolerance nan": (("--adaptive", "--tolerance", "nan"), "--tolerance: expected a positive number, got nan"),
@@ -278,7 +278,7 @@ def test_starts_beyond_limits_are_said(files, tmp_path):
     for text in (
         "note: joint 'elbow' starts at 80 rad, beyond its position limit (-2 to 1.5 rad): looks like degrees",
         "note: joint 'elbow' is given 1000 N m, beyond its torque limit (limit 10 N m)",
-        "note: beyond torque limits: elbow 1000 N m at 0 s (limit 10 N m, passed by 9.9e+02)",
+        "note: beyond torque limits: elbow 1000 N m at 0 s (limit 10 N m, exceeded by 9.9e+02)",
         "note: position limits of a file do not act by themselves; --stops makes them stops",
     ):
         assert text in result.stderr
@@ -395,12 +395,12 @@ def test_error_of_the_steps(files, tmp_path):
     result = lgsim("simulate", files / "arm.urdf", *asked, "--dt", 0.02)
     error = Trajectory.load(tmp_path / "run.npz").step_error
     assert result.exit_code == 0 and error.resolved and 1e-9 < error.largest[0] < 1e-2
-    assert f"error of the steps {error.largest[0]:.1g} rad (of" in " ".join(result.stdout.split())
+    assert f"integration error {error.largest[0]:.1g} rad (of" in " ".join(result.stdout.split())
     asked = (*asked, "--dt", 0.02, "--method", "LieEuler")
     result = lgsim("simulate", files / "arm.urdf", *asked)
     text = " ".join(result.stdout.split())
-    assert result.exit_code == 3 and "not resolved: " in text and "take a dt of " in text
+    assert result.exit_code == 3 and "not converged: " in text and "take a dt of " in text
     assert not Trajectory.load(tmp_path / "run.npz").step_error.resolved
     result = lgsim("simulate", files / "arm.urdf", *asked, "--no-step-check")
-    assert result.exit_code == 0 and "error of the steps" not in result.stdout
+    assert result.exit_code == 0 and "integration error" not in result.stdout
     assert Trajectory.load(tmp_path / "run.npz").step_error is None

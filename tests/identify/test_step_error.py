@@ -103,7 +103,7 @@ AGAIN = (
          " its deviation, order 3.9 of 4"),
         ("MK4", 34.2, 3.9, "34 times its deviation, order 3.9 of 4. Resample the records at 300 Hz, or take another"
          " method for SimulationFit: one of higher order."),
-        ("MK4", 34.2, 0.3, f"34 times its deviation, order 0.3 of 4. {AGAIN} Rodas4, which bears fast rates."),
+        ("MK4", 34.2, 0.3, f"34 times its deviation, order 0.3 of 4. {AGAIN} Rodas4, which is stable for fast rates."),
         ("MK4", 3e14, 4.0, f"3e+14 times its deviation, order 4 of 4. {AGAIN} one of higher order."),
         ("variational", np.inf, np.nan, f"inf times its deviation. {AGAIN} one of higher order."),
     ],

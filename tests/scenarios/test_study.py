@@ -191,7 +191,7 @@ BAD = {
     "no wind": ((DISPERSION, "wind.mean = { std = 1 }"), "dispersions.wind: there is none: give a table [wind]"),
     "unknown gain": (("control.stiffness", "control.stifness"), "dispersions.control.stifness: there is no such"),
     "no floating base": (('law = "pd"\nstiffness = 3.0\ndamping = { elbow = 0.2 }', 'law = "hover"'),
-                         "control: model: expected a machine with a floating base"),
+                         "control: model: expected a model with a floating base"),
     "unknown output": (('["final_q"]', '["final_p"]'), "outputs.keep[1]: expected one of"),
     "unknown frame": (('positions = ["tip"]', 'positions = ["top"]'), "outputs.positions[1]: expected the name of"
                       " a frame, got 'top'; did you mean 'tip'"),

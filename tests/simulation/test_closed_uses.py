@@ -248,7 +248,7 @@ def test_what_ignores_loops_is_refused():
         lgsim.controls.GravityCompensation()(0.0, q, v, model)
     with pytest.raises(ModelError, match=r"ComputedTorque.*actuated=\[names of joints\]"):
         lgsim.controls.ComputedTorque(q, 1.0, 1.0)(0.0, q, v, model)
-    with pytest.raises(ModelError, match="actuated: GravityCompensation takes names of driven joints for machines"):
+    with pytest.raises(ModelError, match="actuated: GravityCompensation takes names of driven joints only for models"):
         lgsim.controls.GravityCompensation(["link0"])(0.0, tree.neutral(), jnp.zeros(tree.nv), tree)
     with pytest.raises(ValueError, match="actuated: expected names of joints, got 'arm'"):
         lgsim.controls.GravityCompensation(["arm"])(0.0, q, v, model)

@@ -1,7 +1,7 @@
-"""Commutator-free methods, whose exponentials are reused. A new one is a statement here and nothing else.
+"""Commutator-free methods, whose exponentials are reused. A new method is a single statement here.
 
 The number in a name is the order, a second one that of the embedded estimate; every coefficient is correctly rounded.
-Source: Celledoni, Marthinsen, Owren (2003), Commutator-free Lie group methods, and what stands with each method.
+Source: Celledoni, Marthinsen, Owren (2003), Commutator-free Lie group methods, and those given with each method.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Crouch-Grossman methods, one stage value in each exponential. A new one is a statement here and nothing else.
+"""Crouch-Grossman methods, one stage value in each exponential. A new method is a single statement here.
 
 The number in a name is the order.
 """

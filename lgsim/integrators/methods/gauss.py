@@ -1,4 +1,4 @@
-"""Gauss collocation in the Lie algebra, symmetric in time. A new one is a statement here and nothing else.
+"""Gauss collocation in the Lie algebra, symmetric in time. A new method is a single statement here.
 
 The number in a name is the order. Source: Hairer, Norsett, Wanner, Solving ODEs I, tables II.7.3 and II.7.4.
 """

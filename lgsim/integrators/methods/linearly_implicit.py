@@ -1,4 +1,4 @@
-"""Linearly implicit methods, for stiff fields. A new one is a statement here and nothing else.
+"""Linearly implicit methods, for stiff fields. A new method is a single statement here.
 
 The number in a name is the order, a second one that of the embedded estimate.
 """

@@ -1,4 +1,4 @@
-"""Munthe-Kaas methods: Runge-Kutta tableaus in the Lie algebra. A new one is a statement here and nothing else.
+"""Munthe-Kaas methods: Runge-Kutta tableaus in the Lie algebra. A new method is a single statement here.
 
 The number in a name is the order, a second one that of the embedded estimate. Every coefficient is correctly rounded.
 """

@@ -1,7 +1,7 @@
-"""Symplectic methods and their compositions. A new one is a statement here and nothing else.
+"""Symplectic methods and their compositions. A new method is a single statement here.
 
-The number in a name is the order. Source: Celledoni et al. (2021), (15)-(17); for the compositions those that
-``lgsim.integrators.compositions`` names.
+The number in a name is the order. Source: Celledoni et al. (2021), (15)-(17); for the compositions see
+``lgsim.integrators.compositions``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Variational methods and their compositions, for ``DiscreteMechanics``. A new one is a statement here.
+"""Variational methods and their compositions, for ``DiscreteMechanics``. A new method is a single statement here.
 
 The order is 2 (midpoint, trapezoid), 4 and 6 (Lobatto), or the number at the end of the name. Source: Marsden and West
 2001; Wendlandt and Marsden 1997; Jay 1996.
