@@ -252,7 +252,7 @@ def test_what_ignores_loops_is_refused():
         lgsim.controls.GravityCompensation(["link0"])(0.0, tree.neutral(), jnp.zeros(tree.nv), tree)
     with pytest.raises(ValueError, match="actuated: expected names of joints, got 'arm'"):
         lgsim.controls.GravityCompensation(["arm"])(0.0, q, v, model)
-    with pytest.raises(ModelError, match=r"operational_space does not take machines with loops.*dtau"):
+    with pytest.raises(ModelError, match=r"operational_space does not support loops.*dtau"):
         operational_space(model, q, v, model.frame_names[-1])
     with pytest.raises(ModelError, match=r"inverse_kinematics does not take .*close_loops"):
         optimize.inverse_kinematics(model, model.frame_names[-1], jnp.zeros(3))
