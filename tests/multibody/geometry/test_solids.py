@@ -90,7 +90,7 @@ def test_numbers_have_names_and_checks():
         (lambda: model.add_solid("ball", "hand", geometry.Sphere(0.1)), "solid 'ball': the name is taken"),
         (lambda: model.add_solid("x", "foot", geometry.Sphere(0.1)), "solid 'x': frame: .*got 'foot'"),
         (lambda: model.add_solid("x", "hand", "sphere"), "solid 'x': geometry: expected a geometry of lgsim.geometry"),
-        (lambda: model.add_solid("x", "hand", geometry.Box((1.0, -1.0, 1.0))), "solid 'x': y: expected a nonnegative number"),
+        (lambda: model.add_solid("x", "hand", geometry.Box((1.0, -1.0, 1.0))), "solid 'x': y: expected a nonnegative"),
         (lambda: model.add_solid("x", "hand", geometry.Sphere(0.1), np.eye(3)), r"pose: expected shape \(4, 4\)"),
         (lambda: model.exclude([("ball", "ball")]), "expected pairs of two solids, got 'ball' with itself"),
     ):  # fmt: skip

@@ -277,7 +277,8 @@ ERRORS = {
         "cut: joint 'hub' is in no kinematic loop that a joint closes; the loops are ['hinge', 'rod', 'gear']",
     ),
     "no ring of that loop": (
-        lambda: every_kind().cut("joint1", "rod"), "cut: joint 'joint1' is in no kinematic loop that a joint 'rod' closes"
+        lambda: every_kind().cut("joint1", "rod"),
+        "cut: joint 'joint1' is in no kinematic loop that a joint 'rod' closes",
     ),
     "several rings": (
         lambda: machine("delta").cut("arm0"),
