@@ -76,7 +76,7 @@ class Model(ValueEquality):
     def __repr__(self) -> str:
         """Summary in at most ten lines; within ``full_reprs``, which fingerprints use, all fields."""
         if not is_full():
-            return summary(self)
+            return summary(self.topology, self.inertias, self.drives)
         return f"Model({', '.join(f'{field.name}={getattr(self, field.name)!r}' for field in fields(self))})"
 
     @classmethod

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from lgsim.multibody.topology import WORLD
+from lgsim.multibody.joint_numbers import DRIVES
+from lgsim.multibody.topology import WORLD, Topology
 from lgsim.support.check import is_traced
 from lgsim.support.messages import counted
 from lgsim.support.printable import printable
-
-if TYPE_CHECKING:
-    from lgsim.multibody.model import Model
 
 NAMED = 3
 """Number of names that a line shows."""
@@ -22,9 +20,14 @@ _WIDTH = 24
 """Largest number of characters of a name."""
 
 
-def summary(model: Model) -> str:
-    """Names, counts and mass of a model, one fact a line; also for traced and batched models."""
-    tree = model.topology
+def summary(tree: Topology, inertias: Any, drives: Any) -> str:
+    """Names, counts and mass of a model, one fact a line; also for traced and batched models.
+
+    Args:
+        tree: Topology of the model.
+        inertias: Its inertial parameters, (..., n, 10), or any other leaf, such as an axis of ``jax.vmap``.
+        drives: Its parameters of degrees of freedom, (..., nv, 15), or any other leaf.
+    """
     roots = [i for i, parent in enumerate(tree.parents) if parent == WORLD]
     base = f"floating base {_short(tree.body_names[roots[0]])}" if tree.floats else _fixed(len(roots))
     kinds = Counter(type(joint).__name__.lower() for joint in tree.joints)
@@ -35,10 +38,10 @@ def summary(model: Model) -> str:
         ("degrees of freedom", f"{tree.nv} (nq = {tree.nq}, nv = {tree.nv})"),
         ("loops", f"{_named([loop.name for loop in tree.loops])}{rows}"),
         ("contacts", _named([contact.name for contact in tree.contacts])),
-        ("actuators", _actuators(model)),
-        ("mass", _mass(model.inertias)),
+        ("actuators", _actuators(tree.nv, drives)),
+        ("mass", _mass(inertias)),
     )
-    dtype = getattr(model.inertias, "dtype", None)
+    dtype = getattr(inertias, "dtype", None)
     head = f"Model on a {base}" + ("" if dtype is None else f", {dtype}")
     return "\n".join([head, *(f"  {name}: {text}" for name, text in facts)])
 
@@ -48,14 +51,14 @@ def _fixed(count: int) -> str:
     return "fixed base" if count == 1 else f"fixed base with {count} root joints"
 
 
-def _actuators(model: Model) -> str:
+def _actuators(nv: int, drives: Any) -> str:
     """Number of degrees of freedom with an effort limit: a model has no other data of actuators."""
-    drives = model.drives
     if not hasattr(drives, "dtype") or is_traced(drives):
         return "unknown effort limits"
-    finite = np.isfinite(np.asarray(model.effort_limit)) & (np.asarray(model.effort_limit) > 0)
-    count = int(finite.reshape(-1, model.nv).all(axis=0).sum())
-    return f"effort limits on {count} of {model.nv} degrees of freedom"
+    limits = np.asarray(drives)[..., DRIVES.index("effort_limit")]
+    finite = np.isfinite(limits) & (limits > 0)
+    count = int(finite.reshape(-1, nv).all(axis=0).sum())
+    return f"effort limits on {count} of {nv} degrees of freedom"
 
 
 def _mass(inertias: Any) -> str:

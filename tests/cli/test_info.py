@@ -19,7 +19,7 @@ def test_machine_is_shown(files):
     result = lgsim("info", files / "arm.urdf")
     text = squeezed(result.stdout)
     assert result.exit_code == 0
-    assert "2 moving bodies on a fixed base, 3 kg in all; 2 degrees of freedom (nq = 2, nv = 2)" in text
+    assert "2 moving bodies on a fixed base, 3 kg in total; 2 degrees of freedom (nq = 2, nv = 2)" in text
     assert "shoulder (continuous) → upper, 2 kg" in text
     assert "elbow (revolute) → fore, 1 kg" in text
     assert text.index("upper, 2 kg") < text.index("fore, 1 kg") < text.index("frames: tip")
@@ -41,7 +41,7 @@ def test_joints_of_many_numbers_followers_and_remarks(files):
 
 def test_floating_base(files):
     text = squeezed(lgsim("info", files / "arm.urdf", "--floating-base").stdout)
-    assert "3 moving bodies on a floating base, 3 kg in all; 8 degrees of freedom (nq = 9, nv = 8)" in text
+    assert "3 moving bodies on a floating base, 3 kg in total; 8 degrees of freedom (nq = 9, nv = 8)" in text
     assert "root_joint free 0-6 0-5 none" in text
     assert "link 'base' moves without mass of its own" in text
 
@@ -50,7 +50,7 @@ def test_mjcf_by_its_first_element(files):
     pytest.importorskip("mujoco")
     text = squeezed(lgsim("info", files / "slider.xml").stdout)
     assert (
-        "1 moving body on a fixed base, 2 kg in all; 1 degree of freedom (nq = 1, nv = 1); gravity (0, 0, -3)" in text
+        "1 moving body on a fixed base, 2 kg in total; 1 degree of freedom (nq = 1, nv = 1); gravity (0, 0, -3)" in text
     )
     assert "rail (prismatic) → cart, 2 kg" in text
     assert "--floating-base: expected a URDF file" in refused("info", files / "slider.xml", "--floating-base")

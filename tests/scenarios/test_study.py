@@ -167,8 +167,8 @@ BAD = {
                       "dispersions.inertias.about.fore.mass: the body has the negative mass -1 kg"),
     "inertia of no body": ((MASSES,
                             "inertias = { mass = 0.1, about = { fore = { mass = 1, inertia = [1, 1, 9] } } }"),
-                           "dispersions.inertias.about.fore.inertia: the body has an inertia that no mass"
-                           " distribution has"),
+                           "dispersions.inertias.about.fore.inertia: the body has a non-physical"
+                           " inertia"),
     "unknown body": (("{ fore = 0.1 }", "{ four = 0.1 }"), "dispersions.masses.relative.four: expected the name of"
                      " a body, got 'four'; did you mean 'fore'"),
     "masses and inertias": ((DISPERSION, "inertias = { mass = 0.1 }"), "dispersions.masses: expected either masses"
@@ -200,7 +200,7 @@ BAD = {
     "no bound": (("above = 0.1", ""), "failures[1]: expected above, below, or both"),
     "history": (("history = 3", "history = 9"), "outputs.history: expected at most 5"),
     "steps": (("steps = 4", "steps = 4\nduration = 1"), "time: expected either a duration"),
-    "unknown machine": (('"arm.urdf"', '"lgsim:quadroter"'), "machine.file: expected a machine that comes with"
+    "unknown machine": (('"arm.urdf"', '"lgsim:quadroter"'), "machine.file: expected a robot that is part of"
                         " lgsim, got 'quadroter'; did you mean 'quadrotor'"),
 }  # fmt: skip
 

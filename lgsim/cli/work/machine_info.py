@@ -93,7 +93,7 @@ def _summary(model: Model) -> str:
         base = f"a fixed base{' and ' * bool(base)}{base}"
     gravity = ", ".join(f"{float(x):g}" for x in model.gravity)
     mass = float(model.inertias[:, 0].sum())
-    bodies = f"{tree.bodies} moving {'body' if tree.bodies == 1 else 'bodies'} on {base}, {mass:.6g} kg in all"
+    bodies = f"{tree.bodies} moving {'body' if tree.bodies == 1 else 'bodies'} on {base}, {mass:.6g} kg in total"
     freedom = f"{counted(model.nv, 'degree')} of freedom (nq = {model.nq}, nv = {model.nv})"
     ring = f"; {counted(len(tree.loops), 'loop')}, {counted(tree.loop_rows, 'row')}" if tree.loops else ""
     return f"{bodies}; {freedom}{ring}; gravity ({gravity}) m/s²"
