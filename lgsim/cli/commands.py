@@ -41,7 +41,7 @@ def demo(
     duration: Annotated[float, typer.Option(help="Set the duration of the motion, s.")] = 5.0,
     force: Force = False,
 ) -> None:
-    """Simulate a robot, check its energy and its gradient, and plot the motion.
+    """Simulate a robot, check energy and gradient, plot the motion.
 
     A computed-torque controller moves the robot to two postures and back, within its limits. The results are plots, a
     3D scene for any browser, and the run.
@@ -54,7 +54,10 @@ def demo(
 
 
 def info(file: MachineArgument, floating_base: FloatingBase = False, loops: Loops = None) -> None:
-    """Show bodies, joints, loops, masses, limits and frames of a robot, and issues in its file."""
+    """Show the structure and the parameters of a robot.
+
+    These are bodies, joints, closed kinematic loops, masses, limits, frames, and issues in the robot's file.
+    """
     from lgsim.cli.work.machine_info import show_machine
 
     show_machine(file, floating_base, loops)
@@ -75,7 +78,7 @@ def simulate(asked: SimulationRequest) -> Exit:
 
 @command(OptimizationRequest)
 def optimize(asked: OptimizationRequest) -> Exit:
-    """Find an optimal motion for a scenario: reach a pose, swing up, follow a path.
+    """Find an optimal motion: reach a pose, swing up, follow a path.
 
     Start with `lgsim optimize --example reach > reach.toml` and `lgsim optimize reach.toml --plot --html`. Ctrl-C ends
     the search and saves the best motion so far. The same command continues it from a checkpoint next to the output.
@@ -91,11 +94,11 @@ def optimize(asked: OptimizationRequest) -> Exit:
 
 @command(IdentificationRequest)
 def identify(asked: IdentificationRequest) -> Exit:
-    """Identify parameters of a robot from recorded motion, with standard errors.
+    """Identify parameters of a robot from recorded motion.
 
-    The parameters are masses, inertias, friction and others, see --fit. Columns with clear names, such as "time",
-    "elbow_position" or "tau elbow", need no map. Ctrl-C ends the search. The same command continues it from a
-    checkpoint next to the output, with identical results.
+    Masses, inertias, friction and other parameters, see --fit, are estimated with their standard errors. Columns with
+    clear names, such as "time", "elbow_position" or "tau elbow", need no map. Ctrl-C ends the search. The same command
+    continues it from a checkpoint next to the output, with identical results.
 
     The first line of the output is the verdict. A fit with active bounds, or with combinations of parameters that only
     the prior determines, counts as converged. A fit that depends on the step size of the simulation does not.
@@ -187,7 +190,10 @@ def view(
     ] = 8080,
     force: Force = False,
 ) -> None:
-    """Show a run, or a robot with joint sliders, in a browser; Ctrl-C ends it."""
+    """Show a run or a robot in a browser.
+
+    A robot has sliders for its joints. Ctrl-C ends the live scene.
+    """
     from lgsim.cli import files, pictures
     from lgsim.scenarios.machine import TRAJECTORIES
 
@@ -215,7 +221,7 @@ def compare(
     ] = None,
     force: Force = False,
 ) -> None:
-    """Show the largest differences between two runs of a robot, and their growth.
+    """Show the largest differences between two runs of a robot.
 
     Runs are compared at common times. A growth rate is shown if the motion is chaotic.
     """

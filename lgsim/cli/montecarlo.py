@@ -33,7 +33,7 @@ app = typer.Typer(
     cls=Group,
     epilog=epilog("montecarlo run"),
     help=(
-        "Run Monte Carlo studies: simulations with random initial states, parameters and wind.\n\n"
+        "Run Monte Carlo studies: random states, parameters and wind.\n\n"
         "Start with `lgsim montecarlo --example hover > study.toml`, then `lgsim montecarlo study.toml --out store`,"
         " then `lgsim montecarlo report store`. `run` is the default: see `lgsim montecarlo run --help`."
     ),
@@ -76,10 +76,10 @@ def report(
     ] = None,
     force: Force = False,
 ) -> None:
-    """Write a report of a study as one HTML page that needs no network.
+    """Write a report of a study as one HTML page.
 
-    It shows distributions, attitudes on the sphere, fan charts of the motions, failed and diverged samples, and 3D
-    replays of the worst samples.
+    The page needs no network. It shows distributions, attitudes on the sphere, fan charts of the motions, failed and
+    diverged samples, and 3D replays of the worst samples.
     """
     from lgsim.cli import files, pictures
     from lgsim.scenarios.study_store import open_study
