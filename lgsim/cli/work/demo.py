@@ -51,7 +51,7 @@ def run_demo(file: Path | None, out: Path, duration: float, force: bool) -> None
         raise Stop(motion.result, Exit.CHECK_FAILED)
     summary = motion.summary()
     for name, text in summary.rows:
-        if name in ("error of the steps", "integration error") or name.endswith("limits"):
+        if name == "integration error" or name.endswith("limits"):
             say(f"{name}: {text}")
     for warning in summary.warnings:
         note(warning)
