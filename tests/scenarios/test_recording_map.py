@@ -144,7 +144,7 @@ def test_names_of_unknowns_that_are_refused(model, write, names, message):
         (3, '"enc 2" = { joint = "elbow", quantity = "q", index = 1 }', "index: expected 0 to 0, got 1"),
         (3, '"enc 2" = { joint = "elbow", quantity = "q", sign = 2 }', "enc 2.sign: expected 1 or -1, got 2"),
         (3, '"enc 2" = { joint = "elbow", quantity = "q", units = "deg" }', "no such key; did you mean 'unit'"),
-        (3, '"enc 2" = { joint = 2, quantity = "q" }', "enc 2.joint: expected a text, got 2"),
+        (3, '"enc 2" = { joint = 2, quantity = "q" }', "enc 2.joint: expected a string, got 2"),
         (3, '"enc 2" = 5', "expected a name, \"ignore\", or a table"),
         (3, '"enc 3" = { joint = "elbow", quantity = "q" }', "the map has column 'enc 3'; the file has ms, drive 2"),
         (3, '"enc 2" = "q elbow x"', "expected a name with one joint and one quantity"),
