@@ -1,11 +1,12 @@
-"""Machines with loops by dense matrices: their accelerations with all Jacobians, and where joints mimic others.
+"""Closed-chain forward dynamics by dense matrices, with all Jacobians, also with mimic joints.
 
     M da - J' df = -dr1,    J da = -dr2,
 
-with the residuals r1, r2 of ``residual_derivatives`` at fixed (a, f). With ``X = M^-1 J'`` and ``G = J X``:
+The derivatives solve this system with the residuals r1, r2 of ``residual_derivatives`` at fixed (a, f). With
+``X = M^-1 J'`` and ``G = J X``:
 ``G df = X' dr1 - dr2``, ``da = -M^-1 dr1 + X df``.
 
-Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms, RSS 2018, for machines without
+Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms, RSS 2018, for models without
 loops.
 """
 
@@ -27,7 +28,7 @@ from lgsim.multibody.model import Model
 
 
 class Closed(NamedTuple):
-    """A closed machine at one state, its derivatives in the degrees of freedom."""
+    """A closed chain at one state, with derivatives in the degrees of freedom."""
 
     a: Array
     """(nv, *batch)."""
@@ -41,14 +42,14 @@ class Closed(NamedTuple):
     """``J M^-1 J'`` (m, m, *batch)."""
     force_q: Array
     force_v: Array
-    """Of r1 (nv, nv, *batch)."""
+    """Derivatives of r1 (nv, nv, *batch)."""
     rate_q: Array
     rate_v: Array
-    """Of r2 (m, nv, *batch)."""
+    """Derivatives of r2 (m, nv, *batch)."""
 
 
 class Dense(NamedTuple):
-    """The matrices of a closed machine."""
+    """The matrices of a closed chain."""
 
     W: Array
     J: Array
@@ -57,7 +58,7 @@ class Dense(NamedTuple):
 
 
 def jacobian(model: Model, frozen: linearization.WorldFrameState, ends: loop_ends.Ends) -> Array:
-    """J (m, nv, *batch): rates of the residuals by velocities on the closed set."""
+    """J (m, nv, *batch): rates of the loop residuals per velocity on the closed set."""
     tree = model.topology
     signs = loop_ends.beside(loop_ends.row_signs(tree, "signs"), frozen.S.v.x)
     J = dense.pairs(lambda T, S: T.power(S), ends.rows, frozen.S) * signs
@@ -68,7 +69,7 @@ def jacobian(model: Model, frozen: linearization.WorldFrameState, ends: loop_end
 
 
 def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> tuple[Array, Array]:
-    """(accelerations (nv, *batch), forces of the loops' rows (m, *batch)) of any machine with loops."""
+    """(accelerations (nv, *batch), forces of the loop rows (m, *batch)) of any model with loops."""
     q, v, tau = row_tree.full((model, wrenches), q, v, tau)
     frozen, start = _start(model, q, v, wrenches)
     A, _, _, N, F = start
@@ -99,7 +100,7 @@ def linearized(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | N
 
 
 def loop_wrenches(model: Model, ends: loop_ends.Ends, f: Array) -> Force:
-    """What forces f (m, *batch) of the loops do to each row of the tree (k, *batch), in the frame of the roots."""
+    """The wrenches of loop forces f (m, *batch) on each row of the tree (k, *batch), in the root frame."""
     weights = f[:, None] * loop_ends.beside(loop_ends.row_signs(model.topology, "pushes"), f)
     sums = [[dense.sum_rows(weights * c[:, None]) for c in part] for part in ends.rows]
     return fusion_barrier(Force(*(type(part)(*own) for part, own in zip(ends.rows, sums, strict=True))))
@@ -122,7 +123,7 @@ def mobility(model: Model, q: Array) -> Array:
 
 
 def _start(model: Model, q: Array, v: Array, wrenches: Array | None):
-    """The machine without accelerations: (frozen, (A, S', A before the joint, net forces carried, I S))."""
+    """The state at zero accelerations: (frozen, (A, S', A before the joint, net forces carried, I S))."""
     tree = model.topology
     frozen = linearization.freeze(model, q, v, wrenches)
     A, drift, A_parent = linearization.accelerations(tree, frozen, row.speeds(model, v), None)
