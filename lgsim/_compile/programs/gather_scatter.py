@@ -1,6 +1,6 @@
-"""Where gathers and scatters take and put entries, computed by numpy for indices that are known.
+"""Source and target indices of gathers and scatters, computed by numpy for known indices.
 
-Semantics: https://openxla.org/xla/operation_semantics#gather, in the words of JAX.
+Semantics: https://openxla.org/xla/operation_semantics#gather, with the terms of JAX.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from jax.lax import GatherScatterMode
 def gathered_places(
     shape: tuple[int, ...], indices: np.ndarray, dims: Any, sizes: tuple[int, ...], mode: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each entry of a gather's result its place in the flat operand, and whether it is inside the operand.
+    """For each entry of a gather's result: its index in the flat operand, and True if it is inside the operand.
 
     Args:
         shape: Shape of the operand.
@@ -34,7 +34,7 @@ def gathered_places(
 def scattered_places(
     shape: tuple[int, ...], indices: np.ndarray, updates: tuple[int, ...], dims: Any, mode: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each entry of a scatter's updates, of this shape, its place in the flat operand, and whether it is inside.
+    """For each entry of a scatter's updates: its index in the flat operand, and True if it is inside the operand.
 
     Args:
         shape: Shape of the operand.

@@ -139,7 +139,7 @@ def checked_pairs(tree: Topology, a: Names, b: Names) -> tuple[Places, bool]:
     if isinstance(b, str):
         second = second * len(first)
     if len(first) != len(second) or not first:
-        raise ModelError(f"a, b: expected lists of equal length, not empty, got {len(first)} and {len(second)} names")
+        raise ModelError(f"a, b: expected lists of equal length, at least one name, got {len(first)} and {len(second)}")
     places = tuple((place_of(tree, x), place_of(tree, y)) for x, y in zip(first, second, strict=True))
     for i, j in places:
         if i == j:
