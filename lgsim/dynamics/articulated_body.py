@@ -95,13 +95,15 @@ def eliminate(
     """Eliminate the rate y of a row from ``F = A (acc + S y) + P``, ``S . F + drive y = force``.
 
     The parent feels ``A' = A - U U^T/d`` and ``P' = P + A' carried + U (force - S . P)/d``, with ``U = A S`` and
-    ``d = S . U + drive``. Source: Featherstone, Rigid Body Dynamics Algorithms, 2008, (7.43)-(7.47).
+    ``d = S . U + drive``. Source: Featherstone, Rigid Body Dynamics Algorithms, 2008, Table 7.1.
     """
+    # U = A S, d = S . U + drive, u = force - S . P
     U = fusion_barrier(S.column(A))
     d = S.power(U) + drive
     u = force - S.power(P)
     k, g, scale = fusion_barrier((U.f * (1 / d), U.n * (1 / d), u / d))
     f, n = U
+    # A' = A - U U^T/d, by blocks
     M = Sym(
         A.M.xx - k.x * f.x, A.M.xy - k.x * f.y, A.M.xz - k.x * f.z,
         A.M.yy - k.y * f.y, A.M.yz - k.y * f.z, A.M.zz - k.z * f.z,

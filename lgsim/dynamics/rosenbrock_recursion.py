@@ -5,7 +5,7 @@ With the notation of ``jacobian_products.py``, a change of the joints by ``dq = 
 
     (1)  x_i = x_p + P_i y_i + c_i,   P = (s^2 psi'' + s rate + S, s^2 psi' + s S),   c = (s r psi'' - w S, s r psi').
 
-The wrench through a joint changes by ``Phi_i = G_i x_i + g_i``, with 6 x 9 and 6 coefficients. The row
+The wrench through a joint changes by ``Phi_i = G_i x_i + g_i``, with a 6 x 9 matrix G_i. The row
 
     (2)  S_i . Phi_i + armature (y_i - w_i) = s (b_q (r_i + s y_i) + b_v y_i + f_i)
 

@@ -4,8 +4,7 @@ With ``w = M^-1 mu`` the gradients of ``mu . a(q, v, tau)`` are
 
     G_q = -ID_q^T w = -s_q,    G_v = -ID_v^T w = -s_v,    G_tau = w,    where s(q, v, a) = w . ID(q, v, a),
 
-ID_q being along the tangent. s is linear in a and quadratic in v. Let s_qq, s_vq, s_vv, s_aq be its second derivatives.
-Then along changes
+ID_q being along the tangent. s is linear in a and quadratic in v. With its second derivatives s_qq, s_vq, s_vv, s_aq
 along changes (dq, dv, da) = (dq, dv, M^-1 (dtau - ID_q dq - ID_v dv)), and with ``dw = -M^-1 s_aq dq``,
 
     dG_q = -(s_qq dq + s_vq^T dv + s_aq^T da + ID_q^T dw),    dG_v = -(s_vq dq + s_vv dv + ID_v^T dw),    dG_tau = dw.

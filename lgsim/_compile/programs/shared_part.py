@@ -12,10 +12,9 @@ def hoisted(program: Program, shared: Sequence[bool]) -> tuple[Program, Program]
 
     The first program has the shared inputs, in order, and returns the intermediate values that the states need, as one
     array for each kind. The second program has the inputs of the whole, followed by these arrays.
-    each kind of numbers. The second one has the inputs of the whole, and after them those arrays.
 
-    shared: Flags of the inputs that all states share.
-        shared: Of each of its inputs, whether all states share it.
+    Args:
+        shared: Flags of the inputs that all states share.
     """
     entries = program.entries
     once = [each for port, each in zip(program.inputs, shared, strict=True) for _ in port.values]

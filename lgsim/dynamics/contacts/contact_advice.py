@@ -21,7 +21,6 @@ class ContactAdvice(NamedTuple):
         dissipation: Hunt-Crossley dissipation, s/m.
         rate: Angular frequency of the oscillation about rest, ``sqrt(exponent g / depth)``, rad/s. Explicit methods of
             order four are stable for dt up to 2.5 / rate, and accurate well below it.
-            up to 2.5 / rate and are exact well below.
         friction_rate: ``g / slip_speed``, 1/s, for a friction coefficient of 1. Friction adds this rate times the
             coefficient and the ratio of the total mass to the slipping mass.
     """
