@@ -40,7 +40,7 @@ def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None
         tau = tau - model.armature * bias  # a drive feels v', the rows' accelerations are v' - bias
     rates, forces, armature = v[rest], tau[rest], model.armature[rest]
 
-    # pass 1, outward: V_i = Ad^-1 V_p + S_i y_i and the bias force p_i = V_i x* I_i V_i - F_i
+    # pass 1, outward: V_i = Ad^-1 V_p + S_i v_i and the bias force p_i = V_i x* I_i V_i - F_i
     def outward(V, x):
         T, S, inertia, rate, external = x
         V = fusion_barrier(S.moved(to_child(T, V), rate))
@@ -54,7 +54,7 @@ def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None
         A, P, left = eliminate(A, P, S, force, drive, fusion_barrier(S.carried(V, rate)))
         return fusion_barrier((A.to_parent(T), to_parent(T, P))), left
 
-    # pass 3, outward: A_i = Ad^-1 A_p + V_i x S_i y_i, then v'_i = free - gain . A_i
+    # pass 3, outward: A_i = Ad^-1 A_p + V_i x S_i v_i, then v'_i = free - gain . A_i
     def onward(parent, x):
         T, S, V, rate, left = x
         A = to_child(T, parent)

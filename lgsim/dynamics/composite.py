@@ -35,6 +35,7 @@ class Composite(NamedTuple):
 def composite(model: Model, m: row_tree.Machine) -> Composite:
     """Compute the poses outward and the composite inertias ``I_i + sum I_j`` inward."""
     here = identity(m)
+    # the common frame: that of a floating base, else world axes at the first row
     axes = here if m.base is None else m.base.pose
     if m.base is None:
         origin = Vec(*(jnp.broadcast_to(x[0], m.batch) for x in m.poses.p))
@@ -43,6 +44,7 @@ def composite(model: Model, m: row_tree.Machine) -> Composite:
     world = world_poses(model, m, here)
     screws = fusion_barrier(_space_screws(m, world))
 
+    # inward: I_i = own inertia + sum of the children, and the momentum I_i S_i
     def inward(children: Inertia, x: tuple) -> tuple[Inertia, Force]:
         inertia, T, S = x
         total = fusion_barrier(children + fusion_barrier(inertia.transformed(T)))

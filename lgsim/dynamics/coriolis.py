@@ -41,6 +41,7 @@ def _core(model: Model, q: Array, v: Array) -> Array:
     J, I = machine.jacobians, machine.inertias  # noqa: E741  the symbol of the formula
     V = J @ v
     momenta = (I @ V[..., None])[..., 0]
+    # B_b = 1/2 (V x* I + (I V) x* - I V x)
     ad = se3.ad(V)
     B = 0.5 * (_carried_by(momenta) - ad.mT @ I - I @ ad)
     return jnp.sum(J.mT @ (I @ matrix_form.jacobian_rates(model, machine, v) + B @ J), axis=0)

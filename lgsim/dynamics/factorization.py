@@ -128,6 +128,7 @@ def _factors(model: Model, q: Array) -> SquareFactors:
     G, Gamma, S, _, _ = assembled(model, rows, poses, inertias)
     gain, omega = _articulated(model, rows, poses, inertias)
     identity = jnp.eye(len(omega), dtype=q.dtype)
+    # Phi = Omega^-1 S^T J^, Pi = Gamma^T Phi^T, X^T = Gamma^T (1 - Phi^T S^T), Y = (1 - X^T)^-1, (39)-(41)
     PhiT = diagonal(gain[..., None])
     Pi = Gamma.mT @ PhiT
     XT = Gamma.mT - Pi @ S.mT
@@ -147,6 +148,7 @@ def assembled(model: Model, rows: row.Rows, poses: Transform, inertias: Inertia)
     k = len(parents)
     inward = se3.Ad(se3.inverse(matrix_form.homogeneous(poses)))
     carried, roots = np.flatnonzero(parents != WORLD), np.flatnonzero(parents == WORLD)
+    # Gamma has Ad^-1 at (row, parent), G = (1 - Gamma)^-1
     Gamma = jnp.zeros((k, 6, k, 6), inward.dtype).at[carried, :, parents[carried], :].set(inward[carried])
     Gamma = Gamma.reshape(6 * k, 6 * k)
     identity = jnp.eye(6 * k, dtype=inward.dtype)

@@ -71,6 +71,7 @@ def _gravity(model: Model, q: Array) -> Array:
     order = row_tree.sweep(tree)
     _, lift = row_tree.root_motion(model, m, jnp.zeros((tree.nv, *m.batch), q.dtype))
 
+    # (11)-(14) at rest: A_i = Ad^-1 A_p from A_0 = -g, F_i = I A_i + sum Ad^-T F_j, tau_i = S . F_i
     def outward(A: Motion, x: tuple) -> tuple[Motion, Force]:
         T, inertia = x
         A = fusion_barrier(to_child(T, A))

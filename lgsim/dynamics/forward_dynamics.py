@@ -134,6 +134,7 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     else:
         a = save_in_checkpoint(tree_acceleration(*primals))
     dq, dv, dtau = (jnp.zeros_like(a) if still(x) else x for x in (dq, dv, dtau))
+    # dv' = M^-1 (dtau - dID): the changes of ID with parameters and wrenches, then with q and v
     change = _by_parameters(primals, a, d_model, d_wrenches)
     push = dtau if change is None else dtau - change
     if tree.has_mimic:
@@ -213,6 +214,7 @@ def _rule_by_jacobians(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     model, q, v, tau, wrenches = primals
     d_model, dq, dv, dtau, d_wrenches = tangents
     a, by_q, by_v, by_tau = forward_dynamics_derivatives(model, q, v, tau, wrenches)
+    # dv' = M^-1 (dtau - dID) with the Jacobians of ID
     change = _by_parameters(primals, a, d_model, d_wrenches)
     push = None if still(dtau) else dtau
     if change is not None:

@@ -60,10 +60,12 @@ def change(
     S, inertia, gyro = m.frozen.S, m.frozen.inertia, m.frozen.gyro
     psi, psi2, rate = m.changes
     turn = fusion_barrier(psi.w * dq + S.w * dv)
+    # dV_b and dA_b as sums over the rows that carry b
     dA, dw = order.down((fusion_barrier(psi2 * dq + rate * dv), turn))
     if tree.groups:
         dA, dw = row.select((dA, dw), tree.row_unit[1])
     own = fusion_barrier(m.turned * dq)
+    # P_b + S x* N dq summed inward; the own joint adds nothing to its S x* N term
     F = order.up(fusion_barrier(inertia.momentum(dA) + (gyro @ dw) * 2.0 + own))
     F = _further(tree, F, own)
     return solve(model, m.frozen, fusion_barrier(dtau - F.power(S)))[0]
@@ -85,11 +87,13 @@ def pulled(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None, y
     m = moving(model, q, v, a, wrenches)
     S, inertia, gyro = m.frozen.S, m.frozen.inertia, m.frozen.gyro
     psi, psi2, rate = m.changes
+    # x = M^-1 y and the motion X = sum S_i x_i
     x, X = solve(model, m.frozen, y)
     before = X - S * x
     if tree.groups:
         first, last = tree.row_unit
         X, before = row.select(X, last), row.select(before, first)
+    # p_j and c_j, then (x^T dtau/dq)_j and (x^T dtau/dv)_j
     p, c = linearization.order(tree).up(fusion_barrier((inertia.momentum(X), gyro.transpose_angular(X) * 2.0)))
     by_q = p.power(psi2) + c.dot(psi.w) + m.turned.power(before)
     by_v = p.power(rate) + c.dot(S.w)
@@ -111,6 +115,7 @@ def weighted_gradients(model: Model, q: Array, v: Array, a: Array, w: Array) -> 
     else:
         carried = X
     momentum, gyro = m.frozen.inertia.momentum(carried), m.frozen.gyro.transpose_angular(carried) * 2.0
+    # p_j and c_j for X = sum S_i w_i, as in ``pulled``
     p, c = linearization.order(tree).up(fusion_barrier((momentum, gyro)))
     psi, psi2, rate = m.changes
     by_q = p.power(psi2) + c.dot(psi.w) + m.turned.power(before)
@@ -142,6 +147,7 @@ def eliminate(model: Model, frozen: linearization.WorldFrameState, x: Array) -> 
     """The inward sweep with joint forces x (k, *batch)."""
     batch = x.shape[1:]
 
+    # Featherstone 2008, Table 7.1, without bias terms: U = A S, d = 1/(S . U + armature), u = x - S . P
     def inward(children: tuple, row: tuple) -> tuple:
         S, inertia, drive, force = row
         A, P = children

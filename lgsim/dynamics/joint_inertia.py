@@ -118,11 +118,13 @@ def _eliminate(
         A, E = inertias[body], bounds[body]
         for row, S, R, p in _steps_inwards(model, body, q):
             if row is not None:
+                # U = I^A S, D = S . U + armature, and the bound of its error
                 U = A @ S
                 felt[row], rounding[row] = S @ U + armature[row], S @ E @ S + unit * armature[row]
                 if abs(felt[row]) > rounding[row]:
                     free = np.eye(6) - np.outer(S, U) / felt[row]
                     A, E = A - np.outer(U, U) / felt[row], free.T @ E @ free + unit * _size(A)
+            # to the previous frame: X^T I^A X
             X = np.block([[R.T, -R.T @ _hat(p)], [np.zeros((3, 3)), R.T]])
             A, E = X.T @ A @ X, X.T @ E @ X
             E = E + unit * _size(A)
@@ -150,6 +152,7 @@ def _steps_inwards(
     screws = np.asarray(model.screws, float)
     axes, pitches = screws[:, :3], screws[:, 3]
     units = {row: axes[row] / np.linalg.norm(axes[row]) for row in rows}
+    # a group: all rows at one pose, then its transform
     if isinstance(joint, GroupJoint):
         for row in reversed(rows):
             turns = bool(tree.row_turns[row])
@@ -160,6 +163,7 @@ def _steps_inwards(
         R = np.array([[float(x) for x in r] for r in T.R])
         yield None, np.zeros(6), E @ R @ E.T, E @ np.array([float(x) for x in T.p])
     else:
+        # rows in sequence, each after its own displacement; then the placement
         k, b = (1.0, 0.0) if tree.mimics[body] is None else np.asarray(model.mimic[body], float)
         for row in reversed(rows):
             x, turns = float(k * q[tree.row_q[row]] + b), bool(tree.row_turns[row])

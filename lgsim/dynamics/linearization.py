@@ -101,12 +101,14 @@ def freeze(model: Model, q: Array, v: Array, wrenches: Array | None) -> WorldFra
     if tree.floats:
         relative, fall = from_base(model, rows, relative, fall, q)
     T = world_poses(order(tree), relative, q.shape[1:])
+    # S = b v_z + a w_z at the pose of the row, V = sum of S v outward
     z = Vec(T.R.r0.z, T.R.r1.z, T.R.r2.z)
     S = fusion_barrier(Motion(z * rows.b + T.p.cross(z) * rows.a, z * rows.a))
     V = order(tree).down(fusion_barrier(S * row.speeds(model, v)))
     own = V if not tree.groups else row.select(V, tree.row_unit[1])
     parent = _before(tree, V, S, row.speeds(model, v)) if tree.groups else V
     inertia, gyro = _of_body(row.row_inertias(tree, rows, row.inertias(model)), T, V)
+    # external wrenches in the root frame, on the last row of each body
     external = None
     if wrenches is not None:
         F = Force(row.vector(wrenches), row.vector(wrenches, 3))

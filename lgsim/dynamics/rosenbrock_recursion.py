@@ -137,6 +137,7 @@ def _solve(topology: Topology) -> Callable[..., tuple[Array, Array]]:
         system, s, r, w, force = _full(system, s, r, w, force)
         order, batch = linearization.order(topology), w.shape[1:]
         armature, pull = system.own[0], system.own[1]
+        # right-hand side of (2): armature w + s (b_q r + f)
         joint = armature * w + pull * r + s[None] * force
 
         # inward: g_i of Phi_i, and y_i for a parent at rest

@@ -113,6 +113,7 @@ def _pulled_rule(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
     value = _pull(at, mu)
     qq, vq, aq, vv = _second(model, q, v, at.a, value[2])
     dq, dv, dtau = _directions(model, q, v, tangents[:4])
+    # dw = -M^-1 s_aq dq and dG_q, dG_v, dG_tau of the module docstring
     da, dw = at.change(dq, dv, dtau), -at.W @ (aq @ dq)
     by_q = -(qq @ dq + vq.T @ dv + aq.T @ da + at.by_q.T @ dw)
     by_v = -(vq @ dq + vv @ dv + at.by_v.T @ dw)

@@ -68,6 +68,7 @@ def _places(shape, indices, mode, sizes, offsets, window, index_map, batching, i
     def spread(x):  # an array over the indices' axes on those of the result
         return np.reshape(x, [extents[axis] if axis in others else 1 for axis in range(rank)])
 
+    # start of each window, clipped to the operand, and whether it was inside
     inside = np.ones(batch, bool)
     starts = np.zeros((len(shape), *batch), int)
     for k, axis in enumerate(index_map):
@@ -76,6 +77,7 @@ def _places(shape, indices, mode, sizes, offsets, window, index_map, batching, i
         starts[axis] = np.clip(start, 0, last)
     for axis, own in zip(batching, index_batching, strict=True):
         starts[axis] = np.arange(batch[own]).reshape([-1 if i == own else 1 for i in range(len(batch))])
+    # flat index = sum over axes of (start + offset in the window) * stride
     strides = np.concatenate([np.cumprod(np.array(shape[:0:-1], int))[::-1], [1]]).astype(int) if shape else []
     places = np.zeros(extents, int)
     for axis in range(len(shape)):

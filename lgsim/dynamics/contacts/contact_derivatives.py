@@ -61,6 +61,7 @@ def _bodies(model: Model, frozen: linearization.WorldFrameState, q: Array) -> Bo
     one = jnp.ones(q.shape[1:], q.dtype)
     zero = jnp.zeros_like(one)
     zero_vector = Vec(zero, zero, zero)
+    # the world as the last body, in the frame of a floating base
     world = Transform(Mat(Vec(one, zero, zero), Vec(zero, one, zero), Vec(zero, zero, one)), zero_vector)
     if tree.floats:
         pose = row.transform(model.placements[:1]) @ tree.base.transform([q[i : i + 1] for i in range(tree.base.nq)])

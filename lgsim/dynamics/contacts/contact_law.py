@@ -26,8 +26,10 @@ def point_forces(t: ContactState) -> PointForces:
     assert slip is not None
     power = depth_power(t.gap, law["exponent"])
     rate = slip.dot(t.normal)  # rate of the gap, d' = -rate
+    # f_n = stiffness d^exponent (1 + dissipation d')_+
     normal = law["stiffness"] * power * jnp.maximum(1 - law["dissipation"] * rate, 0)
     u = slip - t.normal * rate
+    # f_t = -(friction f_n / sqrt(u.u + slip_speed^2) + viscous d^exponent) u
     speed = jnp.sqrt(u.dot(u) + law["slip_speed"] * law["slip_speed"])
     friction = law["friction"]
     if "stribeck" in law:
@@ -35,6 +37,7 @@ def point_forces(t: ContactState) -> PointForces:
     tangential = u * -(friction * normal / speed + law["viscous"] * power)
     couple = None
     if t.spin is not None:
+        # n = -f_n (torsion w_n + rolling w_t) / sqrt(w.w + spin_speed^2)
         size = normal / jnp.sqrt(t.spin.dot(t.spin) + law["spin_speed"] * law["spin_speed"])
         about = t.spin.dot(t.normal)
         couple = (t.spin * law["rolling"] + t.normal * (about * (law["torsion"] - law["rolling"]))) * -size

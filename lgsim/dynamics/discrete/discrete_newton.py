@@ -66,6 +66,7 @@ def attempt(kind: RotationMap, iterations: int) -> Callable[..., Attempt]:
 
         return control_flow.scan(iterate, (guess, jnp.zeros_like(guess)), None, length=iterations)[0]
 
+    # few rows: all iterations in one native function; many rows: a program per iteration
     def core(model: Model, q: Array, momentum: Array, guess: Array, h: Array, smallest: Array) -> Attempt:
         q, momentum, guess, h = full(model, h, q, momentum, guess)
         at = node(model, q)

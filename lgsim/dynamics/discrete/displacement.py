@@ -81,6 +81,7 @@ def node(model: Model, q: Array) -> Node:
     if tree.floats:
         relative, fall = linearization.from_base(model, rows, relative, fall, q)
     body = row.row_inertias(tree, rows, row.inertias(model))
+    # center of mass and inertia about it; massless bodies have center 0
     inverse = jnp.where(body.m == 0, 0, 1 / jnp.where(body.m == 0, 1, body.m))
     middle = body.h * inverse
     about = body.I - _squared_lever(middle, body.h)
@@ -89,6 +90,7 @@ def node(model: Model, q: Array) -> Node:
         own, a, b, middle, about = x
         T = fusion_barrier(Transform(fusion_barrier(parent.R) @ own.R, parent.R @ own.p + parent.p))
         z = Vec(T.R.r0.z, T.R.r1.z, T.R.r2.z)
+        # the screw at this pose, b v_z + a (w_z + p x z)
         moment = fusion_barrier(T.p.cross(z))
         screw = Motion(z * b + moment * a, z * a)
         return T, fusion_barrier((z, T.p, moment, screw, T.R @ middle + T.p, about.rotated(T.R)))

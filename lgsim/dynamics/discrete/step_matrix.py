@@ -148,6 +148,7 @@ def step_matrix(kind: RotationMap, model: Model, q: Array, step: Moved, d: Array
 
     known = at.mass / h, at.center, step.center, step.s, step.phi, at.inertia
     right = end_columns(tree, d, step.screws)
+    # -h/2 times the derivative of the midpoint forces: half of their impulse acts at the start
     slopes = -0.5 * h[None] * _midpoint_slopes(model, q, d, h)
     members = coupled(tree)
     alone = np.ones(tree.nv, bool)
@@ -297,6 +298,7 @@ def _solve_whole(model: Model, matrix: StepMatrix, r: Array) -> Array:
     nothing = BodyMatrix(z, zero, zero, Mat(zero, zero, zero))
     _, (lower, upper) = linearization.order(tree).inward(inward, nothing, xs, r.shape[1:])
     below = tree.row_carried
+    # S_i . (B_i S'_j) from both triangles, then mimic joints, drives and coupled joints
     M = dense.masked(below, lower) + dense.masked(below.T & ~below, dense.transpose(upper))
     M = linearization.reduced(model, M)
     n = len(M)

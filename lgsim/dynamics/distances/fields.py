@@ -68,6 +68,7 @@ def _spline(a: Field, p: Vec) -> tuple[Array, Vec]:
         cells.append(cell.astype(int))
         weights.append(_basis(f))
         slopes.append(_basis_slope(f))
+    # sum over the 4 x 4 x 4 coefficients around the cell
     strides = np.cumprod([1, a.shape[2] + 2, a.shape[1] + 2])[::-1]
     corner = sum(cell * int(stride) for cell, stride in zip(cells, strides, strict=True))
     value, gradient = jnp.zeros_like(p.x), [jnp.zeros_like(p.x)] * 3

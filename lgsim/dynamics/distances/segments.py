@@ -35,6 +35,7 @@ def two_segments(a: Segment, b: Segment, T: Transform) -> Nearest:
         s = zero if a.single else on_first(zero)
         t = on_second(zero) if a.single else zero
         return Nearest(_share(s, a.half), _share(t, b.half), jnp.zeros(zero.shape, bool), Vec(zero, zero, zero))
+    # lines: the common perpendicular, or for parallel ones the middle of the overlap
     square = e.x * e.x + e.y * e.y
     skew = square > 0
     inner = -(e.x * p.x + e.y * p.y) / jnp.where(skew, square, 1)  # point of the second line nearest to the first

@@ -80,6 +80,7 @@ def deepest(a: Convex, b: Convex, T: Transform, wanted: Array) -> tuple[Array, N
     zero = jnp.zeros_like(like)
     nothing = Vec(zero, zero, zero)
     best = _Best(zero - jnp.inf, zero + 1, zero, nothing, nothing)
+    # a short list is unrolled; a long one is a loop, without derivatives
     if count <= _UNROLLED:
         for kind, *rows in zip(*tried, strict=True):
             first, second = (Vec(*(jnp.full_like(like, x) for x in each)) for each in rows)

@@ -126,6 +126,7 @@ def _nearest(w: Vec, used: Array) -> tuple[Array, Vec, Array]:
     corners = [Vec(w.x[i], w.y[i], w.z[i]) for i in range(CORNERS)]
     zero = jnp.zeros_like(w.x[0])
     best = tuple([zero] * CORNERS), Vec(zero, zero, zero), jnp.full_like(zero, jnp.inf)
+    # the closest point of each vertex, edge, face and of the interior, if it is inside; the nearest of all
     for count, shares in ((1, None), (2, _on_edge), (3, _on_face), (4, _in_middle)):
         for chosen_ones in combinations(range(CORNERS), count):
             at = [corners[i] for i in chosen_ones]

@@ -237,6 +237,7 @@ def _implicit_rule(held: tuple[int, ...], primals: tuple, tangents: tuple) -> tu
     length = machine_length(model, q0)
     step = nearest_step(model, q, metric_at(tree, q0, q, mass_matrix(model, q0), free), length, zero, zero)
 
+    # g + J' lambda = 0 and c = 0, as functions of the model and q0 at fixed q
     def equations(model: Model, q0: Array) -> tuple[Array, Array]:
         push, _, c = loop_pushes(model, q, length, step.multipliers, jnp.zeros(tree.nv, q.dtype))
         return slope_at(model, q0, q) + push, c
@@ -245,6 +246,7 @@ def _implicit_rule(held: tuple[int, ...], primals: tuple, tangents: tuple) -> tu
     if held and not still(dq0):
         forced = configuration.velocity(tree, q0, dq0) * (1 - free)
     pull, misfit = change_along(equations, (model, q0), (d_model, dq0))
+    # the step that restores c = 0, then the one along the closed set that restores stationarity
     misfit = misfit + step.J @ forced
     back = forced - step.XP @ misfit
     return q, configuration.rate(tree, q, back - step.inverse @ (pull + step.bend @ back))

@@ -78,6 +78,7 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[tuple[Array, Array], tuple[A
     d_model, dq, dv, dtau, d_wrenches = tangents
     closed = closed_linearization(*primals)
     a, f = closed.a, closed.f
+    # dr1 and dr2 with tau, q and v, then with parameters and wrenches
     force, rate = jnp.zeros_like(a), jnp.zeros_like(f)
     if not still(dtau):
         force = force - dtau

@@ -84,14 +84,17 @@ def linearized(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | N
     tree = model.topology
     order = linearization.order(tree)
     frozen, (A, drift, A_parent, N, F) = _start(model, q, v, wrenches)
+    # accelerations a and loop forces f
     matrices, ends = _dense(model, q, v, frozen, A, F)
     a, f = _solved(model, matrices, ends, tau, N, frozen)
     rates, y = row.speeds(model, v), row.speeds(model, a)
+    # the state at these accelerations; N includes the loop wrenches
     A, drift, A_parent = linearization.accelerations(tree, frozen, rates, y)
     ends = loop_ends.loop_ends(model, q, rates, frozen, A, y)
     net = linearization.net_forces(frozen, A) - loop_wrenches(model, ends, f)
     I, B, N = order.up((frozen.inertia, frozen.gyro, fusion_barrier(net)))  # noqa: E741
     dq, dv = linearization.derivatives(tree, frozen, Carried(I, B, N), drift, A_parent)
+    # derivatives of r1 and r2 at fixed (a, f)
     changes = linearization.changes(tree, frozen, drift, A_parent)
     more, by_q, by_v = residual_derivatives.derivatives(model, frozen, changes, ends, f, rates, y)
     by_q, by_v = (jnp.swapaxes(row.gathered(model, jnp.swapaxes(x, 0, 1)), 0, 1) for x in (by_q, by_v))
@@ -143,6 +146,7 @@ def _dense(model: Model, q: Array, v: Array, frozen, A, F) -> tuple[Dense, loop_
 
 
 def _solved(model: Model, matrices: Dense, ends, tau: Array, N: Force, frozen) -> tuple[Array, Array]:
+    # free accelerations; G f = -(rates + J a); a + X f
     a = fusion_barrier(dense.times(matrices.W, tau - row.gathered(model, N.power(frozen.S))))
     c = fusion_barrier(ends.rates + dense.times(matrices.J, a))
     f = closure.proximal_solution(matrices.mobility, -c)

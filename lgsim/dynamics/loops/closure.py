@@ -45,11 +45,14 @@ def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None
     q, v, tau = row_tree.full((model, wrenches), q, v, tau)
     tree = model.topology
     frozen = linearization.freeze(model, q, v, wrenches)
+    # net forces at zero accelerations, summed inward
     A, _, _ = linearization.accelerations(tree, frozen, v, None)
     N = linearization.order(tree).up(linearization.net_forces(frozen, A))
     ends = loop_ends.loop_ends(model, q, v, frozen, A, jnp.zeros_like(v))
+    # U, d and u of the elimination, and w_r of the loop rows
     left = jacobian_products.eliminate(model, frozen, fusion_barrier(tau - N.power(frozen.S)))
     w = unit_wrenches.shares(tree, ends, frozen.S, left.gain)
+    # G f = -c with G = sum_i d_i w_i w_i' and c = rates + sum_i d_i u_i w_i
     c = ends.rates + dense.sum_rows(w * left.free[:, None])
     f = proximal_solution(prepared(mobility(w, left.give)), -c)
     return pushed(tree, frozen.S, left, w, left.free, f), f
@@ -57,6 +60,7 @@ def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None
 
 def pushed(tree: Topology, S: Motion, left: jacobian_products.Eliminated, w: Array, free: Array, f: Array) -> Array:
     """Accelerations (nv, *batch) under loop forces f (m, *batch), with the components w along the rows of the tree."""
+    # outward with u + sum_r f_r w_r
     free = fusion_barrier(free + left.give * dense.sum_rows(jnp.swapaxes(w, 0, 1) * f[:, None]))
     return jacobian_products.substitute(tree, S, left.gain, free)[0]
 
@@ -122,5 +126,6 @@ def proximal_solution(mobility: Mobility, r: Array) -> Array:
     def weaken(_: Any, f: Array) -> Array:
         return fusion_barrier(mu * solved(f))
 
+    # STEPS proximal iterations, then removal of components far below mu
     f = control_flow.fori_loop(0, STEPS - 1, step, fusion_barrier(solved(r)))
     return fusion_barrier(f - control_flow.fori_loop(0, STEPS, weaken, f))

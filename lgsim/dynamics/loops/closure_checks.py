@@ -151,6 +151,7 @@ def describe_singular_loop(model: Model, qs: Any) -> str:
     qs = jnp.asarray(qs, model.dtype)
     length = np.asarray(jax.vmap(machine_length, (None, 0))(model, qs), float)[:, None, None]
     rows_turn = np.concatenate([np.broadcast_to(loop.kind.row_turns, loop.kind.rows) for loop in tree.loops])
+    # singular values of the rows, with angles and lengths scaled to be comparable
     J = np.asarray(jax.vmap(loop_rows, (None, 0))(model, qs), float)
     J = J * np.where(rows_turn[:, None], length, 1) * np.where(turning(tree), 1, length)
     shares, values, _ = np.linalg.svd(J, full_matrices=False)

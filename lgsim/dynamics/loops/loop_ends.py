@@ -125,6 +125,7 @@ def _frame_ends(model: Model, ends: KindEnds, frozen: WorldFrameState, world: Tr
     )
     X = end_poses(model, ends, frozen.poses, world)
     (Va, Vb), (Aa, Ab) = ([row.select(value, bodies[end]) for end in (0, 1)] for value in (V, A))
+    # V_b - V_a and A_b - A_a + V_b x V_a, in axes fixed to b
     relative = Relative(
         fusion_barrier(relative_pose(*X)),
         fusion_barrier(to_child(X[1], Vb - Va)),
@@ -162,6 +163,7 @@ def loop_ends(model: Model, q: Array, v: Array, frozen: WorldFrameState, A: Moti
         else:
             assert isinstance(ends.kind, JointLoop)
             a, b = ends.joint_rows
+            # couplings: c'' = y_b - f' y_a - f'' v_a^2
             f, f1, f2, _ = slopes[number] = ends.kind.values(x[a], ends.numbers(model))
             rates.append(y[b] - f1 * y[a] - f2 * v[a] * v[a])
             nothing = Vec(*(jnp.zeros_like(f),) * 3)

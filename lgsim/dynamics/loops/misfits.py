@@ -85,6 +85,7 @@ def placed(model: Model, q: Array) -> Placed:
 def misfits(model: Model, at: Placed, length: Array) -> tuple[Array, Array]:
     """(c (r, *batch), m, its Jacobian in the degrees of freedom (r, nv, *batch)) for a length (*batch), m."""
     tree = model.topology
+    # c and dc/dx of frame loops: dc along the displacements xi_j of b with each row
     values, slopes = [], []
     for number, ends in enumerate(loop_ends.kinds(tree)):
         numbers = ends.numbers(model)
@@ -186,14 +187,17 @@ def _curved(
     def slope(pose: Transform) -> Array:
         return _slope(kind, pose, numbers, length, own)
 
+    # w and its derivative dw/dxi
     w = fusion_barrier(slope(pose))
     wide = _six(pose)
     turned = fusion_barrier(jax.jvp(slope, (wide,), (displaced(wide, _units(wide)),))[1])
     W = to_parent(b, Force(Vec(*w[:3]), Vec(*w[3:])))
+    # s_gi w . Ad(b)^-1 (S_j x S_i) n_ij, with the wrench W = Ad(b)^-T w
     count = at.signs[:, :, None] * (tree.row_carried[None].astype(int) - at.carries[1][:, None])
     wrench = jax.tree.map(lambda c: dense.sum_rows(c[:, None, None] * _static(count, c)), W)
     S_i, S_j = (jax.tree.map(lambda c, at=at: jnp.expand_dims(c, at), S) for at in (1, 0))
     bent = wrench.power(S_j.cross(S_i))
+    # xi_i . (dw/dxi) xi_j
     X = jnp.stack([*xi.v, *xi.w])
     Y = fusion_barrier(dense.sum_rows(jnp.swapaxes(turned, 0, 1)[:, :, :, None] * X[:, None]))
     flat = (6 * len(at.loops), *X.shape[2:])

@@ -141,6 +141,7 @@ def across_step(
     c, J_all = loop_misfits(model, q, length)
     J = J_all * free[None]
     M = M * free[:, None] * free[None] + jnp.diag(1 - free)
+    # X = M^-1 J', G = J X in the moving joints
     X = solved(M, J.T)
     G = J @ X
     rounding = float(jnp.finfo(q.dtype).eps ** closure.POWER)
@@ -148,6 +149,7 @@ def across_step(
     mean = jnp.trace(G) / len(G)
     eye = jnp.eye(len(G), dtype=q.dtype)
     damping = jnp.where(mean > 0, mean, 1) * mu
+    # H = (G + mu)^-1; P is its proximal refinement without components far below mu
     H = solved(G + damping * eye, eye)
     P = H
     for _ in range(closure.STEPS - 1):
@@ -167,10 +169,12 @@ def nearest_step(
     XP = X @ P
     slope, J_free = metric.slope * free, J * free[None]
     both = free[:, None] * free[None]
+    # lambda, the Hessian of the Lagrangian, and the projector Z to the null space of J
     multipliers = -(XP.T @ slope)
     bend = metric.hessian + loop_curvature(model, q, length, multipliers)
     flat = XP @ J_free
     Z = jnp.diag(free) - flat
+    # the Newton system on the null space, with M on its complement to make it invertible
     inside = (bend + kappa * metric.M) * both
     N = Z.T @ (inside + inside.T) @ Z / 2 + flat.T @ (M * both) @ flat + jnp.diag(1 - free)
     inverse = Z @ solved(N, Z.T)

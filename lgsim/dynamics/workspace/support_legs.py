@@ -88,6 +88,7 @@ def support_legs(tree: Topology, frames: Sequence[str]) -> SupportLegs:
         raise ModelError(f"model: expected no mimic joints, got {name!r}, which mimics another one; lock or free it")
     if not frames:
         raise ModelError("feet: expected at least one foot, got none; nothing would support the robot")
+    # follow each foot inward to the central body; legs must not share a body
     names = tree.body_names + tree.frame_names
     places, chains, seen = [], [], {}
     for frame in frames:

@@ -51,12 +51,14 @@ class Trigonometric(Arithmetic):
         for name in turns:
             if name in made:
                 raise ValueError(f"the symbol {name!r} clashes with the sine or cosine of an angle: rename it")
+        # generators of the polynomial ring: sin and cos of each angle, then the symbols
         self.generators = [f(made[a]) for f in (s.sin, s.cos) for a in self.angles] + list(made.values())
         """The sympy expressions of the ring's generators: sines, cosines, then the symbols."""
         self.ring, *generators = s.polys.rings.ring(turns + names, s.QQ)
         self._generators = dict(zip(turns + names, generators, strict=True))
         self._symbols = made
         count = len(self.angles)
+        # rules of the normal form: sin^2 = 1 - cos^2, w^2 = 1 - x^2 - y^2 - z^2
         self._rules = [(i, 1 - generators[count + i] ** 2) for i in range(count)]
         for w, *rest in quaternions:
             square = sum(self._generators[str(x)] ** 2 for x in rest)

@@ -127,6 +127,7 @@ def _body(interface: Interface) -> str:
         # unused inputs are marked, so that compilers do not warn
         right = expression(statement, of, list(map(text, statement.operands)), {statement.op: pattern}, "C")
         lines.append(f"const {TYPES[statement.kind]} t{entries + i} = {right};")
+    # assign the results
     for each, port in zip(interface.results, program.outputs, strict=True):
         for i, value in enumerate(port.values):
             if 0 <= value < entries:
