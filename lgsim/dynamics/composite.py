@@ -1,7 +1,7 @@
 """Composite rigid-body inertias: everything that a row carries, as one body, in one common frame.
 
 With a floating base, that frame is the base frame. Otherwise it has world axes and its origin at the first row,
-which is close to the robot wherever it is, so that no digits are lost far from the world origin.
+which is close to the robot. So no digits are lost far from the world origin.
 """
 
 from __future__ import annotations

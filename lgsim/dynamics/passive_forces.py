@@ -27,8 +27,8 @@ def passive_forces(
     ``- damping v - (friction + stribeck exp(-(v / stribeck_speed)^2)) tanh(v / friction_speed)``. Let x be the
     coordinate of a joint with one coordinate per degree of freedom, e its distance beyond a limit, and ``dq/dt = E v``.
     Springs and limits then add ``- E^T (stiffness (x - rest) + limit_stiffness e + limit_damping |e| x')``. E is the
-    identity except for a planar joint, whose springs act along the parent's axes, and for a ball joint by angles,
-    whose springs act about the axes of its angles. Spherical and free joints have no springs. The limits of a
+    identity except for two joints: the springs of a planar joint act along the parent's axes, and those of a ball joint
+    by angles about the axes of its angles. Spherical and free joints have no springs. The limits of a
     spherical joint bound its swing, angle and twist, see ``Model.upper``; a free joint has none.
 
     Args:

@@ -32,8 +32,8 @@ def symbols(names: str) -> np.ndarray:
 def model(machine: Model, values: Mapping[str, Any] | None = None) -> Model:
     """A copy of a model with symbols in place of some parameters; all others become exact rationals.
 
-    A float is converted to the short decimal that it prints as, or to a fraction of small integers within four rounding
-    units of it, or otherwise to its exact value.
+    A float is converted to the short decimal that it prints as, else to a fraction of small integers within four
+    rounding units, else to its exact value.
 
     Args:
         values: Replacements of parameters by address: a name, a sympy expression or a number. Addresses are

@@ -1,6 +1,6 @@
 """Elimination of small general matrices (n, n, *batch) without pivoting, in loops and elementwise sums.
 
-The elimination runs from the last row to the first, which preserves the zeros of the mass matrix of a tree and of the
+The elimination runs from the last row to the first. This preserves the zeros of the mass matrix of a tree and of the
 springs and dampers in its joints. Without pivoting it is stable where the symmetric part is positive definite, which is
 the case for such matrices if the step size resolves growing modes.
 """

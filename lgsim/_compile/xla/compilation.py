@@ -91,7 +91,7 @@ def fast_options() -> dict[str, Any]:
 def strongly_typed(tree: Any) -> Any:
     """The tree with its arrays strongly typed.
 
-    A state that starts as a Python number is weakly typed, but the next state is not, so that the program of a step
+    A state that starts as a Python number is weakly typed, but the next state is not. Then the program of a step
     would be traced and compiled twice.
     """
     return jax.tree.map(lambda x: jax.lax.convert_element_type(x, x.dtype) if isinstance(x, Array) else x, tree)

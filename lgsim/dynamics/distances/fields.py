@@ -21,8 +21,8 @@ _TAPS = 4
 def in_field(a: Field, b: Any, T: Transform) -> ClosestPair:
     """The least value of the field at the sample points of a core, minus the radius of the solid.
 
-    A sphere is sampled at its center, a capsule at nine points of its segment, a box and a hull at their corners (and
-    a box also at the centers of its sides and edges). The field between these points is not sampled.
+    A sphere is sampled at its center, a capsule at nine points of its segment, a box and a hull at their corners. A box
+    is also sampled at the centers of its sides and edges. The field between these points is not sampled.
     """
     probes = b.probes()
     at = [moved(T, b.place(x)) for x in probes]

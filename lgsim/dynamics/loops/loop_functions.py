@@ -38,8 +38,8 @@ class ActuatedForces(NamedTuple):
 def loop_residual(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch rows"]:
     """Residuals of the closed kinematic loops, zero where they are closed, in the order of ``model.loop_names``.
 
-    For a joint these are the position of frame b in frame a (m), in the axes of b, and the rotation components (rad to
-    first order) along the directions that the joint constrains. For a rod it is ``(p . p - L^2)/(2 L)``, m; for a
+    For a joint these are components of the position of frame b in frame a (m), in the axes of b, and of the rotation
+    (rad to first order), along the constrained directions. For a rod it is ``(p . p - L^2)/(2 L)``, m; for a
     coupling ``q_b - f(q_a)``.
 
     Args:

@@ -239,7 +239,7 @@ def test_functions_of_loops_refuse_trees():
         lgsim.loop_residual(machines.tree(), jnp.zeros(5))
     model = machines.machine("four_bar")
     q = jnp.zeros(3)
-    with pytest.raises(ValueError, match="actuated: expected a list of names"):
+    with pytest.raises(ValueError, match="actuated: expected a list of joint names"):
         lgsim.actuated_inverse_dynamics(model, q, q, q, "link0")
     with pytest.raises(ValueError, match=r"actuated: expected names of joints.*'link9'"):
         lgsim.actuated_inverse_dynamics(model, q, q, q, ["link9"])

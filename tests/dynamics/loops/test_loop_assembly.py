@@ -258,7 +258,7 @@ def test_the_four_bar_has_both_branches(loop):
         loop_branches(model, q, 0, jax.random.key(1))
     with pytest.raises(ValueError, match=r"got tracers: the number of assemblies depends"):
         jax.jit(lambda q: loop_branches(model, q, 1, jax.random.key(1)))(q)
-    with pytest.raises(ValueError, match=r"q: expected shape \(\d,\), got \(2, \d\); one configuration at a time"):
+    with pytest.raises(ValueError, match=r"q: expected shape \(\d,\) of one configuration, got \(2, \d\)"):
         loop_branches(model, jnp.stack([q, q]), 1, jax.random.key(1))
 
 
