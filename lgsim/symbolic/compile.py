@@ -137,9 +137,7 @@ def _read(f: Callable[..., Any], kinds: list[Any], name: str, limit: int) -> Pro
     try:
         return read(f, *kinds, limit=limit, calls=SINE_AND_COSINE)
     except TooLong as error:
-        raise ValueError(
-            f"{name}: expected at most {limit} operations, got more; a larger limit allows them"
-        ) from error
+        raise ValueError(f"{name}: expected at most {limit} operations, got more; give a larger limit") from error
     except NotAProgram as error:
         raise ValueError(
             f"{name}: no straight-line code: {error}; no loop, index or branch of the code may depend on the state"
