@@ -24,7 +24,7 @@ def _same(op: str) -> Callable[[Builder, Any], Scalar]:
 
 
 def _divided(op: str) -> Callable[[Builder, Any], Scalar]:
-    """Division; of integers only by a positive constant, since division by zero is a processor fault."""
+    """Division; of integers only by a positive constant, since an integer division by zero traps."""
 
     def made(b: Builder, equation: Any) -> Scalar:
         if equation.invars[0].aval.dtype.kind == "f":
