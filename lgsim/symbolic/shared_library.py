@@ -84,8 +84,8 @@ def shared_library(codes: Code | Sequence[Code], folder: Path | None = None, fla
     compiler = shutil.which(wanted.split()[0])
     if compiler is None:
         raise FileNotFoundError(
-            f"shared_library: expected a C compiler, {wanted!r} was not found; install gcc or clang, or set the"
-            " environment variable CC. Generating code needs no compiler"
+            f"shared_library: expected a C compiler, got {wanted!r}, which was not found; install gcc or clang, or"
+            " set the environment variable CC. Generating code needs no compiler"
         )
     folder = Path(tempfile.mkdtemp(prefix="lgsim_code_")) if folder is None else Path(folder)
     for code in codes:

@@ -207,7 +207,7 @@ def test_bad_input(monkeypatch):
         compile(lambda model, q: jax.lax.while_loop(lambda x: x[0] < 3, lambda x: x + 1, q), model, name="f")
     code = compile(lambda model, q: 2 * q, model, name="twice")
     monkeypatch.setenv("CC", "no-such-compiler")
-    with pytest.raises(FileNotFoundError, match="expected a C compiler, 'no-such-compiler' is not there"):
+    with pytest.raises(FileNotFoundError, match="expected a C compiler, got 'no-such-compiler'"):
         shared_library(code)
 
 
