@@ -1,4 +1,4 @@
-"""Symbolic and multiple-precision evaluation of lgsim's algorithms, formulas and code generation.
+"""Formulas, multiple-precision arithmetic, code generation.
 
 - ``evaluate`` a function in an arithmetic: ``Digits``, ``Expressions`` or ``Casadi``; ``model`` replaces parameters of
   a model by symbols;
