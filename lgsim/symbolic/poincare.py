@@ -122,8 +122,8 @@ def lagrange(
         joint = machine.topology.joints[i]
         if joint.nq != joint.nv:
             raise ValueError(
-                f"machine: expected joints with charts, got {name!r}, a {type(joint).__name__}: its equations are not "
-                "Lagrange's; use poincare(machine), or a Compound of three revolute joints in its place"
+                f"lagrange: expected joints with charts, got {name!r}, a {type(joint).__name__}: its equations are not "
+                "Lagrange's; use poincare, or a Compound of three revolute joints in its place"
             )
     at = coordinates(machine, q, "v" if v is None else v)
 
