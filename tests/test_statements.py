@@ -261,7 +261,8 @@ def test_orders_and_estimates_of_the_named_methods():
 def test_from_which_angle_the_map_exp_is_better():
     code = lgsim.VariationalTree, lgsim.dynamics.discrete.rotation_maps
     texts = [*(each.__doc__ for each in code), page("docs/variational_trees.md")]
-    said = [re.findall(r"(?:more than|above)(?: some)? ([\d.]+) rad a step", " ".join(text.split())) for text in texts]
+    angle = r"(?:more than|above)(?: some| about)? ([\d.]+) rad (?:a|per) step"
+    said = [re.findall(angle, " ".join(text.split())) for text in texts]
     assert said == [["0.2"]] * 3
 
 

@@ -1,4 +1,4 @@
-"""How a function of one state becomes fast code: component algebra, JAX's interpreters, programs and their compilers.
+"""Compilation of functions of one state to fast code: component algebra, JAX interpreters, programs and compilers.
 
-Private. Users reach ``lgsim.programs``, and at the front door ``tiled_vmap``, ``xla_options`` and the switches.
+This package is private. Its public part is ``lgsim.programs``, ``tiled_vmap``, ``xla_options`` and the switches.
 """

@@ -1,4 +1,4 @@
-"""Algorithms of multibody dynamics, one a file; none knows a joint by name."""
+"""Algorithms of multibody dynamics, one per file, independent of the joint types."""
 
 from lgsim.dynamics.contacts.contact_advice import ContactAdvice as ContactAdvice
 from lgsim.dynamics.contacts.contact_advice import suggest_contact as suggest_contact

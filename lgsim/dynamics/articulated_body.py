@@ -1,4 +1,4 @@
-"""Forward dynamics by the articulated-body recursion, O(n): the recursion itself, the batch last."""
+"""Forward dynamics by the articulated-body algorithm in O(n), on arrays with the batch axis last."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from lgsim.multibody.model import Model
 
 
 class Eliminated(NamedTuple):
-    """What is left of a row whose rate was eliminated: ``y = free - gain . (acceleration of the row's frame)``."""
+    """Result of eliminating the rate of a row: ``y = free - gain . (acceleration of the row's frame)``."""
 
     gain: Motion
     free: Array
 
 
 def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None = None) -> Array:
-    """Accelerations v' of arrays with the batch last; no joint may mimic another one."""
+    """Accelerations v' for arrays with the batch axis last; without mimic joints.
+
+    Source: Featherstone, Rigid Body Dynamics Algorithms, 2008, Table 7.1.
+    """
     q, v, tau = row_tree.full((model, wrenches), q, v, tau)
     tree = model.topology
     m = row_tree.machine(model, q)
@@ -37,11 +40,13 @@ def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None
         tau = tau - model.armature * bias  # a drive feels v', the rows' accelerations are v' - bias
     rates, forces, armature = v[rest], tau[rest], model.armature[rest]
 
+    # pass 1, outward: V_i = Ad^-1 V_p + S_i v_i and the bias force p_i = V_i x* I_i V_i - F_i
     def outward(V, x):
         T, S, inertia, rate, external = x
         V = fusion_barrier(S.moved(to_child(T, V), rate))
         return V, (V, bias_force(inertia, V, external))
 
+    # pass 2, inward: I^A_i and p^A_i of the subtree; eliminate the rate of row i from its equation
     def inward(children, x):
         T, S, V, inertia, p, rate, force, drive = x
         A, P = children
@@ -49,6 +54,7 @@ def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None
         A, P, left = eliminate(A, P, S, force, drive, fusion_barrier(S.carried(V, rate)))
         return fusion_barrier((A.to_parent(T), to_parent(T, P))), left
 
+    # pass 3, outward: A_i = Ad^-1 A_p + V_i x S_i v_i, then v'_i = free - gain . A_i
     def onward(parent, x):
         T, S, V, rate, left = x
         A = to_child(T, parent)
@@ -62,11 +68,12 @@ def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None
     xs = (m.poses, m.screws, V, m.inertias, p, rates, forces, armature)
     (A, P), left = order.inward(inward, empty, xs, m.batch)
     start = fall
+    # a floating base: solve (I^A + armature) A_0 = F - p^A for the base acceleration
     if m.base is not None:
         P = P + bias_force(m.base.inertia, V0, on_base)
         A = fusion_barrier(driven(A + m.base.inertia.articulated, model.armature[: row_tree.BASE]))
         wrench = row_tree.motion(tau[: row_tree.BASE])
-        # the armature turns with the base but does not feel gravity
+        # the armature moves with the base but has no weight
         held = row_tree.motion(model.armature[: row_tree.BASE])
         push = Force(*(_times(h, f) for h, f in zip(held, fall, strict=True)))
         start = A.solve(fusion_barrier(Force(*wrench) - P + push))
@@ -77,7 +84,7 @@ def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None
 
 
 def bias_force(inertia: Inertia, V: Motion, external: Force | None) -> Force:
-    """The wrench that a body needs without acceleration: ``-ad_V^T I V - F_external``."""
+    """The wrench on a body at zero acceleration: ``-ad_V^T I V - F_external``."""
     F = cross_dual(V, fusion_barrier(inertia.momentum(V)))
     return fusion_barrier(F if external is None else F - external)
 
@@ -85,15 +92,18 @@ def bias_force(inertia: Inertia, V: Motion, external: Force | None) -> Force:
 def eliminate(
     A: Articulated, P: Force, S: Screw | Turn, force: Array, drive: Array, carried: Motion
 ) -> tuple[Articulated, Force, Eliminated]:
-    """Take the row's rate out of ``F = A (acc + S y) + P``, ``S . F + drive y = force``: what the frame before feels.
+    """Eliminate the rate y of a row from ``F = A (acc + S y) + P``, ``S . F + drive y = force``.
 
-    ``U = A S``, ``d = S . U + drive``, ``A' = A - U U^T/d``, ``P' = P + A' carried + U (force - S . P)/d``.
+    The parent feels ``A' = A - U U^T/d`` and ``P' = P + A' carried + U (force - S . P)/d``, with ``U = A S`` and
+    ``d = S . U + drive``. Source: Featherstone, Rigid Body Dynamics Algorithms, 2008, Table 7.1.
     """
+    # U = A S, d = S . U + drive, u = force - S . P
     U = fusion_barrier(S.column(A))
     d = S.power(U) + drive
     u = force - S.power(P)
     k, g, scale = fusion_barrier((U.f * (1 / d), U.n * (1 / d), u / d))
     f, n = U
+    # A' = A - U U^T/d, by blocks
     M = Sym(
         A.M.xx - k.x * f.x, A.M.xy - k.x * f.y, A.M.xz - k.x * f.z,
         A.M.yy - k.y * f.y, A.M.yz - k.y * f.z, A.M.zz - k.z * f.z,
@@ -109,7 +119,7 @@ def eliminate(
 
 
 def driven(A: Articulated, armature: Array) -> Articulated:
-    """The armature of a base on its diagonal."""
+    """The inertia of a floating base with its armature on the diagonal."""
     v, w = row_tree.motion(armature)
     zero = jnp.zeros_like(v.x)
     return Articulated(A.M + Sym(v.x, zero, zero, v.y, zero, v.z), A.H, A.I + Sym(w.x, zero, zero, w.y, zero, w.z))

@@ -1,7 +1,7 @@
-"""Composite rigid bodies: what every row carries, as one body, in one common frame.
+"""Composite rigid-body inertias: everything that a row carries, as one body, in one common frame.
 
-That frame is the base's own where a base moves freely, else it has the world's axes at the place of the first row: near
-the machine wherever it stands, so that no digits are lost far from the world's origin.
+With a floating base, that frame is the base frame. Otherwise it has world axes and its origin at the first row,
+which is close to the robot. So no digits are lost far from the world origin.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from lgsim.multibody.model import Model
 
 
 class Composite(NamedTuple):
-    """Of a machine's rows (k, *batch), in the common frame."""
+    """Composite inertias of the rows of a model (k, *batch), in the common frame."""
 
     screws: Motion
     """``S_i``."""
     momenta: Force
-    """``I_i S_i``: the momentum of all that row i carries, moving at the rate 1 of row i."""
+    """``I_i S_i``: the momentum of all that row i carries, moving at unit rate of row i."""
     total: Inertia
-    """Of the whole machine, its base included, (*batch)."""
+    """Inertia of the whole model, the base included, (*batch)."""
     axes: Transform
     """The pose of the common frame in the world, (*batch)."""
 
 
 def composite(model: Model, m: row_tree.Machine) -> Composite:
-    """Outward the poses, inward ``I_i + sum I_j``."""
+    """Compute the poses outward and the composite inertias ``I_i + sum I_j`` inward."""
     here = identity(m)
+    # the common frame: that of a floating base, else world axes at the first row
     axes = here if m.base is None else m.base.pose
     if m.base is None:
         origin = Vec(*(jnp.broadcast_to(x[0], m.batch) for x in m.poses.p))
@@ -43,6 +44,7 @@ def composite(model: Model, m: row_tree.Machine) -> Composite:
     world = world_poses(model, m, here)
     screws = fusion_barrier(_space_screws(m, world))
 
+    # inward: I_i = own inertia + sum of the children, and the momentum I_i S_i
     def inward(children: Inertia, x: tuple) -> tuple[Inertia, Force]:
         inertia, T, S = x
         total = fusion_barrier(children + fusion_barrier(inertia.transformed(T)))
@@ -57,14 +59,14 @@ def composite(model: Model, m: row_tree.Machine) -> Composite:
 
 
 def _space_screws(m: row_tree.Machine, world: Transform) -> Motion:
-    """The screw of each row in the frame of the poses ``world``, about its origin: ``(b z + p x a z, a z)``."""
+    """The screw of each row in the frame of ``world``, about its origin: ``(b z + p x a z, a z)``."""
     z = Vec(world.R.r0.z, world.R.r1.z, world.R.r2.z)
     w = z * m.a
     return Motion(z * m.b + world.p.cross(w), w)
 
 
 def along_base(total: Inertia) -> list[Force]:
-    """``I e_i`` of the six unit twists of a base in its own frame: the columns of its 6x6 inertia."""
+    """``I e_i`` of the six unit twists of a base in its own frame: the columns of its 6x6 inertia matrix."""
     zero = jnp.zeros_like(total.h.x)
     m, (x, y, z), I = zero + total.m, total.h, total.I  # noqa: E741
     linear = [
@@ -77,7 +79,7 @@ def along_base(total: Inertia) -> list[Force]:
 
 
 def all_momenta(model: Model, m: row_tree.Machine, c: Composite) -> Force:
-    """``I_i S_i`` of all rows of the model, those of a free base first."""
+    """``I_i S_i`` of all rows of the model, those of a floating base first."""
     if m.base is None:
         return c.momenta
     base = jax.tree.map(lambda *x: jnp.stack(x), *along_base(c.total))

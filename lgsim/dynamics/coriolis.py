@@ -1,4 +1,4 @@
-"""The Coriolis matrix that belongs to the mass matrix as a connection belongs to a metric."""
+"""The Coriolis matrix of the Christoffel symbols, the connection that belongs to the mass matrix as a metric."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from lgsim.multibody.model import Model
 def coriolis_matrix(
     model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
 ) -> Float[Array, "*batch nv nv"]:
-    """C with ``C v`` the velocity-product forces and ``dM/dt - 2 C`` skew: ``tau = M a + C v + gravity``.
+    """The Coriolis matrix C with ``tau = M a + C v + gravity`` and ``dM/dt - 2 C`` skew-symmetric.
 
-    ``C = sum_b J_b^T (I_b dJ_b/dt + B_b J_b)``, ``B_b = 1/2 (V x* I + (I V) x* - I V x)`` in axes that rest. It is the
-    one of Christoffel's symbols, ``C(v) w = C(w) v``; for joints that are groups, that of the Levi-Civita connection,
-    ``C(v) w - C(w) v = M [v, w]``.
+    ``C = sum_b J_b^T (I_b dJ_b/dt + B_b J_b)``, ``B_b = 1/2 (V x* I + (I V) x* - I V x)`` in fixed axes. It is the
+    matrix of the Christoffel symbols, ``C(v) w = C(w) v``; for joints that are groups, that of the Levi-Civita
+    connection, ``C(v) w - C(w) v = M [v, w]``.
 
     Args:
         q: Configuration.
@@ -41,13 +41,14 @@ def _core(model: Model, q: Array, v: Array) -> Array:
     J, I = machine.jacobians, machine.inertias  # noqa: E741  the symbol of the formula
     V = J @ v
     momenta = (I @ V[..., None])[..., 0]
+    # B_b = 1/2 (V x* I + (I V) x* - I V x)
     ad = se3.ad(V)
     B = 0.5 * (_carried_by(momenta) - ad.mT @ I - I @ ad)
     return jnp.sum(J.mT @ (I @ matrix_form.jacobian_rates(model, machine, v) + B @ J), axis=0)
 
 
 def _carried_by(F: Float[Array, "*batch 6"]) -> Float[Array, "*batch 6 6"]:
-    """The skew matrix that takes a motion V to the rate ``(w x f, w x n + v x f)`` of a wrench F that V carries."""
+    """The skew matrix that maps a motion V to the rate ``(w x f, w x n + v x f)`` of a wrench F that moves with V."""
     f, n = so3.hat(F[..., :3]), so3.hat(F[..., 3:])
     top = jnp.concatenate([jnp.zeros_like(f), -f], axis=-1)
     return jnp.concatenate([top, jnp.concatenate([-f, -n], axis=-1)], axis=-2)

@@ -19,11 +19,11 @@ from lgsim.multibody.model import Model
 def kinetic_energy(
     model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
 ) -> Float[Array, "*batch"]:
-    """The kinetic energy ``sum_i V_i^T I_i V_i / 2 + armature v^2 / 2``, which is ``v^T M(q) v / 2``.
+    """The kinetic energy ``v^T M(q) v / 2 = sum_i V_i^T I_i V_i / 2 + armature v^2 / 2``.
 
     Args:
         q: Configuration.
-        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
+        v: Velocity, rad/s or m/s; for group joints and a floating base in the child's frame.
 
     Returns:
         J.
@@ -36,9 +36,9 @@ def kinetic_energy(
 
 
 def potential_energy(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch"]:
-    """The energy of the bodies in the field of gravity, ``- g . sum_i m_i c_i``: zero at the world's origin.
+    """The gravitational potential energy of the bodies, ``- g . sum_i m_i c_i``, zero at the world origin.
 
-    Springs have their own, ``spring_energy``.
+    The energy of springs is ``spring_energy``.
 
     Args:
         q: Configuration.
@@ -54,11 +54,11 @@ def potential_energy(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array,
 
 
 def spring_energy(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch"]:
-    """The energy of the springs in the joints and of those that hold them within their limits.
+    """The elastic energy of the joint springs and of the joint limit springs.
 
-    ``sum_j stiffness_j (q_j - rest_j)^2/2 + limit_stiffness_j e_j^2/2``, e being how far q is beyond a limit, over the
-    joints with one number for each degree of freedom, and ``limit_stiffness_j e^2/2`` of the stops of spherical joints,
-    as ``passive_forces`` has them.
+    For joints with one coordinate per degree of freedom it is
+    ``sum_j stiffness_j (q_j - rest_j)^2/2 + limit_stiffness_j e_j^2/2``, where e_j is the distance of q_j beyond a
+    limit. For the limits of spherical joints it is ``limit_stiffness_j e^2/2``, as in ``passive_forces``.
 
     Args:
         q: Configuration.

@@ -1,7 +1,7 @@
-"""The dynamics as products of global matrices, and the square factorizations of the mass matrix and of its inverse.
+"""Global matrix form of the dynamics, and the square factorizations of the mass matrix and of its inverse.
 
-Everything is written over rows, the elementary screws of all joints: k of them, each with a frame of its own; joints of
-several degrees of freedom are rows without mass between them. Blocks are linear first; the paper has angular first.
+All matrices are over rows, the k elementary screws of all joints, each with its own frame. Joints with several degrees
+of freedom are rows with no mass between them. Blocks are linear first; the paper has angular first.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from lgsim.multibody.topology import WORLD
 
 
 class GlobalMatrices(NamedTuple):
-    """``V = G S q'`` stacks the rows' twists, ``M = S^T G^T J G S`` is without armature."""
+    """Global matrices: ``V = G S q'`` stacks the twists of the rows, ``M = S^T G^T J G S`` excludes the armature."""
 
     G: Array
     """``(1 - Gamma)^-1``, (..., 6 k, 6 k)."""
     Gamma: Array
-    """``Ad_{f_pi}^-1`` where row p carries row i, (..., 6 k, 6 k)."""
+    """``Ad_{f_pi}^-1`` where row p is the parent of row i, (..., 6 k, 6 k)."""
     S: Array
-    """The screws in the frames of their rows, (..., 6 k, k)."""
+    """The screws in the row frames, (..., 6 k, k)."""
     J: Array
-    """The inertias in those frames, (..., 6 k, 6 k)."""
+    """The inertias in the row frames, (..., 6 k, 6 k)."""
     P0: Array
-    """``Ad_{f_0i}^-1`` where the world carries row i, (..., 6 k, 6)."""
+    """``Ad_{f_0i}^-1`` where the world is the parent of row i, (..., 6 k, 6)."""
 
 
 class SquareFactors(NamedTuple):
@@ -46,36 +46,36 @@ class SquareFactors(NamedTuple):
     factor: Array
     """``1 + S^T G^T Pi``, (..., k, k), unit upper triangular."""
     omega: Array
-    """``S_i^T J^_i S_i`` + armature: the inertia that row i feels, what it carries being free to move, (..., k)."""
+    """``S_i^T J^_i S_i`` + armature: the articulated inertia felt by row i, (..., k)."""
     inverse_factor: Array
     """``1 - S^T Y Pi``, (..., k, k), the inverse of ``factor``."""
 
 
 def global_matrices(model: Model, q: Float[Array, "*batch nq"]) -> GlobalMatrices:
-    """The matrices of a tree: ``M = S^T G^T J G S`` (without armature), gravity ``S^T G^T J G P0 V0'``.
+    """The global matrices of a tree: ``M = S^T G^T J G S`` without armature, gravity ``S^T G^T J G P0 V0'``.
 
-    The world's acceleration V0' is that against free fall.
+    V0' is the acceleration of the world relative to free fall.
 
     Args:
-        model: The machine, k rows.
+        model: A model with k rows.
         q: Configuration.
 
     Raises:
         ValueError: q has a wrong length.
         TypeError: dtypes differ, or are not float32 or float64.
 
-    Source: Ploen and Park 1999, (6)-(13), where a tree has the blocks of Gamma at its own parents.
+    Source: Ploen and Park 1999, (6)-(13); in a tree, the blocks of Gamma are at the parents of the rows.
     """
     return validation.call(_matrices, model, q=(q, "q"))
 
 
 def square_factors(model: Model, q: Float[Array, "*batch nq"]) -> SquareFactors:
-    """The square factors of the mass matrix, armature included, and of its inverse, from the articulated inertias.
+    """The square factors of the mass matrix (with armature) and of its inverse, from articulated-body inertias.
 
     ``Phi = Omega^-1 S^T J^``, ``Pi = Gamma^T Phi^T``, ``X^T = Gamma^T (1 - Phi^T S^T)``, ``Y = (1 - X^T)^-1``.
 
     Args:
-        model: The machine, k rows, which are its degrees of freedom.
+        model: A model with k rows, which are its degrees of freedom.
         q: Configuration.
 
     Raises:
@@ -88,17 +88,17 @@ def square_factors(model: Model, q: Float[Array, "*batch nq"]) -> SquareFactors:
         tree = model.topology
         follower = next(i for i, other in enumerate(tree.mimics) if other is not None)
         raise ValueError(
-            f"model: the joint {tree.joint_names[follower]!r} mimics another one; expected joints that move one by one:"
-            " only of those is the mass matrix a product over a tree; see lgsim.mass_matrix"
+            f"model: expected no mimic joints, got {tree.joint_names[follower]!r}, which mimics another one: the mass"
+            " matrix then has no such factors; use lgsim.mass_matrix"
         )
     return validation.call(_factors, model, q=(q, "q"))
 
 
 def change_frames(matrices: GlobalMatrices, Q: Float[Array, "*batch k 4 4"]) -> GlobalMatrices:
-    """The same machine in other frames of its rows: ``A = Q S``, ``L = Q G Q^-1``, ``D = Q^-T J Q^-1``.
+    """The global matrices in other row frames: ``A = Q S``, ``L = Q G Q^-1``, ``D = Q^-T J Q^-1``.
 
     Args:
-        matrices: In the present frames.
+        matrices: Matrices in the present frames.
         Q: Poses of the present frames in the new ones.
 
     Source: Ploen and Park 1999, (15)-(17), (22), (25).
@@ -107,7 +107,7 @@ def change_frames(matrices: GlobalMatrices, Q: Float[Array, "*batch k 4 4"]) -> 
     there = diagonal(se3.Ad(Q))
     back = diagonal(se3.Ad(se3.inverse(Q)))
     if matrices.S.shape[-1] != k:
-        raise ValueError(f"Q: expected {matrices.S.shape[-1]} poses, one for each row, got {k}")
+        raise ValueError(f"Q: expected {matrices.S.shape[-1]} poses, one per row, got {k}")
     return GlobalMatrices(
         there @ matrices.G @ back,
         there @ matrices.Gamma @ back,
@@ -128,6 +128,7 @@ def _factors(model: Model, q: Array) -> SquareFactors:
     G, Gamma, S, _, _ = assembled(model, rows, poses, inertias)
     gain, omega = _articulated(model, rows, poses, inertias)
     identity = jnp.eye(len(omega), dtype=q.dtype)
+    # Phi = Omega^-1 S^T J^, Pi = Gamma^T Phi^T, X^T = Gamma^T (1 - Phi^T S^T), Y = (1 - X^T)^-1, (39)-(41)
     PhiT = diagonal(gain[..., None])
     Pi = Gamma.mT @ PhiT
     XT = Gamma.mT - Pi @ S.mT
@@ -136,17 +137,18 @@ def _factors(model: Model, q: Array) -> SquareFactors:
 
 
 def row_parts(model: Model, q: Array) -> tuple[row.Rows, Transform, Inertia]:
-    """The rows of a model, their poses in what carries them at q (nq,), and the inertias that they carry."""
+    """The rows of a model, their poses in their parents at q (nq,), and the inertias that they carry."""
     rows = row.rows(model)
     return rows, row.poses(model, rows, q), row.row_inertias(model.topology, rows, row.inertias(model))
 
 
 def assembled(model: Model, rows: row.Rows, poses: Transform, inertias: Inertia) -> GlobalMatrices:
-    """The matrices of what ``row_parts`` gives, for one state."""
+    """The global matrices from the results of ``row_parts``, for one state."""
     parents = model.topology.row_parent
     k = len(parents)
     inward = se3.Ad(se3.inverse(matrix_form.homogeneous(poses)))
     carried, roots = np.flatnonzero(parents != WORLD), np.flatnonzero(parents == WORLD)
+    # Gamma has Ad^-1 at (row, parent), G = (1 - Gamma)^-1
     Gamma = jnp.zeros((k, 6, k, 6), inward.dtype).at[carried, :, parents[carried], :].set(inward[carried])
     Gamma = Gamma.reshape(6 * k, 6 * k)
     identity = jnp.eye(6 * k, dtype=inward.dtype)
@@ -159,7 +161,7 @@ def assembled(model: Model, rows: row.Rows, poses: Transform, inertias: Inertia)
 
 
 def _articulated(model: Model, rows: row.Rows, poses: Transform, inertias: Inertia) -> tuple[Array, Array]:
-    """``J^_i S_i/Omega_i`` (k, 6) and ``Omega_i`` (k,): each row is pushed by the force 1 and yields by 1/Omega."""
+    """``J^_i S_i/Omega_i`` (k, 6) and ``Omega_i`` (k,): a unit force on row i accelerates it by 1/Omega_i."""
     one, zero = jnp.ones_like(rows.a[0]), jnp.zeros_like(rows.a[0])
     zero_vector = Vec(zero, zero, zero)
 
@@ -176,9 +178,9 @@ def _articulated(model: Model, rows: row.Rows, poses: Transform, inertias: Inert
 
 
 def diagonal(blocks: Array) -> Array:
-    """Blocks (..., k, m, n) on the diagonal of a matrix (..., k m, k n)."""
+    """The block-diagonal matrix (..., k m, k n) of blocks (..., k, m, n)."""
     *batch, k, m, n = blocks.shape
     i = np.arange(k)
-    # two arrays of indices with a slice between: their axis comes first
+    # two index arrays with a slice between: their axis comes first
     out = jnp.zeros((*batch, k, m, k, n), blocks.dtype).at[..., i, :, i, :].set(jnp.moveaxis(blocks, -3, 0))
     return out.reshape(*batch, k * m, k * n)

@@ -1,4 +1,4 @@
-"""Parts of the equations of motion: bias and gravity forces."""
+"""Terms of the equations of motion: bias and gravity forces."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from lgsim.multibody.model import Model
 def bias_forces(
     model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
 ) -> Float[Array, "*batch nv"]:
-    """What the acceleration zero takes: ``h(q, v)`` of ``M(q) a + h(q, v) = tau``, gravity included.
+    """The bias force ``h(q, v)`` of ``M(q) a + h(q, v) = tau``: Coriolis, centrifugal and gravity forces.
 
-    Coriolis, centrifugal and gravity forces; springs, damping and dry friction are no part of it.
+    These are the joint forces at zero acceleration. Springs, damping and dry friction are not included.
 
     Args:
         q: Configuration.
-        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
+        v: Velocity, rad/s or m/s; for group joints and a floating base in the child's frame.
 
     Returns:
-        Joint forces, N m or N; of a floating base a wrench in its frame.
+        Joint forces, N m or N; for a floating base, a wrench in its frame.
 
     Raises:
         ValueError: an array has a wrong length.
@@ -40,13 +40,13 @@ def bias_forces(
 
 
 def gravity_forces(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch nv"]:
-    """The joint forces that hold the machine against gravity: ``g(q) = dV/dq``, V being ``potential_energy``.
+    """The joint forces that compensate gravity: ``g(q) = dV/dq``, V being ``potential_energy``.
 
     Args:
         q: Configuration.
 
     Returns:
-        Joint forces, N m or N; of a floating base a wrench in its frame.
+        Joint forces, N m or N; for a floating base, a wrench in its frame.
 
     Raises:
         ValueError: q has a wrong length.
@@ -71,6 +71,7 @@ def _gravity(model: Model, q: Array) -> Array:
     order = row_tree.sweep(tree)
     _, lift = row_tree.root_motion(model, m, jnp.zeros((tree.nv, *m.batch), q.dtype))
 
+    # (11)-(14) at rest: A_i = Ad^-1 A_p from A_0 = -g, F_i = I A_i + sum Ad^-T F_j, tau_i = S . F_i
     def outward(A: Motion, x: tuple) -> tuple[Motion, Force]:
         T, inertia = x
         A = fusion_barrier(to_child(T, A))

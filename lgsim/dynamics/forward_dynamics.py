@@ -1,5 +1,6 @@
-"""Forward dynamics and its derivatives: Jacobians in closed form, and two rules of differentiation in place of one
-through the recursion, one for few directions and one for many.
+"""Forward dynamics and its derivatives: closed-form Jacobians, and two differentiation rules.
+
+One rule is for few directions, the other for many; neither differentiates the recursion.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from lgsim.multibody import configuration
 from lgsim.multibody.model import DRIVES, Model
 
 SMALL = 16
-"""Up to this many degrees of freedom the product with the inverse mass matrix stays inside the native function."""
+"""Number of degrees of freedom up to which the product with the inverse mass matrix stays in the native function."""
 
 
 class ForwardDynamicsDerivatives(NamedTuple):
-    """Accelerations (..., nv) and their derivatives (..., nv, nv); that by the forces is the inverse mass matrix."""
+    """Accelerations (..., nv) and their derivatives (..., nv, nv); ``dtau`` is the inverse mass matrix."""
 
     a: Array
     dq: Array
@@ -39,22 +40,22 @@ def forward_dynamics(
     tau: Float[Array, "*#batch nv"],
     wrenches: Float[Array, "*#batch bodies 6"] | None = None,
 ) -> Float[Array, "*batch nv"]:
-    """The acceleration v' under joint forces tau: ``M(q) v' = tau - h(q, v) + J^T F``.
+    """Forward dynamics: the acceleration v' under joint forces tau, ``M(q) v' = tau - h(q, v) + J^T F``.
 
-    The articulated-body recursion, O(n); where a joint mimics another one the reduced mass matrix is factored instead.
-    Loops are kept closed by their forces, see ``loop_forces``; the state is taken to be on the closed set.
-    Derivatives in both modes and any order come from ``dv' = M^-1 (dtau - dID)``, with the derivatives of inverse
-    dynamics at fixed v' in closed form.
+    By the articulated-body algorithm, O(n); with mimic joints the reduced mass matrix is factored instead. Closed
+    kinematic loops are kept closed by their constraint forces, see ``loop_forces``; the state must be on the closed
+    set. Derivatives in both modes and of any order follow from ``dv' = M^-1 (dtau - dID)``, with the closed-form
+    derivatives of inverse dynamics at fixed v'.
 
     Args:
-        model: The machine; each of its numbers can be differentiated.
+        model: The model; derivatives with respect to all of its parameters are available.
         q: Configuration.
-        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
-        tau: Joint forces, N m or N; friction, damping and springs of the model are not in it, see ``passive_forces``.
+        v: Velocity, rad/s or m/s; for group joints and a floating base in the child's frame.
+        tau: Joint forces, N m or N, without friction, damping and springs of the model, see ``passive_forces``.
         wrenches: External wrench (f, n) on each body, in the body's frame at its origin, N and N m.
 
     Returns:
-        v', number by number the derivative of v.
+        v', the componentwise derivative of v.
 
     Raises:
         ValueError: an array has a wrong length.
@@ -73,7 +74,7 @@ def forward_dynamics_derivatives(
     tau: Float[Array, "*#batch nv"],
     wrenches: Float[Array, "*#batch bodies 6"] | None = None,
 ) -> ForwardDynamicsDerivatives:
-    """Forward dynamics and its derivatives by q, v and tau, in closed form: ``-M^-1 dID``.
+    """Forward dynamics and its closed-form derivatives with respect to q, v and tau: ``-M^-1 dID``.
 
     ``dq[i, j]`` is the derivative of v'_i along the tangent, as for ``inverse_dynamics_derivatives``.
 
@@ -81,7 +82,7 @@ def forward_dynamics_derivatives(
         q: Configuration, as for ``forward_dynamics``.
         v: Velocity.
         tau: Joint forces.
-        wrenches: External wrenches in the bodies' frames, which stay fixed there.
+        wrenches: External wrenches in the body frames, constant there.
 
     Raises:
         ValueError, TypeError: as ``forward_dynamics``.
@@ -117,7 +118,7 @@ def _solution(args: tuple, x: Array) -> Array:
 
 
 _changed = linear_last(_change, _pulled)
-"""``M^-1 (dtau - dID)`` of one state's args and (dq, dv, dtau), dq along the tangent, at O(n)."""
+"""``M^-1 (dtau - dID)`` for the args of one state and (dq, dv, dtau), dq along the tangent, at O(n)."""
 _solved = linear_last(_solution, _solution)
 """``M(q)^-1 x`` of one state at O(n)."""
 
@@ -133,6 +134,7 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     else:
         a = save_in_checkpoint(tree_acceleration(*primals))
     dq, dv, dtau = (jnp.zeros_like(a) if still(x) else x for x in (dq, dv, dtau))
+    # dv' = M^-1 (dtau - dID): the changes of ID with parameters and wrenches, then with q and v
     change = _by_parameters(primals, a, d_model, d_wrenches)
     push = dtau if change is None else dtau - change
     if tree.has_mimic:
@@ -143,7 +145,7 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
 
 
 tree_acceleration = batch_last(_acceleration, _rule)
-"""``forward_dynamics`` of one state of a machine without its loops, without checks."""
+"""``forward_dynamics`` of one state of a model without its loops, without checks."""
 
 
 def acceleration(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> Array:
@@ -154,14 +156,15 @@ def acceleration(model: Model, q: Array, v: Array, tau: Array, wrenches: Array |
 
 
 def _by_parameters(primals: tuple, a: Array, d_model: Any, d_wrenches: Any) -> Array | None:
-    """The change of inverse dynamics at fixed (q, v, v') with the model's numbers and the external wrenches; None where
-    none of them moves.
+    """The change of inverse dynamics at fixed (q, v, v') with the model parameters and the external wrenches.
+
+    None if neither changes.
     """
     model, q, v, _, wrenches = primals
-    # contacts act by wrenches alone
+    # contacts act only through wrenches
     total, besides = None, (model.contacts, model.heights)
     if not still(d_model.drives) and not model.topology.has_mimic:
-        # of the drives only armatures enter, each by its own acceleration
+        # of the joint drive parameters only armatures enter, each multiplied by its own acceleration
         besides = (*besides, model.drives)
         total = d_model.drives[:, DRIVES.index("armature")] * a
 
@@ -191,14 +194,14 @@ def _forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | Non
 
 
 def forward_dynamics_by_jacobians(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> Array:
-    """``forward_dynamics`` of one state, without checks, with another rule of differentiation.
+    """``forward_dynamics`` of one state, without checks, with a differentiation rule for many directions.
 
     ``dv' = dv'/dq dq + dv'/dv dv + M^-1 (dtau - dID)``, dID being the change of inverse dynamics at fixed (q, v, v')
-    with the numbers of the model. The three Jacobians cost as much as one or two directions by the rule of
-    ``forward_dynamics``: take this one where there are as many directions as degrees of freedom.
+    with the model parameters. The three Jacobians cost as much as one or two directions by the rule of
+    ``forward_dynamics``: use this function for as many directions as degrees of freedom.
     """
     if model.topology.loops:
-        return acceleration(model, q, v, tau, wrenches)  # whose own rule takes the Jacobians
+        return acceleration(model, q, v, tau, wrenches)  # its own rule uses the Jacobians
     return _by_jacobians(model, q, v, tau, wrenches)
 
 
@@ -211,6 +214,7 @@ def _rule_by_jacobians(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     model, q, v, tau, wrenches = primals
     d_model, dq, dv, dtau, d_wrenches = tangents
     a, by_q, by_v, by_tau = forward_dynamics_derivatives(model, q, v, tau, wrenches)
+    # dv' = M^-1 (dtau - dID) with the Jacobians of ID
     change = _by_parameters(primals, a, d_model, d_wrenches)
     push = None if still(dtau) else dtau
     if change is not None:

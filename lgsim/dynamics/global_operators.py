@@ -1,4 +1,4 @@
-"""The operators of Ploen and Park's equations that depend on velocities, and the one that picks a tip, as matrices."""
+"""Velocity-dependent operators of Ploen and Park's global equations, and the tip selection operator, as matrices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lgsim.multibody.topology import WORLD
 
 
 class VelocityOperators(NamedTuple):
-    """The velocity forces are ``S^T G^T (J G ad_Sq Gamma + ad_V J) G S q'``, ``ad_V`` being the paper's ad_V*."""
+    """Operators of the velocity forces ``S^T G^T (J G ad_Sq Gamma + ad_V J) G S q'``; ``ad_V`` is the paper's ad_V*."""
 
     ad_Sq: Array
     """``diag(-ad_{S_i q'_i})``, (..., 6 k, 6 k)."""
@@ -30,12 +30,12 @@ class VelocityOperators(NamedTuple):
 def velocity_operators(model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]) -> VelocityOperators:
     """The operators of the velocity forces over the rows of ``global_matrices``.
 
-    ``V' = G S q'' + G ad_Sq Gamma V + G P0 V0'`` and ``F = G^T (J V' + ad_V J V)`` with ``V = G S q'``, of a machine
-    whose joints are screws one after another. The rows of a joint that is a group stand at its present pose; what their
-    second derivatives lack to its acceleration is ``lgsim.multibody.joint.Joint.bias``.
+    ``V' = G S q'' + G ad_Sq Gamma V + G P0 V0'`` and ``F = G^T (J V' + ad_V J V)`` with ``V = G S q'``, for joints
+    that are sequences of screws. For a joint that is a group, the rows are taken at its present pose; the difference
+    between their second derivatives and the joint acceleration is ``lgsim.multibody.joint.Joint.bias``.
 
     Args:
-        model: The machine, k rows.
+        model: A model with k rows.
         q: Configuration.
         v: Velocity.
 
@@ -59,16 +59,16 @@ def _operators(model: Model, q: Array, v: Array) -> VelocityOperators:
 
 
 def tip_operator(model: Model, frame: str) -> Float[Array, "6 six_k"]:
-    """``P_t`` of a frame, (6, 6 k): ``P_t G S`` gives its body twist by the rows' rates, and ``P_t^T`` its wrenches.
+    """The operator ``P_t`` of a frame, (6, 6 k): ``P_t G S`` is its body Jacobian, ``P_t^T`` maps its wrenches.
 
     Args:
-        model: The machine, k rows.
-        frame: The name of a frame that a body carries, or of the body itself.
+        model: A model with k rows.
+        frame: The name of a frame on a body, or of the body itself.
 
     Raises:
-        ValueError: there is no such frame, or the world carries it.
+        ValueError: the frame does not exist, or is fixed to the world.
 
-    Source: Ploen and Park 1999, (9), (14): the frame stands for the paper's n + 1.
+    Source: Ploen and Park 1999, (9), (14), with the frame in the role of the paper's n + 1.
     """
     check_model(model)
     tree = model.topology
@@ -77,7 +77,7 @@ def tip_operator(model: Model, frame: str) -> Float[Array, "6 six_k"]:
     if index >= tree.bodies:
         body, pose = tree.frame_bodies[index - tree.bodies], model.frames[index - tree.bodies]
     if body == WORLD:
-        raise ValueError(f"frame: expected one that moves, got {frame!r}, which is fixed to the world")
+        raise ValueError(f"frame: expected a moving frame, got {frame!r}, which is fixed to the world")
     last = int(tree.body_row[body])
     align = row.select(row.rows(model).align, last).T
     own = jnp.eye(4, dtype=model.dtype).at[:3, :3].set(jnp.stack([jnp.stack(list(r)) for r in align]))

@@ -17,7 +17,7 @@ from lgsim.multibody.model import Model
 
 
 class InverseDynamicsDerivatives(NamedTuple):
-    """Joint forces (..., nv) and their derivatives (..., nv, nv); that by the acceleration is the mass matrix."""
+    """Joint forces (..., nv) and their derivatives (..., nv, nv); ``da`` is the mass matrix."""
 
     tau: Array
     dq: Array
@@ -32,19 +32,19 @@ def inverse_dynamics(
     a: Float[Array, "*#batch nv"],
     wrenches: Float[Array, "*#batch bodies 6"] | None = None,
 ) -> Float[Array, "*batch nv"]:
-    """The joint forces tau that give the acceleration a: ``tau = M(q) a + h(q, v) - J^T F``.
+    """Inverse dynamics: the joint forces tau for an acceleration a, ``tau = M(q) a + h(q, v) - J^T F``.
 
-    Recursion outward ``V_i = Ad^-1 V_p + S v_i``, ``A_i = Ad^-1 A_p + S a_i + [V_i, S v_i]``, inward
-    ``F_i = I A_i - ad_{V_i}^T I V_i + sum Ad^-T F_j``, ``tau_i = S^T F_i``; the armature adds to the diagonal of M.
+    Recursion outward ``V_i = Ad^-1 V_p + S v_i``, ``A_i = Ad^-1 A_p + S a_i + [V_i, S v_i]``, and inward
+    ``F_i = I A_i - ad_{V_i}^T I V_i + sum Ad^-T F_j``, ``tau_i = S^T F_i``. The armature adds to the diagonal of M.
 
     Args:
         q: Configuration.
-        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
-        a: Its time derivative, number by number.
+        v: Velocity, rad/s or m/s; for group joints and a floating base in the child's frame.
+        a: Time derivative of v, componentwise.
         wrenches: External wrench (f, n) on each body, in the body's frame at its origin, N and N m.
 
     Returns:
-        Joint forces, N m or N; of a floating base the wrench in its frame.
+        Joint forces, N m or N; for a floating base, the wrench in its frame.
 
     Raises:
         ValueError: an array has a wrong length.
@@ -61,20 +61,23 @@ def _core(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None) ->
 
 
 def newton_euler(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None = None) -> Array:
-    """The recursion on arrays with the batch last."""
+    """The recursive Newton-Euler algorithm on arrays with the batch axis last, Ploen and Park 1999, (11)-(14)."""
     q, v, a = row_tree.full((model, wrenches), q, v, a)
     tree = model.topology
     m = row_tree.machine(model, q)
     order = row_tree.sweep(tree)
     on_base, on_rows = row_tree.on_rows(tree, m, wrenches)
     V0, A0 = row_tree.root_motion(model, m, v)
+    # a floating base: its acceleration is given, relative to free fall
     if m.base is not None:
         A0 = fusion_barrier(A0 + row_tree.motion(a[: row_tree.BASE]))
+    # group joints: accelerations of the rows are v' minus the bias
     bias = row_tree.group_biases(model, v)
     y = a if bias is None else a - bias
     rest = slice(row_tree.BASE if tree.floats else 0, None)
     rates, accelerations = row.speeds(model, v)[rest], row.speeds(model, y)[rest]
 
+    # (11), (12) outward: V_i = Ad^-1 V_p + S v_i, A_i = Ad^-1 A_p + V_i x S v_i + S a_i
     def outward(parent, x):
         (V, A), (T, S, inertia, rate, acceleration, external) = parent, x
         V = fusion_barrier(S.moved(to_child(T, V), rate))
@@ -82,6 +85,7 @@ def newton_euler(model: Model, q: Array, v: Array, a: Array, wrenches: Array | N
         A = fusion_barrier(S.moved(A, acceleration))
         return (V, A), body_force(inertia, V, A, external)
 
+    # (13), (14) inward: F_i = I A_i - ad_V^T I V_i + sum Ad^-T F_j, tau_i = S . F_i
     def inward(children, x):
         T, S, F = x
         F = fusion_barrier(F + children)
@@ -98,7 +102,7 @@ def newton_euler(model: Model, q: Array, v: Array, a: Array, wrenches: Array | N
 
 
 def body_force(inertia, V, A, external: Force | None) -> Force:
-    """The wrench that a body needs: ``I A - ad_V^T I V - F_external``."""
+    """The wrench on a body for its motion: ``I A - ad_V^T I V - F_external``."""
     momentum, push = fusion_barrier((inertia.momentum(V), inertia.momentum(A)))
     F = push + cross_dual(V, momentum)
     return fusion_barrier(F if external is None else F - external)
@@ -111,15 +115,16 @@ def inverse_dynamics_derivatives(
     a: Float[Array, "*#batch nv"],
     wrenches: Float[Array, "*#batch bodies 6"] | None = None,
 ) -> InverseDynamicsDerivatives:
-    """Inverse dynamics and its derivatives by q, v and a, in closed form.
+    """Inverse dynamics and its closed-form derivatives with respect to q, v and a.
 
-    ``dq[i, j]`` is the derivative of tau_i along the tangent: of ``inverse_dynamics(model, retract(q, s e_j), v, a)``
-    by s at 0, at fixed v and a. Wrenches stay fixed in the bodies' frames.
+    ``dq[i, j]`` is the derivative of tau_i along the tangent: the derivative of
+    ``inverse_dynamics(model, retract(q, s e_j), v, a)`` with respect to s at 0, at fixed v and a. Wrenches stay
+    constant in the body frames.
 
     Args:
         q: Configuration, as for ``inverse_dynamics``.
         v: Velocity.
-        wrenches: External wrenches in the bodies' frames.
+        wrenches: External wrenches in the body frames.
 
     Raises:
         ValueError, TypeError: as ``inverse_dynamics``.

@@ -1,4 +1,4 @@
-"""The inverse of the mass matrix and its action, O(n) for each vector: forward dynamics at rest without gravity."""
+"""The inverse of the mass matrix and its product with a vector in O(n): forward dynamics at rest without gravity."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from lgsim.multibody.model import Model
 def solve_mass_matrix(
     model: Model, q: Float[Array, "*#batch nq"], x: Float[Array, "*#batch nv"]
 ) -> Float[Array, "*batch nv"]:
-    """``M(q)^-1 x``: the acceleration that the joint forces x give to the machine at rest without gravity.
+    """``M(q)^-1 x``: the acceleration by joint forces x at rest without gravity.
 
-    By the articulated-body recursion, O(n); where a joint mimics another one by the reduced mass matrix.
+    By the articulated-body algorithm, O(n); with mimic joints by the reduced mass matrix.
 
     Args:
         q: Configuration.
-        x: Joint forces or momenta; of groups and a floating base in the child's frame.
+        x: Joint forces or momenta; for group joints and a floating base in the child's frame.
 
     Returns:
-        Accelerations, or velocities where x are momenta.
+        Accelerations, or velocities if x are momenta.
 
     Raises:
         ValueError: an array has a wrong length.
@@ -36,7 +36,7 @@ def solve_mass_matrix(
 
 
 def inverse_mass_matrix(model: Model, q: Float[Array, "*#batch nq"]) -> Float[Array, "*batch nv nv"]:
-    """``M(q)^-1``, symmetric: its columns are the accelerations that unit forces give.
+    """The inverse mass matrix ``M(q)^-1``, symmetric; column j is the acceleration by a unit force on joint j.
 
     Args:
         q: Configuration.

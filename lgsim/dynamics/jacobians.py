@@ -23,34 +23,34 @@ from lgsim.multibody.topology import WORLD
 
 
 class Reference(Enum):
-    """Where and in which axes a twist is expressed."""
+    """Reference point and axes of a twist."""
 
     BODY = "body"
     """At the frame's origin, in its own axes."""
     SPACE = "space"
-    """At the world's origin, in the world's axes: the velocity is that of the point of the body that passes there."""
+    """At the world origin, in world axes: the velocity is that of the body point there."""
     WORLD = "world"
-    """At the frame's origin, in the world's axes."""
+    """At the frame's origin, in world axes."""
 
 
 def frame_jacobian(
     model: Model, q: Float[Array, "*batch nq"], frame: str | int, reference: Reference = Reference.BODY
 ) -> Float[Array, "*batch 6 nv"]:
-    """The Jacobian of a frame: its twist is ``V = J(q) v``; column j is ``Ad_{T_f^-1 T_j} S_j``.
+    """The geometric Jacobian of a frame, such as an end effector: ``V = J(q) v``; column j is ``Ad_{T_f^-1 T_j} S_j``.
 
     Args:
         q: Configuration.
-        frame: Name of the frame, or its place in ``model.frame_names``; static.
-        reference: Where and in which axes the twist is expressed; static.
+        frame: Name of the frame, or its index in ``model.frame_names``; static.
+        reference: Reference point and axes of the twist; static.
 
     Returns:
         Rows (v, w), linear first; m or 1 for the first three rows, 1 or 1/m for the others.
 
     Raises:
-        ValueError: q has a wrong length, there is no such frame.
+        ValueError: q has a wrong length, or the frame does not exist.
         TypeError: dtypes differ, or are not float32 or float64.
 
-    Source: Ploen and Park 1999, (11), column by column; Murray, Li and Sastry, A Mathematical Introduction to Robotic
+    Source: Ploen and Park 1999, (11), by columns; Murray, Li and Sastry, A Mathematical Introduction to Robotic
     Manipulation, 1994, (3.54) and (3.55).
     """
     check_model(model)
@@ -65,19 +65,19 @@ def frame_jacobian_rate(
     frame: str | int,
     reference: Reference = Reference.BODY,
 ) -> Float[Array, "*batch 6 nv"]:
-    """The time derivative of ``frame_jacobian`` while the machine moves with v: the frame's ``V' = J a + J' v``.
+    """The time derivative J' of ``frame_jacobian`` at velocity v: the frame's ``V' = J a + J' v``.
 
     Args:
         q: Configuration.
-        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
-        frame: Name of the frame, or its place in ``model.frame_names``; static.
-        reference: Where and in which axes the twist is expressed; static.
+        v: Velocity, rad/s or m/s; for group joints and a floating base in the child's frame.
+        frame: Name of the frame, or its index in ``model.frame_names``; static.
+        reference: Reference point and axes of the twist; static.
 
     Returns:
-        Entry by entry the derivative of the Jacobian, 1/s of its units.
+        Componentwise derivative of the Jacobian, 1/s times its units.
 
     Raises:
-        ValueError: an array has a wrong length, there is no such frame.
+        ValueError: an array has a wrong length, or the frame does not exist.
         TypeError: dtypes differ, or are not float32 or float64.
     """
     check_model(model)
@@ -117,10 +117,10 @@ def jacobian(model: Model, q: Array, frame: int, reference: Reference) -> Array:
 
 
 def screws_about_base(model: Model, q: Float[Array, " nq"]) -> Float[Array, "6 nv"]:
-    """The screw of every degree of freedom of a floating machine, in its base's axes about its base's origin.
+    """The screw of each degree of freedom of a model with a floating base, in the base axes about the base origin.
 
-    A body's twist, carried over into them, is the sum of the columns of all that carries it times their rates; no joint
-    follows another one.
+    The twist of a body, transformed to this frame, is the sum of these columns times the rates over all rows that carry
+    it. There are no mimic joints.
     """
     return _of_base(model, q)
 
@@ -136,7 +136,7 @@ def _of_base(model: Model, q: Array) -> Array:
 def _columns(m: row_tree.Machine, world: Transform, pose: Transform, reference: Reference) -> Array:
     """The screws of all rows (rows, 6, *batch) at a pose (1, *batch)."""
     axis, origin, a, b = screws(m, world)
-    # from the difference of two places, so that no digits are lost far from the world's origin
+    # from the difference of two positions, so that no digits are lost far from the world origin
     arm = origin if reference is Reference.SPACE else origin - pose.p
     w = fusion_barrier(axis * a)
     v = fusion_barrier(axis * b + arm.cross(w))
@@ -158,7 +158,7 @@ def _pose(model: Model, m: row_tree.Machine, world: Transform, frame: int) -> tu
 
 
 def screws(m: row_tree.Machine, world: Transform) -> tuple[Vec, Vec, Array, Array]:
-    """Of all rows (k, *batch), those of a free base first: the screw's axis, a point on it, and its numbers a, b."""
+    """Axis, a point on it, and coefficients a, b of the screw of each row (k, *batch), a floating base first."""
     R, p = world
     axis = Vec(R.r0.z, R.r1.z, R.r2.z)
     if m.base is None:
@@ -172,5 +172,5 @@ def screws(m: row_tree.Machine, world: Transform) -> tuple[Vec, Vec, Array, Arra
 
 
 def _base_axes(R: Mat) -> Vec:
-    """The axes of the base's six coordinates: x, y, z twice."""
+    """The axes of the six coordinates of a floating base: x, y, z twice."""
     return Vec(*(jnp.stack([*r, *r]) for r in R))

@@ -1,6 +1,6 @@
-"""The inertia that each joint feels, and the joints that feel none: their machine has a singular mass matrix.
+"""The inertia that each joint feels, and the joints that feel none, which make the mass matrix singular.
 
-This is numpy on one state, for messages: nothing is traced or compiled.
+This module uses numpy on one state, for messages: nothing is traced or compiled.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from lgsim.support.messages import listed
 Matrix = Float[np.ndarray, "6 6"]
 
 OPERATIONS = 4
-"""Rounding units of the largest term by which a sum of products may be off."""
+"""Rounding error of a sum of products, in rounding units of its largest term."""
 
 
 class JointInertia(NamedTuple):
-    """What the rows of a machine feel, (k,) each, in kg m^2 where the row turns and kg where it slides.
+    """Articulated inertia of each row (k,), kg m^2 for revolute and kg for prismatic rows.
 
     Attributes:
-        felt: ``S^T I^A S`` + armature, what the row carries being free to move.
-        rounding: By how much that is off because what was summed was rounded; no inertia below it is known.
+        felt: ``S^T I^A S`` + armature, with all that the row carries free to move.
+        rounding: Rounding error of ``felt``; a smaller inertia cannot be distinguished from zero.
     """
 
     felt: Float[np.ndarray, " rows"]
@@ -38,14 +38,14 @@ class JointInertia(NamedTuple):
 
 
 def joint_inertia(model: Model, q: ArrayLike) -> JointInertia:
-    """The inertia that each row of a machine feels, and its rounding in the model's dtype.
+    """The articulated inertia of each row, and its rounding error in the model's dtype.
 
-    ``D = S^T I^A S + armature`` with the articulated inertia ``I^A`` of what the row carries. The mass matrix is
-    ``L diag(D) L^T`` with a unit triangular L, so that it is singular where a D is zero. Joints that mimic another one
-    count as joints of their own.
+    ``D = S^T I^A S + armature`` with the articulated-body inertia ``I^A`` of the subtree of the row. The mass matrix is
+    ``L diag(D) L^T`` with a unit triangular L, so that it is singular where a D is zero. Mimic joints count as
+    independent joints.
 
     Args:
-        model: The machine, k rows.
+        model: A model with k rows.
         q: Configuration (nq,).
 
     Source: Featherstone, Rigid Body Dynamics Algorithms, 2008, (7.43); Ploen and Park 1999, Proposition 1.
@@ -53,25 +53,25 @@ def joint_inertia(model: Model, q: ArrayLike) -> JointInertia:
     tree = model.topology
     unit = OPERATIONS * float(np.finfo(np.dtype(model.dtype)).eps)
     inertias = [_spatial(p) for p in np.asarray(model.inertias, float)]
-    # |x . dA x| <= x . E x for all twists x and the error dA of A: the bound moves like an inertia
+    # |x . dA x| <= x . E x for all twists x and the error dA of A: E transforms like an inertia
     bounds = [unit * _size(A) for A in inertias]
     felt, rounding = np.zeros(tree.rows), np.zeros(tree.rows)
-    # what is not finite is no fault of this kind: it is found by other checks
+    # non-finite values are found by other checks
     with np.errstate(all="ignore"):
         _eliminate(model, np.asarray(q, float), unit, inertias, bounds, felt, rounding)
     return JointInertia(felt, rounding)
 
 
 def joints_without_inertia(model: Model, q: ArrayLike) -> tuple[str, ...]:
-    """The joints that feel no inertia beyond rounding: forces on them have no finite acceleration.
+    """The joints without inertia beyond rounding: forces on them have no finite acceleration.
 
-    A joint that others mimic is named only where they feel none either.
+    A joint that others mimic is included only if they have no inertia either.
 
     Args:
         q: Configuration (nq,).
 
     Returns:
-        Names of joints; empty where the mass matrix can be solved.
+        Names of joints; empty if the mass matrix is nonsingular.
     """
     tree = model.topology
     found = joint_inertia(model, q)
@@ -82,9 +82,9 @@ def joints_without_inertia(model: Model, q: ArrayLike) -> tuple[str, ...]:
 
 
 def describe_missing_inertia(model: Model, q: ArrayLike) -> str:
-    """Which joints move without inertia and what to do, in words; empty where none does.
+    """A message that names the joints without inertia and the remedy; empty if there are none.
 
-    It says where this is so only in this configuration, as of links without mass between axes that meet in one line.
+    It says if this is so only in this configuration, as for massless links between axes that become collinear.
 
     Args:
         q: Configuration (nq,).
@@ -112,17 +112,19 @@ def _eliminate(
     felt: Float[np.ndarray, " rows"],
     rounding: Float[np.ndarray, " rows"],
 ) -> None:
-    """Fill in what the rows feel and its rounding, from the tips inwards; ``unit`` is the rounding of a sum."""
+    """Compute the articulated inertia of the rows and its rounding error inward; ``unit`` is the rounding of a sum."""
     tree, armature = model.topology, _own_armature(model)
     for body in reversed(range(tree.bodies)):
         A, E = inertias[body], bounds[body]
         for row, S, R, p in _steps_inwards(model, body, q):
             if row is not None:
+                # U = I^A S, D = S . U + armature, and the bound of its error
                 U = A @ S
                 felt[row], rounding[row] = S @ U + armature[row], S @ E @ S + unit * armature[row]
                 if abs(felt[row]) > rounding[row]:
                     free = np.eye(6) - np.outer(S, U) / felt[row]
                     A, E = A - np.outer(U, U) / felt[row], free.T @ E @ free + unit * _size(A)
+            # to the previous frame: X^T I^A X
             X = np.block([[R.T, -R.T @ _hat(p)], [np.zeros((3, 3)), R.T]])
             A, E = X.T @ A @ X, X.T @ E @ X
             E = E + unit * _size(A)
@@ -133,10 +135,10 @@ def _eliminate(
 
 
 def _own_armature(model: Model) -> Float[np.ndarray, " rows"]:
-    """The armature of each row; of joints that mimic it is that of the joint that they follow, added there."""
+    """The armature of each row; for mimic joints, added up at the joint that they follow."""
     tree = model.topology
     own = tree.row_source == np.arange(tree.rows)
-    # parts of an array of numpy are taken without a program for each
+    # slicing a numpy array needs no compiled program per slice
     armature = np.asarray(model.drives, float)[:, DRIVES.index("armature")]
     return np.where(own, armature[tree.row_v], 0.0)
 
@@ -144,12 +146,13 @@ def _own_armature(model: Model) -> Float[np.ndarray, " rows"]:
 def _steps_inwards(
     model: Model, body: int, q: Float[np.ndarray, " nq"]
 ) -> Iterator[tuple[int | None, Float[np.ndarray, " 6"], Float[np.ndarray, "3 3"], Float[np.ndarray, " 3"]]]:
-    """From a body to its parent: (row or None, its screw, pose R, p of the present frame in the one before it)."""
+    """Steps from a body to its parent: (row or None, its screw, pose R, p of the present frame in the previous one)."""
     tree = model.topology
     joint, rows = tree.joints[body], range(tree.row_starts[body], tree.row_starts[body + 1])
     screws = np.asarray(model.screws, float)
     axes, pitches = screws[:, :3], screws[:, 3]
     units = {row: axes[row] / np.linalg.norm(axes[row]) for row in rows}
+    # a group: all rows at one pose, then its transform
     if isinstance(joint, GroupJoint):
         for row in reversed(rows):
             turns = bool(tree.row_turns[row])
@@ -160,6 +163,7 @@ def _steps_inwards(
         R = np.array([[float(x) for x in r] for r in T.R])
         yield None, np.zeros(6), E @ R @ E.T, E @ np.array([float(x) for x in T.p])
     else:
+        # rows in sequence, each after its own displacement; then the placement
         k, b = (1.0, 0.0) if tree.mimics[body] is None else np.asarray(model.mimic[body], float)
         for row in reversed(rows):
             x, turns = float(k * q[tree.row_q[row]] + b), bool(tree.row_turns[row])
@@ -176,7 +180,7 @@ def _screw(turns: bool, axis: Float[np.ndarray, " 3"], slide: float) -> Float[np
 
 
 def _rotation(axis: Float[np.ndarray, " 3"], angle: float) -> Float[np.ndarray, "3 3"]:
-    """The turn about a unit axis."""
+    """The rotation about a unit axis."""
     K = _hat(axis)
     return np.eye(3) + np.sin(angle) * K + 2 * np.sin(angle / 2) ** 2 * (K @ K)
 
@@ -187,11 +191,11 @@ def _hat(x: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "3 3"]:
 
 
 def _spatial(p: Float[np.ndarray, " 10"]) -> Matrix:
-    """The inertia (6, 6) of a body of ten parameters on twists (v, w)."""
+    """The 6x6 inertia of a body with ten parameters on twists (v, w)."""
     h = _hat(p[1:4])
     return np.block([[p[0] * np.eye(3), -h], [h, p[PLACES]]])
 
 
 def _size(A: Matrix) -> Matrix:
-    """Mass and rotational inertia of A in every direction: the size of what its entries are sums of."""
+    """Mass and rotational inertia of A in every direction: the magnitude of the terms in its entries."""
     return np.diag(np.repeat([np.linalg.norm(A[:3, :3]), np.linalg.norm(A[3:, 3:])], 3))

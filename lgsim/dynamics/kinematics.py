@@ -1,4 +1,4 @@
-"""Forward kinematics: poses, twists and accelerations of all frames of a machine."""
+"""Forward kinematics: poses, twists and accelerations of all frames of a model."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def forward_kinematics(model: Model, q: Float[Array, "*batch nq"]) -> Float[Arra
         q: Configuration.
 
     Returns:
-        Homogeneous matrices in the order of ``model.frame_names``: the bodies' own frames, then those fixed to bodies
-        or to the world. m.
+        Homogeneous matrices (m) in the order of ``model.frame_names``: the body frames, then the frames fixed to bodies
+        or to the world.
 
     Raises:
         ValueError: q has a wrong length.
@@ -45,11 +45,11 @@ def frame_twists(
 
     Args:
         q: Configuration.
-        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
+        v: Velocity, rad/s or m/s; for group joints and a floating base in the child's frame.
 
     Returns:
-        Twists (v, w) in the order of ``model.frame_names``: velocity of the frame's origin and angular velocity, both
-        in the frame's own axes, m/s and rad/s.
+        Twists (v, w) in the order of ``model.frame_names``: velocity of the frame origin and angular velocity, both in
+        the axes of the frame, m/s and rad/s.
 
     Raises:
         ValueError: an array has a wrong length.
@@ -65,16 +65,16 @@ def frame_accelerations(
 ) -> Float[Array, "*batch frames 6"]:
     """The time derivatives of the body twists of all frames: ``A_i = Ad_{T_pi}^-1 A_p + S_i a_i + [V_i, S_i v_i]``.
 
-    Number by number the derivative of what ``frame_twists`` gives, without gravity. The acceleration of the frame's
-    origin as a point of the world, in the frame's axes, is ``A.v + w x v``.
+    This is the componentwise derivative of ``frame_twists``, without gravity. The acceleration of the frame origin
+    as a point of the world, in the axes of the frame, is ``A.v + w x v``.
 
     Args:
         q: Configuration.
-        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
-        a: Its time derivative, number by number.
+        v: Velocity, rad/s or m/s; for group joints and a floating base in the child's frame.
+        a: Time derivative of v, componentwise.
 
     Returns:
-        (A.v, A.w) in the order of ``model.frame_names``, in the frame's own axes, m/s^2 and rad/s^2.
+        (A.v, A.w) in the order of ``model.frame_names``, in the axes of the frame, m/s^2 and rad/s^2.
 
     Raises:
         ValueError: an array has a wrong length.
@@ -126,9 +126,9 @@ def _frame_accelerations(model: Model, q: Array, v: Array, a: Array) -> Motion:
 
 
 def world_poses(model: Model, m: row_tree.Machine, root: Transform | None = None) -> Transform:
-    """The pose of every row of a machine (k, *batch) in the world; its base is at ``m.base.pose``.
+    """The pose of every row (k, *batch) in the world; the base is at ``m.base.pose``.
 
-    With ``root``, a pose (*batch), that is where the rows' carrier lies instead, the base or the world.
+    ``root``, a pose (*batch), replaces the pose of the carrier of the rows (the base or the world).
     """
     if root is None:
         root = identity(m) if m.base is None else m.base.pose
@@ -141,7 +141,7 @@ def world_poses(model: Model, m: row_tree.Machine, root: Transform | None = None
 
 
 def row_twists(model: Model, m: row_tree.Machine, v: Array) -> tuple[Motion, Motion]:
-    """(twist of what carries the rows, twists of the rows), each in its own frame."""
+    """(twist of the carrier of the rows, twists of the rows), each in its own frame."""
     V0, _ = row_tree.root_motion(model, m, v)
 
     def outward(V: Motion, x: tuple) -> tuple[Motion, Motion]:
@@ -154,7 +154,7 @@ def row_twists(model: Model, m: row_tree.Machine, v: Array) -> tuple[Motion, Mot
 
 
 def row_accelerations(model: Model, m: row_tree.Machine, v: Array, a: Array) -> tuple[Moving, Moving]:
-    """(twist and its derivative of what carries the rows, those of the rows), each in its own frame; no gravity."""
+    """(twist and derivative of the carrier of the rows, those of the rows), each in its own frame, without gravity."""
     V0, _ = row_tree.root_motion(model, m, v)
     A0 = at_rest(m) if m.base is None else row_tree.motion(a[: row_tree.BASE])
     bias = row_tree.group_biases(model, v)
@@ -173,7 +173,7 @@ def row_accelerations(model: Model, m: row_tree.Machine, v: Array, a: Array) -> 
 
 
 def body_poses(model: Model, m: row_tree.Machine, world: Transform) -> Transform:
-    """The poses of the bodies' own frames (n, *batch) from those of the machine's rows."""
+    """The poses of the body frames (n, *batch) from those of the rows."""
     if m.base is not None and model.topology.bodies == 1:
         return jax.tree.map(lambda x: x[None], m.base.pose)
     last, align = _own(model, m)
@@ -183,7 +183,7 @@ def body_poses(model: Model, m: row_tree.Machine, world: Transform) -> Transform
 
 
 def body_motions(model: Model, m: row_tree.Machine, base: Motion, rows: Motion) -> Motion:
-    """Twists in the bodies' own frames (n, *batch) from those of the base and the machine's rows, each in its frame."""
+    """Twists of the body frames (n, *batch) from those of the base and the rows, each in its own frame."""
     if m.base is not None and model.topology.bodies == 1:
         return jax.tree.map(lambda x: x[None], base)
     last, align = _own(model, m)
@@ -193,9 +193,9 @@ def body_motions(model: Model, m: row_tree.Machine, base: Motion, rows: Motion) 
 
 
 def frames_of(model: Model, bodies, world, carry):
-    """A value of every frame (frames, *batch) from those of the bodies, ``world`` (*batch) being the world's.
+    """A value of every frame (frames, *batch) from those of the bodies; ``world`` (*batch) is the value of the world.
 
-    ``carry(T, value)`` is the value in a frame with the pose T in the frame of ``value``.
+    ``carry(T, value)`` is the value in a frame with pose T in the frame of ``value``.
     """
     tree = model.topology
     if not tree.frame_names:
@@ -211,10 +211,10 @@ def frames_of(model: Model, bodies, world, carry):
 
 
 def frame_index(tree: Topology, frame: str | int) -> int:
-    """The place of a frame in ``model.frame_names`` by its name or its place.
+    """Index of a frame in ``model.frame_names``, from its name or index.
 
     Raises:
-        ValueError: there is no such frame.
+        ValueError: the frame does not exist.
     """
     names = tree.body_names + tree.frame_names
     if isinstance(frame, str):
@@ -222,17 +222,17 @@ def frame_index(tree: Topology, frame: str | int) -> int:
             raise ValueError(f"frame: expected one of {', '.join(names)}, got {frame!r}")
         return names.index(frame)
     if not 0 <= frame < len(names):
-        raise ValueError(f"frame: expected a name or a number from 0 to {len(names) - 1}, got {frame}")
+        raise ValueError(f"frame: expected a name or an index from 0 to {len(names) - 1}, got {frame}")
     return int(frame)
 
 
 def rest(tree: Topology) -> slice:
-    """The rows of a machine among all rows: those of a free base are apart."""
+    """The rows without those of a floating base, among all rows."""
     return slice(row_tree.BASE if tree.floats else 0, None)
 
 
 def identity(m: row_tree.Machine) -> Transform:
-    """The pose of the world in itself, (*batch)."""
+    """The identity pose, (*batch)."""
     zero = jnp.zeros(m.batch, m.poses.p.x.dtype)
     one = zero + 1
     R = Mat(Vec(one, zero, zero), Vec(zero, one, zero), Vec(zero, zero, one))
@@ -246,7 +246,7 @@ def at_rest(m: row_tree.Machine) -> Motion:
 
 
 def _own(model: Model, m: row_tree.Machine) -> tuple[np.ndarray, Mat]:
-    """(the last row of each body that rows carry, among the machine's rows; its axes in those of the body)."""
+    """(the last row of each body that rows carry, its axes in those of the body)."""
     tree = model.topology
     last = tree.body_row[1:] if tree.floats else tree.body_row
     return last - (row_tree.BASE if tree.floats else 0), row.select(m.align, last)

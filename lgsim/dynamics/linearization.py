@@ -1,15 +1,14 @@
-"""Inverse and forward dynamics with all their Jacobians, at O(n d) for n rows and depth d of the tree.
+"""Inverse and forward dynamics with all Jacobians, in O(n d) for n rows and tree depth d.
 
-Everything is expressed in the frame of the roots. Each row's screw, motion and moments of mass at (q, v) are found once
-(``freeze``), accelerations and forces follow (``accelerations``, ``net_forces``), and a Jacobian is a masked product of
-how a row moves what it carries (``Changes``) and what it carries (``Carried``).
+All quantities are in the root frame. The screw, motion and mass moments of each row at (q, v) are computed once
+(``freeze``); accelerations and forces follow (``accelerations``, ``net_forces``). A Jacobian is a masked product of the
+motion that a row causes (``Changes``) and the sums over what it carries (``Carried``).
 
-Moments of mass are what inertia and Coriolis forces of a moving body, or of a sum of bodies, come down to.
-
-With r and r' the position and velocity of a mass element in one fixed frame, a rigid body's Coriolis effects need
+The mass moments determine the inertia and Coriolis forces of a moving body, or of a sum of bodies. With r and r' the
+position and velocity of a mass element in one fixed frame, the Coriolis effects of a rigid body need
 twelve numbers: ``P = int r' r^T dm`` and ``p = int r' dm``. The 6x6 matrix B of Singh, Russell, Wensing, Efficient
 analytical derivatives of rigid-body dynamics using spatial vector algebra, IEEE Robotics and Automation Letters 7(2),
-2022, is for a rigid body ``w -> int (w x r', r x (w x r')) dm``.
+2022, for a rigid body is ``w -> int (w x r', r x (w x r')) dm``.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class CoriolisFactor(NamedTuple):
     p: Vec
 
     def __matmul__(self, w: Vec) -> Force:
-        """``int (w x r', r x (w x r')) dm``: half the Coriolis wrench of a rotation w of the whole."""
+        """``int (w x r', r x (w x r')) dm``: half the Coriolis wrench of a rotation w of the body."""
         return Force(w.cross(self.p), w * _trace(self.P) - self.P @ w)
 
     def transpose_angular(self, V: Motion) -> Vec:
@@ -50,13 +49,13 @@ class CoriolisFactor(NamedTuple):
 
 
 def _of_body(inertia: Inertia, T: Transform, V: Motion) -> tuple[Inertia, CoriolisFactor]:
-    """Moments of a body whose frame has the pose T and whose motion is V, in the frame of both."""
+    """Mass moments of a body with pose T and motion V, in the frame of both."""
     moved = fusion_barrier(inertia.transformed(T))
     return moved, _of_inertia(moved, V)
 
 
 def _of_inertia(inertia: Inertia, V: Motion) -> CoriolisFactor:
-    """The CoriolisFactor of an inertia that moves with V, both in one frame: ``r' = v + w x r``."""
+    """The CoriolisFactor of an inertia with motion V, both in one frame: ``r' = v + w x r``."""
     I, h = inertia.I, inertia.h  # noqa: E741
     half = 0.5 * (I.xx + I.yy + I.zz)
     second = Sym(half - I.xx, -I.xy, -I.xz, half - I.yy, -I.yz, half - I.zz)  # int r r^T dm
@@ -69,32 +68,32 @@ def _trace(P: Mat) -> Scalar:
 
 
 class WorldFrameState(NamedTuple):
-    """A model at (q, v) in one fixed frame: the world, or the one where a free base is. Components (k, *batch)."""
+    """A model at (q, v) in one fixed frame: the world, or the frame of a floating base. Components (k, *batch)."""
 
     S: Motion
     V: Motion
-    """Of each row: sum over the rows that carry it and itself."""
+    """Twist of each row: sum over the rows that carry it and itself."""
     V_parent: Motion
     V_own: Motion
-    """Before and after the joint of each row."""
+    """Twist before and after the joint of each row."""
     inertia: Inertia
     gyro: CoriolisFactor
-    """Of the body on each row alone."""
+    """Inertia and Coriolis factor of the body on each row only."""
     fall: Motion
-    """(*batch): the acceleration of the frame at rest against free fall."""
+    """(*batch): the acceleration of the frame at rest relative to free fall."""
     external: Force | None
-    """Of each row."""
+    """External wrench on each row."""
     poses: Transform
-    """Of each row."""
+    """Pose of each row."""
 
 
 def order(tree: Topology) -> Sweep:
-    """All rows, those of a free base included."""
+    """The order of all rows, those of a floating base included."""
     return Sweep(tree.row_parent)
 
 
 def freeze(model: Model, q: Array, v: Array, wrenches: Array | None) -> WorldFrameState:
-    """Screws, motions and moments at (q, v)."""
+    """Screws, twists and mass moments at (q, v)."""
     tree = model.topology
     rows = row.rows(model)
     relative = row.poses(model, rows, q)
@@ -102,12 +101,14 @@ def freeze(model: Model, q: Array, v: Array, wrenches: Array | None) -> WorldFra
     if tree.floats:
         relative, fall = from_base(model, rows, relative, fall, q)
     T = world_poses(order(tree), relative, q.shape[1:])
+    # S = b v_z + a w_z at the pose of the row, V = sum of S v outward
     z = Vec(T.R.r0.z, T.R.r1.z, T.R.r2.z)
     S = fusion_barrier(Motion(z * rows.b + T.p.cross(z) * rows.a, z * rows.a))
     V = order(tree).down(fusion_barrier(S * row.speeds(model, v)))
     own = V if not tree.groups else row.select(V, tree.row_unit[1])
     parent = _before(tree, V, S, row.speeds(model, v)) if tree.groups else V
     inertia, gyro = _of_body(row.row_inertias(tree, rows, row.inertias(model)), T, V)
+    # external wrenches in the root frame, on the last row of each body
     external = None
     if wrenches is not None:
         F = Force(row.vector(wrenches), row.vector(wrenches, 3))
@@ -118,13 +119,13 @@ def freeze(model: Model, q: Array, v: Array, wrenches: Array | None) -> WorldFra
 
 
 def _before(tree: Topology, V: Motion, S: Motion, rates: Array) -> Motion:
-    """The motion of what carries the joint of each row."""
+    """The twist of the carrier of each row's joint."""
     first, _ = tree.row_unit
     return row.select(V - S * rates, first)
 
 
 def from_base(model: Model, rows: row.Rows, relative: Transform, fall: Motion, q: Array) -> tuple[Transform, Motion]:
-    """Poses and fall in the frame where the base is: moments about a far origin would lose digits."""
+    """Poses and fall in the frame of the base: mass moments about a far origin would lose digits."""
     joint = model.topology.base
     pose = row.transform(model.placements[:1]) @ joint.transform([q[i : i + 1] for i in range(joint.nq)])
     turned = row.select(pose.R, 0).T
@@ -138,7 +139,7 @@ def from_base(model: Model, rows: row.Rows, relative: Transform, fall: Motion, q
 
 
 def world_poses(order: Sweep, relative: Transform, batch: tuple[Any, ...]) -> Transform:
-    """The pose of every row in the frame of the roots."""
+    """The pose of every row in the root frame."""
 
     def step(parent: Transform, T: Transform) -> tuple[Transform, Transform]:
         T = fusion_barrier(Transform(fusion_barrier(parent.R) @ T.R, parent.R @ T.p + parent.p))
@@ -171,7 +172,7 @@ class Linear(NamedTuple):
 
 
 def accelerations(tree: Topology, frozen: WorldFrameState, v: Array, a: Array | None) -> tuple[Motion, Motion, Motion]:
-    """(A, S', A before the joint) at rates v and accelerations a (k, *batch), or none."""
+    """(A, S', A before the joint) at rates v and accelerations a (k, *batch); None for zero a."""
     drift = fusion_barrier(frozen.V_own.cross(frozen.S))
     given = drift * v if a is None else drift * v + frozen.S * a
     fall = jax.tree.map(lambda x: x[None], frozen.fall)
@@ -183,13 +184,13 @@ def accelerations(tree: Topology, frozen: WorldFrameState, v: Array, a: Array | 
 
 
 def net_forces(frozen: WorldFrameState, A: Motion) -> Force:
-    """The wrench that moves each body: ``I A + B w`` less the external one."""
+    """The wrench that accelerates each body: ``I A + B w`` minus the external one."""
     F = frozen.inertia.momentum(A) + frozen.gyro @ frozen.V.w
     return fusion_barrier(F if frozen.external is None else F - frozen.external)
 
 
 def mass_matrix(tree: Topology, S: Motion, F: Force) -> Array:
-    """``M_ij = S_i . F_j``, F_j = I_i S_j of the row that is further out, by rows."""
+    """``M_ij = S_i . F_j`` by rows, F_j = I_j S_j of the row that is further out."""
     below = tree.row_carried
     M = dense.pairs(lambda F, S: F.power(S), F, S)
     if not below.all():
@@ -199,18 +200,18 @@ def mass_matrix(tree: Topology, S: Motion, F: Force) -> Array:
 
 
 class Changes(NamedTuple):
-    """How the motion changes with each row, by rows."""
+    """Derivatives of the motion with respect to each row, by rows."""
 
     psi: Motion
-    """``psi'``: of the velocity with q."""
+    """``psi'``: derivative of the velocity with respect to q."""
     psi2: Motion
-    """``psi''``: of the acceleration with q."""
+    """``psi''``: derivative of the acceleration with respect to q."""
     rate: Motion
-    """``psi' + S'``: of the acceleration with v."""
+    """``psi' + S'``: derivative of the acceleration with respect to v."""
 
 
 def changes(tree: Topology, frozen: WorldFrameState, drift: Motion, A_parent: Motion) -> Changes:
-    """``psi' = V_p x S`` and ``psi'' = A_p x S + V_p x psi'``, p being what carries the joint of the row."""
+    """``psi' = V_p x S`` and ``psi'' = A_p x S + V_p x psi'``, p being the parent of the joint of the row."""
     psi = fusion_barrier(frozen.V_parent.cross(frozen.S)) if tree.groups else drift
     return Changes(
         psi, fusion_barrier(A_parent.cross(frozen.S) + frozen.V_parent.cross(psi)), fusion_barrier(psi + drift)
@@ -220,13 +221,13 @@ def changes(tree: Topology, frozen: WorldFrameState, drift: Motion, A_parent: Mo
 def derivatives(
     tree: Topology, frozen: WorldFrameState, carried: Carried, drift: Motion, A_parent: Motion
 ) -> tuple[Array, Array]:
-    """(dtau/dq, dtau/dv) by rows, of Singh, Russell, Wensing 2022.
+    """(dtau/dq, dtau/dv) by rows, Singh, Russell, Wensing 2022.
 
-    Where the joint of j carries i, or is its own:
+    Where the joint of j carries i, or is the same joint:
 
         (1)  dq_ij = S_i . (I_i psi''_j + 2 B_i psi'_j),  dv_ij = S_i . (I_i (psi'_j + S'_j) + 2 B_i S_j);
 
-    where the joint of i carries j, N_j being the wrench that passes through j:
+    and where the joint of i carries j, with the wrench N_j that passes through j:
 
         (2)  dq_ij = S_i . (I_j psi''_j + 2 B_j psi'_j + S_j x* N_j),  dv_ij = S_i . (I_j (psi'_j + S'_j) + 2 B_j S_j).
     """
@@ -257,7 +258,7 @@ def derivatives(
 
 
 def reduced(model: Model, array: Array) -> Array:
-    """A matrix by rows (k, k, *batch) in the degrees of freedom (nv, nv, *batch): ``G^T A G`` where joints mimic."""
+    """A matrix by rows (k, k, *batch) in the degrees of freedom (nv, nv, *batch): ``G^T A G`` with mimic joints."""
     if not model.topology.has_mimic:
         return array
     half = row.gathered(model, array)
@@ -265,14 +266,14 @@ def reduced(model: Model, array: Array) -> Array:
 
 
 def armature(model: Model, M: Array) -> Array:
-    """M (nv, nv, *batch) with the armature on its diagonal."""
+    """M (nv, nv, *batch) plus the armature on its diagonal."""
     n = M.shape[0]
     eye = np.eye(n, dtype=bool).reshape((n, n) + (1,) * (M.ndim - 2))
     return M + jnp.where(eye, model.armature[None], 0)
 
 
 def inverse(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None) -> Linear:
-    """Inverse dynamics with its derivatives in the degrees of freedom."""
+    """Inverse dynamics and its derivatives in the degrees of freedom."""
     q, v, a = row_tree.full((model, wrenches), q, v, a)
     tree = model.topology
     # pass 1, outward: S, V, A and S' = V x S of each row

@@ -1,4 +1,4 @@
-"""The mass matrix by composite rigid bodies."""
+"""The mass matrix by the composite rigid-body algorithm."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from lgsim.multibody.topology import Topology
 
 
 def mass_matrix(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch nv nv"]:
-    """The mass matrix M(q) of the kinetic energy ``v^T M v / 2``: ``M_ij = S_i . (I_i S_j)``, j carrying i.
+    """The mass matrix M(q), ``v^T M v / 2`` being the kinetic energy: ``M_ij = S_i . (I_i S_j)`` if j carries i.
 
-    I_i is the inertia of all that joint i carries, as one rigid body. The armature adds to the diagonal; where joints
-    mimic, the matrix is that of the coordinates that are left, ``G^T M G``. It is exactly symmetric.
+    I_i is the composite inertia of all that joint i carries. The armature adds to the diagonal. With mimic joints, the
+    matrix is that of the independent coordinates, ``G^T M G``. It is exactly symmetric.
 
     Args:
         q: Configuration.
 
     Returns:
-        kg m^2, kg m or kg, by the joints.
+        kg m^2, kg m or kg, depending on the joints.
 
     Raises:
         ValueError: q has a wrong length.
@@ -58,7 +58,7 @@ def _composite_mass_matrix(model: Model, q: Array) -> Array:
 
 
 def _of_rows(tree: Topology, c: Composite) -> Array:
-    """``S_j . (I_i S_i)`` where row j carries row i, mirrored, and 0 elsewhere."""
+    """``S_j . (I_i S_i)`` where row j carries row i, mirrored, and 0 elsewhere, by rows."""
     lower = np.tril(tree.row_carried)[rest(tree), rest(tree)]
     column = (1,) * (c.screws.v.x.ndim - 1)
     F = jax.tree.map(lambda x: x[:, None], c.momenta)
@@ -72,7 +72,7 @@ def _of_rows(tree: Topology, c: Composite) -> Array:
 
 
 def _with_base(tree: Topology, c: Composite) -> Array:
-    """The base's coordinates before those of the rows; in its frame ``e_i . (I_j S_j)`` are the numbers of I_j S_j."""
+    """The matrix with the base coordinates first: ``e_i . (I_j S_j)`` is a component of I_j S_j in the base frame."""
     base = jnp.stack([jnp.stack([*F.f, *F.n]) for F in along_base(c.total)])
     if tree.rows == row_tree.BASE:
         return base
@@ -83,7 +83,7 @@ def _with_base(tree: Topology, c: Composite) -> Array:
 
 
 def _reduced(model: Model, M: Array) -> Array:
-    """``G^T M G`` of a matrix over all rows, where joints mimic."""
+    """``G^T M G`` of a matrix over all rows, with mimic joints."""
     tree = model.topology
     if not tree.has_mimic:
         return M

@@ -1,7 +1,7 @@
-"""A machine as matrices: what the algorithms that are made of matrices start from, written for one state.
+"""Matrix form of a model at one state, for algorithms on dense matrices.
 
-Each body is described in the frame of its tree, which has world axes and its origin where the tree's first row has its
-own: how a tree moves does not depend on where it stands, so neither do these matrices nor their rounding.
+Each body is described in the frame of its tree, with world axes and the origin at the first row of the tree. The motion
+of a tree is independent of its position in the world, and so are these matrices and their rounding errors.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from lgsim.multibody.topology import WORLD, Topology
 
 
 class Bodies(NamedTuple):
-    """n bodies, k rows."""
+    """Poses, screws, Jacobians and inertias of n bodies and k rows."""
 
     poses: Array
-    """In the frames of their trees, (n, 4, 4)."""
+    """Body poses in the frames of their trees, (n, 4, 4)."""
     origins: Array
-    """Where those frames have their origins in the world, (n, 3)."""
+    """Origins of these frames in the world, (n, 3)."""
     screws: Array
-    """The rows' screws in those frames, (k, 6)."""
+    """Screws of the rows in these frames, (k, 6)."""
     jacobians: Array
-    """The bodies' twists in those frames are ``jacobians @ v``, (n, 6, nv)."""
+    """Body Jacobians in these frames: the twists are ``jacobians @ v``, (n, 6, nv)."""
     inertias: Array
-    """In those frames, (n, 6, 6)."""
+    """Inertias in these frames, (n, 6, 6)."""
 
 
 def bodies(model: Model, q: Array) -> Bodies:
@@ -54,7 +54,7 @@ def bodies(model: Model, q: Array) -> Bodies:
 
 
 def _in_trees(tree: Topology, relative: Transform) -> Transform:
-    """The poses of the rows in the frames of their trees, from those in the rows that carry them."""
+    """The poses of the rows in the frames of their trees, from those relative to their parents."""
     away = np.array(tree.row_parent != WORLD)
     relative = Transform(relative.R, Vec(*(jnp.where(away, p, jnp.zeros_like(p)) for p in relative.p)))
     one, zero = jnp.ones_like(relative.p.x[0]), jnp.zeros_like(relative.p.x[0])
@@ -88,9 +88,9 @@ def inertia_matrices(parameters: Array) -> Array:
 
 
 def jacobian_rates(model: Model, machine: Bodies, v: Array) -> Array:
-    """The time derivative of ``machine.jacobians`` at velocity v (nv,), (n, 6, nv): ``ad_V s`` of each screw s.
+    """The time derivative of the body Jacobians at velocity v (nv,), (n, 6, nv): ``ad_V s`` of each screw s.
 
-    V is the twist of the frame in which the screw is constant: for a joint that is a group the child's, else the row's.
+    V is the twist of the frame in which the screw is constant: the child's for a joint that is a group, else the row's.
     """
     moves = jnp.asarray(model.topology.row_carried, v.dtype)
     twists = moves @ (row.speeds(model, v)[:, None] * machine.screws)
@@ -98,12 +98,12 @@ def jacobian_rates(model: Model, machine: Bodies, v: Array) -> Array:
 
 
 def fall(model: Model) -> Array:
-    """The acceleration (6,) against free fall of a frame that rests in the world, in world axes."""
+    """The acceleration (6,) relative to free fall of a frame at rest in the world, in world axes."""
     return jnp.concatenate([-model.gravity, jnp.zeros_like(model.gravity)])
 
 
 def _jacobians(model: Model, screws: Array) -> Array:
-    """Of the rows' screws (k, 6) those that move each body, per unit of v: (n, 6, nv)."""
+    """The screws (k, 6) of the rows that move each body, per unit of v: (n, 6, nv)."""
     tree = model.topology
     moves = jnp.asarray(tree.row_carried[tree.body_row], screws.dtype)
     columns = moves[:, None, :] * screws.T[None]

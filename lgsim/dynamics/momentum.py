@@ -1,4 +1,4 @@
-"""The machine as a whole: center of mass, momentum about it, and the matrix that gives it."""
+"""Whole-body quantities: center of mass, centroidal momentum, and the centroidal momentum matrix."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from lgsim.multibody.model import Model
 
 
 def center_of_mass(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch 3"]:
-    """The center of mass in the world, ``c = sum_i m_i c_i / sum_i m_i``.
+    """The center of mass in world coordinates, ``c = sum_i m_i c_i / sum_i m_i``.
 
     Args:
         q: Configuration.
 
     Returns:
-        m; not finite where nothing has mass.
+        m; not finite for a model without mass.
 
     Raises:
         ValueError: q has a wrong length.
@@ -37,11 +37,11 @@ def center_of_mass(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "
 def center_of_mass_velocity(
     model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
 ) -> Float[Array, "*batch 3"]:
-    """The velocity of the center of mass in the world: linear momentum over mass.
+    """The velocity of the center of mass in world axes: linear momentum over mass.
 
     Args:
         q: Configuration.
-        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
+        v: Velocity, rad/s or m/s; for group joints and a floating base in the child's frame.
 
     Returns:
         m/s.
@@ -60,7 +60,7 @@ def center_of_mass_jacobian(model: Model, q: Float[Array, "*batch nq"]) -> Float
         q: Configuration.
 
     Returns:
-        In the world's axes, m or 1.
+        World axes, m or 1.
 
     Raises:
         ValueError: q has a wrong length.
@@ -72,13 +72,13 @@ def center_of_mass_jacobian(model: Model, q: Float[Array, "*batch nq"]) -> Float
 def centroidal_momentum(
     model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
 ) -> Float[Array, "*batch 6"]:
-    """The momentum (linear, angular) of all bodies about the center of mass, in the world's axes: ``A(q) v``.
+    """The centroidal momentum (linear, angular) about the center of mass, in world axes: ``A(q) v``.
 
-    The armature, which has no place in space, is no part of it.
+    The armature is not included.
 
     Args:
         q: Configuration.
-        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
+        v: Velocity, rad/s or m/s; for group joints and a floating base in the child's frame.
 
     Returns:
         kg m/s and kg m^2/s.
@@ -97,16 +97,16 @@ def centroidal_momentum_rate(
 ) -> Float[Array, "*batch 6"]:
     """The time derivative of ``centroidal_momentum``, ``A a + A' v``.
 
-    It is the wrench of all forces from outside about the center of mass. Gravity is one of those forces, and in free
-    flight the only one: then the rate is ``(m g, 0)``.
+    It equals the total external wrench about the center of mass, gravity included. In free flight it is
+    ``(m g, 0)``.
 
     Args:
         q: Configuration.
-        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
-        a: Its time derivative, number by number.
+        v: Velocity, rad/s or m/s; for group joints and a floating base in the child's frame.
+        a: Time derivative of v, componentwise.
 
     Returns:
-        (force, moment) in the world's axes, N and N m.
+        (force, moment) in world axes, N and N m.
 
     Raises:
         ValueError: an array has a wrong length.
@@ -116,15 +116,15 @@ def centroidal_momentum_rate(
 
 
 def centroidal_momentum_matrix(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch 6 nv"]:
-    """The matrix A(q) of the momentum about the center of mass: ``centroidal_momentum = A(q) v``.
+    """The centroidal momentum matrix A(q): ``centroidal_momentum = A(q) v``.
 
-    Column j is the momentum ``I_j S_j`` of all that joint j carries, as one rigid body that moves at its rate 1.
+    Column j is the momentum ``I_j S_j`` of all that joint j carries, as one rigid body at unit rate of the joint.
 
     Args:
         q: Configuration.
 
     Returns:
-        Rows (linear, angular) in the world's axes.
+        Rows (linear, angular) in world axes.
 
     Raises:
         ValueError: q has a wrong length.
@@ -138,14 +138,14 @@ def centroidal_momentum_matrix(model: Model, q: Float[Array, "*batch nq"]) -> Fl
 def centroidal_momentum_matrix_rate(
     model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
 ) -> Float[Array, "*batch 6 nv"]:
-    """The time derivative of ``centroidal_momentum_matrix`` while the machine moves with v.
+    """The time derivative of ``centroidal_momentum_matrix`` at velocity v.
 
     Args:
         q: Configuration.
-        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
+        v: Velocity, rad/s or m/s; for group joints and a floating base in the child's frame.
 
     Returns:
-        Entry by entry the derivative of the matrix.
+        Componentwise derivative of the matrix.
 
     Raises:
         ValueError: an array has a wrong length.
@@ -155,7 +155,7 @@ def centroidal_momentum_matrix_rate(
 
 
 def mass_moment(model: Model, m: row_tree.Machine) -> tuple[Array, Vec]:
-    """(mass, sum of ``m_i c_i``) of the whole machine, (*batch), in the frame of its base or else of the world."""
+    """(mass, sum of ``m_i c_i``) of the whole model, (*batch), in the frame of its base or else of the world."""
 
     def inward(children: tuple[Array, Vec], x: tuple[Transform, Array, Vec]) -> tuple[tuple[Array, Vec], None]:
         T, own, h = x
@@ -169,14 +169,14 @@ def mass_moment(model: Model, m: row_tree.Machine) -> tuple[Array, Vec]:
 
 
 def momentum(model: Model, m: row_tree.Machine, v: Array) -> Force:
-    """The momentum of the whole machine, in and about the frame of its base or else of the world."""
+    """The momentum of the whole model, in and about the frame of its base or else of the world."""
     base, rows = row_twists(model, m, v)
     of_base = None if m.base is None else m.base.inertia.momentum(base)
     return _summed(model, m, of_base, fusion_barrier(m.inertias.momentum(rows)))
 
 
 def momentum_rate(model: Model, m: row_tree.Machine, v: Array, a: Array) -> Force:
-    """The wrench that moves the whole machine, in and about the frame of its base or else of the world."""
+    """The total wrench on the model, in and about the frame of its base or else of the world."""
     base, rows = row_accelerations(model, m, v, a)
     of_base = None if m.base is None else body_force(m.base.inertia, *base, None)
     return _summed(model, m, of_base, body_force(m.inertias, *rows, None))
@@ -193,7 +193,7 @@ def _summed(model: Model, m: row_tree.Machine, base: Force | None, rows: Force) 
 
 
 def _centered(model: Model, m: row_tree.Machine, F: Force) -> Force:
-    """A wrench about the base's or world's origin, about the center of mass in the world's axes."""
+    """A wrench about the base or world origin, transformed to the center of mass and world axes."""
     mass, h = mass_moment(model, m)
     n = F.n - (h * (1 / mass)).cross(F.f)
     return Force(F.f, n) if m.base is None else Force(m.base.pose.R @ F.f, m.base.pose.R @ n)
@@ -218,7 +218,7 @@ def _about_center(model: Model, q: Array, v: Array) -> Force:
 @batch_last
 def _rate_about_center(model: Model, q: Array, v: Array, a: Array) -> Force:
     q, v, a = full(model, q, v, a)
-    # the momentum is along the velocity of the point that it is about: that this point moves adds nothing
+    # the moving reference point adds nothing: the linear momentum is parallel to its velocity
     m = row_tree.machine(model, q)
     return _centered(model, m, momentum_rate(model, m, v, a))
 

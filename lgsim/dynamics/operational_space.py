@@ -1,4 +1,4 @@
-"""The dynamics of one frame as the machine lets it feel: operational-space inertia and bias."""
+"""Operational space dynamics of a frame: operational-space inertia and bias."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from lgsim.multibody.model import Model, check_model
 
 
 class OperationalSpace(NamedTuple):
-    """``inertia V' + bias = F``: the twist V of a frame under a wrench F on it, the joints being free."""
+    """``inertia V' + bias = F``: the twist V of a frame under a wrench F on it, with free joints."""
 
     inertia: Array
-    """``(J M^-1 J^T)^-1``, (..., 6, 6); not finite where the machine cannot move the frame in six directions."""
+    """``(J M^-1 J^T)^-1``, (..., 6, 6); not finite where J has a rank below six."""
     inverse: Array
-    """``J M^-1 J^T``, (..., 6, 6): the frame's acceleration by a wrench, which is defined everywhere."""
+    """``J M^-1 J^T``, (..., 6, 6): the frame's acceleration by a wrench, defined everywhere."""
     bias: Array
     """``inertia (J M^-1 h - J' v)``, (..., 6), gravity included."""
 
@@ -34,18 +34,18 @@ class OperationalSpace(NamedTuple):
 def operational_space(
     model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"], frame: str | int
 ) -> OperationalSpace:
-    """The equation of motion of a frame, ``Lambda V' + bias = F``, with V and F in the frame's own axes.
+    """The operational space dynamics of a frame (end effector): ``Lambda V' + bias = F``, V and F in the frame's axes.
 
-    With joint forces ``tau = J^T F`` the frame's twist obeys it, and so it does under an external wrench F at tau = 0.
+    The twist of the frame obeys it under joint forces ``tau = J^T F``, or under an external wrench F at tau = 0.
 
     Args:
         q: Configuration.
         v: Velocity.
-        frame: Name of the frame, or its place in ``model.frame_names``; static.
+        frame: Name of the frame, or its index in ``model.frame_names``; static.
 
     Raises:
-        ModelError: the machine has loops.
-        ValueError: an array has a wrong length, there is no such frame.
+        ModelError: the model has loops.
+        ValueError: an array has a wrong length, or the frame does not exist.
         TypeError: dtypes differ, or are not float32 or float64.
 
     Source: Khatib, A unified approach for motion and force control of robot manipulators: the operational space
@@ -55,7 +55,7 @@ def operational_space(
     refuse_loops(
         model.topology,
         "operational_space",
-        "a frame feels what their bodies carry too",
+        "loops also carry part of the load on a frame",
         "multiply frame_jacobian with forward_dynamics_derivatives(...).dtau, the inverse mass matrix along the loops",
     )
     return validation.call(_core(frame_index(model.topology, frame)), model, q=(q, "q"), v=(v, "v"))

@@ -1,4 +1,4 @@
-"""What dampers, springs, dry friction and stops in the joints do."""
+"""Passive joint forces: dampers, springs, dry friction and joint limits."""
 
 from __future__ import annotations
 
@@ -21,38 +21,39 @@ from lgsim.multibody.topology import Topology
 def passive_forces(
     model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
 ) -> Float[Array, "*batch nv"]:
-    """What dampers, springs, dry friction and stops in the joints add to tau.
+    """Passive joint forces from dampers, springs, dry friction and joint limits, to be added to tau.
 
-    ``- damping v - (friction + stribeck exp(-(v / stribeck_speed)^2)) tanh(v / friction_speed)`` in every degree of
-    freedom, and in those of joints with one number for each, x being that number and e how far it is beyond a limit,
-    ``- E^T (stiffness (x - rest) + limit_stiffness e + limit_damping |e| x')``, ``dq/dt = E v``. E is the identity but
-    for a planar joint, whose springs pull along the parent's axes, and for a ball by angles, whose springs pull about
-    the axes of its angles. Spherical and free joints have no springs. The stops of a spherical joint bound its swing,
-    angle and twist, see ``Model.upper``; a free joint has none.
+    Each degree of freedom has the damping and friction
+    ``- damping v - (friction + stribeck exp(-(v / stribeck_speed)^2)) tanh(v / friction_speed)``. Let x be the
+    coordinate of a joint with one coordinate per degree of freedom, e its distance beyond a limit, and ``dq/dt = E v``.
+    Springs and limits then add ``- E^T (stiffness (x - rest) + limit_stiffness e + limit_damping |e| x')``. E is the
+    identity except for two joints: the springs of a planar joint act along the parent's axes, and those of a ball joint
+    by angles about the axes of its angles. Spherical and free joints have no springs. The limits of a
+    spherical joint bound its swing, angle and twist, see ``Model.upper``; a free joint has none.
 
     Args:
         q: Configuration.
-        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
+        v: Velocity, rad/s or m/s; for group joints and a floating base in the child's frame.
 
     Returns:
-        Joint forces on the machine, N m or N: ``M(q) a + h(q, v) = tau + passive_forces``.
+        Joint forces on the model, N m or N: ``M(q) a + h(q, v) = tau + passive_forces``.
 
     Raises:
         ValueError: an array has a wrong length.
         TypeError: dtypes differ, or are not float32 or float64.
 
-    Source: the smooth friction is that of Andersson, Soderberg, Bjorklund, Friction models for sliding dry, boundary
-    and mixed lubricated contacts, Tribology International 40, 2007, its Stribeck part that of Bittencourt and
-    Gunnarsson, Static friction in a robot joint, J. Dyn. Sys. Meas. Control 134(5), 2012, eq. (3); the damper of a stop
-    grows with depth after Hunt and Crossley, Coefficient of restitution interpreted as damping in vibroimpact, 1975.
+    Source: Andersson, Soderberg, Bjorklund, Friction models for sliding dry, boundary and mixed lubricated contacts,
+    Tribology International 40, 2007, for the smooth friction; Bittencourt and Gunnarsson, Static friction in a robot
+    joint, J. Dyn. Sys. Meas. Control 134(5), 2012, eq. (3), for its Stribeck part; Hunt and Crossley, Coefficient of
+    restitution interpreted as damping in vibroimpact, 1975, for limit damping that grows with depth.
     """
     return validation.call(_passive, model, q=(q, "q"), v=(v, "v"))
 
 
 def passive_derivatives(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
-    """The derivatives (nv, nv) of the passive forces of one state along the tangent at q, and by v."""
+    """The derivatives (nv, nv) of the passive forces of one state, along the tangent at q and with respect to v."""
     tree = model.topology
-    # a free joint has nothing but its dampers and its friction
+    # a free joint has only dampers and friction
     mixed = any(joint.stopped or (joint.nq == joint.nv and isinstance(joint, GroupJoint)) for joint in tree.joints)
 
     def by_q(x: Array) -> Array:
@@ -65,17 +66,17 @@ def passive_derivatives(model: Model, q: Array, v: Array) -> tuple[Array, Array]
 
 
 def coordinates(model: Model, q: Array) -> tuple[Array, np.ndarray]:
-    """(x, held): the number of each degree of freedom (nv,) where there is one (held is 1), else 0."""
+    """(x, held): the coordinate of each degree of freedom (nv,) if it has one (held is 1), else 0."""
     return _numbers(model.topology, q)
 
 
 def beyond(model: Model, x: Array) -> Array:
-    """How far numbers x (nv,) are beyond their limits: positive above, negative below."""
+    """Distance of coordinates x (nv,) beyond their limits: positive above, negative below."""
     return _beyond(x, model.lower, model.upper)
 
 
 def stop_energy(model: Model, q: Array) -> Array:
-    """``limit_stiffness e^2/2`` of the joints whose limits are other ones than those of their coordinates."""
+    """``limit_stiffness e^2/2`` of the joints whose limits are not limits of their coordinates."""
     tree = model.topology
     if not any(joint.stopped for joint in tree.joints):
         return jnp.zeros((), q.dtype)
@@ -93,7 +94,7 @@ def _native(tree: Topology) -> Callable[..., Array]:
 
 
 def batch_forces(tree: Topology, drives: Array, q: Array, v: Array) -> Array:
-    """``passive_forces`` with coordinates first and a batch last; ``drives`` as the model's, (nv, 15, *batch)."""
+    """``passive_forces`` with coordinates first and a batch last; ``drives`` as in the model, (nv, 15, *batch)."""
     drive = {name: drives[:, i] for i, name in enumerate(DRIVES)}
     x, held = _numbers(tree, q)
     speed = configuration.by_joint(tree, _speed, q=(q, "q"), v=(v, "v"))

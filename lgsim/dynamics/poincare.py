@@ -1,4 +1,4 @@
-"""Poincare's equations: Lagrange's equations in quasi-velocities, for any joints and without a choice of charts."""
+"""Poincare's equations: Lagrange's equations in quasi-velocities, for all joint types and without charts."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class PoincareEquations(NamedTuple):
     """``M p' + C p + F = Q_p`` and ``q' = V p``; Q_p are the forces dual to p, those of ``inverse_dynamics``."""
 
     V: Array
-    """The fields that the quasi-velocities are coordinates for, (..., nq, nv)."""
+    """The vector fields of the quasi-velocities, (..., nq, nv)."""
     M: Array
     """The mass matrix, armature included, (..., nv, nv)."""
     C: Array
     """``d(Mp)/dq V - 1/2 [d(Mp)/dq V]^T - [sum_j p_j X_j^T] V^-T M``, (..., nv, nv)."""
     F: Array
-    """``V^T dU/dq`` of the potential energy U of gravity, (..., nv)."""
+    """``V^T dU/dq``, U being the gravitational potential energy, (..., nv)."""
 
 
 def poincare_equations(model: Model, q: Float[Array, "*#batch nq"], p: Float[Array, "*#batch nv"]) -> PoincareEquations:
-    """The matrices of Poincare's equations in the quasi-velocities p, which are the velocities v of lgsim.
+    """The matrices of Poincare's equations in the quasi-velocities p, the velocities v of lgsim.
 
     ``d/dt dL/dp_k - sum_ij c^i_jk (dL/dp_i) p_j - v_k(L) = Q_k``. The fields v_k are those of the joints, d/dq_k for
-    coordinates and left-invariant for groups, so that the c are constants: ``structure_coefficients``.
+    coordinates and left-invariant fields for groups, so that the c are constant: ``structure_coefficients``.
 
     Args:
         q: Configuration.
@@ -44,14 +44,14 @@ def poincare_equations(model: Model, q: Float[Array, "*#batch nq"], p: Float[Arr
         ValueError: an array has a wrong length.
         TypeError: dtypes differ, or are not float32 or float64.
 
-    Source: Kwatny and Blankenship 1995, (38)-(41), (53). In print (53b) has the opposite sign as a whole and (53c) the
-    inverse of V^T.
+    Source: Kwatny and Blankenship 1995, (38)-(41), (53). In print (53b) has the opposite sign and (53c) the inverse of
+    V^T.
     """
     return validation.call(_equations, model, q=(q, "q"), p=(p, "v"))
 
 
 def structure_coefficients(model: Model) -> np.ndarray:
-    """``c[k, i, j]`` with ``[v_i, v_j] = sum_k c[k, i, j] v_k`` for the fields of the model's joints, (nv, nv, nv).
+    """Structure coefficients ``c[k, i, j]`` of the joint fields, ``[v_i, v_j] = sum_k c[k, i, j] v_k``, (nv, nv, nv).
 
     Source: Kwatny and Blankenship 1995, (38).
     """
@@ -68,11 +68,11 @@ def structure_coefficients(model: Model) -> np.ndarray:
 @jax.jit
 def _equations(model: Model, q: Array, p: Array) -> PoincareEquations:
     V = jax.vmap(lambda e: model.rate(q, e), out_axes=1)(jnp.eye(model.nv, dtype=q.dtype))
-    # the armature of a group's coordinates is a mass without momentum: it does not turn with the child
+    # the armature of a group adds inertia without momentum: it does not rotate with the child
     bare = model.replace(armature=jnp.zeros_like(model.armature))
     M = mass_matrix(bare, q)
     D = jax.jacfwd(lambda q: mass_matrix(bare, q) @ p)(q) @ V
-    # the columns of X_j are [v_j, v_k], and V^-1 X_j their coordinates
+    # the columns of X_j are [v_j, v_k], those of V^-1 X_j their coordinates
     coordinates = jnp.tensordot(jnp.asarray(structure_coefficients(model), q.dtype), p, axes=([1], [0]))
     C = D - 0.5 * D.T - coordinates.T @ M
     F = V.T @ jax.grad(lambda q: potential_energy(model, q))(q)

@@ -1,4 +1,4 @@
-"""Regressors: joint forces and energies as linear functions of the bodies' ten inertial parameters."""
+"""Regressors: joint forces and energies are linear in the ten inertial parameters of each body."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lgsim.multibody.model import Model
 
 
 class EnergyRegressor(NamedTuple):
-    """Rows (..., 10 n) whose products with the parameters are energies in J."""
+    """Rows (..., 10 n) whose products with the inertial parameters are energies in J."""
 
     kinetic: Array
     potential: Array
@@ -24,18 +24,19 @@ class EnergyRegressor(NamedTuple):
 def torque_regressor(
     model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"], a: Float[Array, "*#batch nv"]
 ) -> Float[Array, "*batch nv parameters"]:
-    """Y with ``inverse_dynamics(model, q, v, a) = Y pi``, ``pi = model.inertias.reshape(-1)``; without the armature.
+    """The inertial regressor Y, ``inverse_dynamics(model, q, v, a) = Y pi``, without the armature.
 
-    ``Y_b = J_b^T (Phi(A_b) - ad_{V_b}^T Phi(V_b))`` for body b, where ``Phi(V) pi = I V`` is its momentum.
+    ``pi = model.inertias.reshape(-1)`` and ``Y_b = J_b^T (Phi(A_b) - ad_{V_b}^T Phi(V_b))`` for body b, where
+    ``Phi(V) pi = I V`` is its momentum.
 
     Args:
-        model: The machine; its inertias do not enter.
+        model: The model; its inertias are not used.
         q: Configuration.
         v: Velocity.
-        a: Its time derivative, number by number.
+        a: Time derivative of v, componentwise.
 
     Returns:
-        (..., nv, 10 n), bodies in the model's order, each with the parameters that ``lgsim.multibody.inertia`` lists.
+        (..., nv, 10 n), bodies in the order of the model, each with the parameters of ``lgsim.multibody.inertia``.
 
     Raises:
         ValueError: an array has a wrong length.
@@ -48,17 +49,18 @@ def torque_regressor(
 
 
 def energy_regressor(model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]) -> EnergyRegressor:
-    """Rows with ``T = kinetic pi`` and ``U = potential pi``, ``pi = model.inertias.reshape(-1)``; without the armature.
+    """Energy regressors, ``T = kinetic pi`` and ``U = potential pi``, without the armature.
 
-    The potential energy is that of gravity, zero at the world's origin; springs are not in it.
+    ``pi = model.inertias.reshape(-1)``. The potential energy is that of gravity, zero at the world origin, without
+    springs.
 
     Args:
-        model: The machine; its inertias do not enter.
+        model: The model; its inertias are not used.
         q: Configuration.
         v: Velocity.
 
     Returns:
-        Two arrays (..., 10 n), columns as those of ``torque_regressor``.
+        Two arrays (..., 10 n), with the columns of ``torque_regressor``.
 
     Raises:
         ValueError: an array has a wrong length.
@@ -68,7 +70,7 @@ def energy_regressor(model: Model, q: Float[Array, "*#batch nq"], v: Float[Array
 
 
 def momentum_regressor(V: Float[Array, "*batch 6"]) -> Float[Array, "*batch 6 10"]:
-    """``Phi(V)`` with ``Phi(V) pi = (m v - h x w, I w + h x v)``, the momentum of a body of parameters pi.
+    """``Phi(V)``, ``Phi(V) pi = (m v - h x w, I w + h x v)``: the momentum of a body with parameters pi.
 
     Args:
         V: Twist (v, w) of the body in its own frame.

@@ -1,11 +1,11 @@
-"""The linear systems of linearly implicit steps in O(n), where forces act joint by joint.
+"""The linear systems of linearly implicit steps in O(n), for forces that act joint by joint.
 
 With the notation of ``jacobian_products.py``, a change of the joints by ``dq = s (r + s y)``, ``dv = s y`` and
 ``dv' = y - w`` changes the motion of body b by ``x_b = (dA_b, angular part of dV_b)``, nine numbers, and
 
     (1)  x_i = x_p + P_i y_i + c_i,   P = (s^2 psi'' + s rate + S, s^2 psi' + s S),   c = (s r psi'' - w S, s r psi').
 
-The wrench that passes through a joint changes by ``Phi_i = G_i x_i + g_i``, 6 x 9 numbers and 6, and the row
+The wrench through a joint changes by ``Phi_i = G_i x_i + g_i``, with a 6 x 9 matrix G_i. The row
 
     (2)  S_i . Phi_i + armature (y_i - w_i) = s (b_q (r_i + s y_i) + b_v y_i + f_i)
 
@@ -31,13 +31,13 @@ from lgsim.multibody.topology import Topology
 
 
 class TreeSystem(NamedTuple):
-    """A machine at one state as linearly implicit steps need it, by rows (k, ...).
+    """Factors of the linear systems of linearly implicit steps at one state, by rows (k, ...).
 
     Attributes:
         acceleration: v' (nv,), rad/s^2 or m/s^2.
-        acceleration_rate: Its partial derivative by time (nv,), rad/s^3 or m/s^3.
+        acceleration_rate: Partial derivative of v' with respect to time (nv,), rad/s^3 or m/s^3.
         screws: S as (k, 6).
-        lever: (s psi'', s psi') as (k, 9), what r adds to c.
+        lever: (s psi'', s psi') as (k, 9), the coefficient of r in c.
         push: P as (k, 9).
         gain: ``S^T G / D`` (k, 9).
         left: ``G P + s^2 S x* N`` (k, 6).
@@ -61,7 +61,7 @@ class TreeSystem(NamedTuple):
 
 
 def applies(topology: Topology) -> bool:
-    """Whether each degree of freedom of a machine is a row by itself: no joint is a group or mimics another one."""
+    """True if each degree of freedom is a row of its own: no joint is a group or mimics another one."""
     return not (topology.groups or topology.floats or topology.has_mimic)
 
 
@@ -69,13 +69,14 @@ def applies(topology: Topology) -> bool:
 def tree_system(
     model: Model, q: Array, v: Array, tau: Array, force_derivatives: tuple[Array, Array, Array], s: Array
 ) -> TreeSystem:
-    """The system of steps with ``s = h gamma`` from the state (q, v) of a machine for which ``applies`` holds.
+    """The system of steps with ``s = h gamma`` from the state (q, v) of a model for which ``applies`` is true.
 
     Args:
         q: Configuration (nq,).
         v: Velocity (nv,), rad/s or m/s.
         tau: All joint forces (nv,), N m or N.
-        force_derivatives: Of each joint force by its own coordinate, its own velocity and time, (nv,) each.
+        force_derivatives: Derivatives of each joint force with respect to its own coordinate, its own velocity and
+            time, (nv,) each.
         s: The time s, s.
     """
     q, v, tau, by_q, by_v, by_time = row_tree.full((model, s[None]), q, v, tau, *force_derivatives)
@@ -86,7 +87,7 @@ def tree_system(
     m = jacobian_products.moving(model, q, v, a, None)
     psi, psi2, rate = m.changes
     S, s = m.frozen.S, jnp.broadcast_to(s, batch)[None]
-    # P and what r adds to c of (1), as nine numbers each
+    # P, and the coefficient of r in c of (1), as nine components each
     lever = _nine(psi2 * s, psi.w * s)
     push = fusion_barrier(lever * s[:, None] + _nine(rate * s + S, S.w * s))
     screws = _six(S)
@@ -94,7 +95,7 @@ def tree_system(
     own = _own(m.frozen)
     drive = model.armature - s * (s * by_q + by_v)
 
-    # pass 2, inward: (2) solved for y_i gives the gain; what is left of G_i is what the carrying row feels
+    # pass 2, inward: (2) solved for y_i gives the gain; the parent feels the rest of G_i
     def inward(below: Array, x: tuple) -> tuple[Array, tuple]:
         G, screw, P, lever, turned, drive = x
         G = fusion_barrier(G + below)
@@ -109,7 +110,7 @@ def tree_system(
     zero = jnp.zeros((6, 9, *batch), v.dtype)
     xs = (own, screws, push, lever, turned, drive)
     _, (gain, left, right, carried, pivot) = order.inward(inward, zero, xs, zero.shape)
-    # the partial derivative of v' by time, M^-1 dtau/dt
+    # the partial derivative of v' with respect to time, M^-1 dtau/dt
     change, _ = jacobian_products.solve(model, m.frozen, by_time)
     numbers = jnp.stack([jnp.broadcast_to(model.armature, v.shape), s * by_q])
     return TreeSystem(a, change, screws, lever, push, gain, left, right, carried, pivot, numbers)
@@ -118,15 +119,14 @@ def tree_system(
 def solve_tree(
     topology: Topology, system: TreeSystem, s: Array, r: Array, w: Array, force: Array
 ) -> tuple[Array, Array]:
-    """(x, y) with ``(1 - s J) (x, y) = (r, w + s M^-1 force)``, by a sweep to the root and one back.
+    """(x, y) with ``(1 - s J) (x, y) = (r, w + s M^-1 force)``, by an inward and an outward sweep.
 
     Args:
-        topology: The topology of the machine.
-        system: As ``tree_system`` gives it.
+        system: Result of ``tree_system``.
         s: The time s, s.
-        r: The right side of the configuration (nv,).
-        w: That of the velocity (nv,).
-        force: What else acts in the joints (nv,).
+        r: Right-hand side of the configuration (nv,).
+        w: Right-hand side of the velocity (nv,).
+        force: Additional joint forces (nv,).
     """
     return _solve(topology)(system, s, r, w, force)
 
@@ -137,9 +137,10 @@ def _solve(topology: Topology) -> Callable[..., tuple[Array, Array]]:
         system, s, r, w, force = _full(system, s, r, w, force)
         order, batch = linearization.order(topology), w.shape[1:]
         armature, pull = system.own[0], system.own[1]
+        # right-hand side of (2): armature w + s (b_q r + f)
         joint = armature * w + pull * r + s[None] * force
 
-        # inward: g_i of Phi_i, and y_i for a parent that does not move
+        # inward: g_i of Phi_i, and y_i for a parent at rest
         def inward(below: Array, x: tuple) -> tuple[Array, Array]:
             screw, left, right, carried, pivot, r, w, joint = x
             through = fusion_barrier(below + right[0] * r[None] - carried * w[None])
@@ -163,7 +164,7 @@ def _solve(topology: Topology) -> Callable[..., tuple[Array, Array]]:
 
 
 def _full(system: TreeSystem, s: Array, *vectors: Array) -> Any:
-    """All arguments with batch axes of full length, whichever of them has a batch."""
+    """All arguments with full batch axes, whichever of them has a batch."""
     rank = s.ndim
     leaves, structure = jax.tree.flatten((system, s, *vectors))
     batch = jnp.broadcast_shapes(*(x.shape[x.ndim - rank :] for x in leaves))

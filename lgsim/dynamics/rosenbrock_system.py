@@ -1,6 +1,6 @@
-"""The linear systems of linearly implicit steps of a machine, reduced to its degrees of freedom.
+"""The linear systems of linearly implicit steps, reduced to the degrees of freedom.
 
-In the chart of a step ``q' = dexpinv_{-sigma}(v)`` and ``M(q) v' = tau(t, q, v) - h(q, v)`` have the Jacobian
+In the chart of a step, ``q' = dexpinv_{-sigma}(v)`` and ``M(q) v' = tau(t, q, v) - h(q, v)`` have the Jacobian
 
     J = [[-ad_v/2, 1], [M^-1 B_q, M^-1 B_v]],    B_q = d(tau - inverse dynamics)/dq,    B_v the same by v,
 
@@ -8,7 +8,7 @@ and ``(1 - s J) (x, y) = (r, w)`` becomes, with ``E = 1 + s ad_v/2``,
 
     (M - s B_v - s^2 B_q E^-1) y = M w + s B_q E^-1 r,    x = E^-1 (r + s y):
 
-one factorization of size nv, with the zeros that the mass matrix of the tree has where forces act joint by joint.
+This takes one factorization of size nv, which has the zeros of the tree's mass matrix if forces act joint by joint.
 Source: Hairer, Wanner, Solving ODEs II, IV.7, for equations of second order; the derivatives of inverse dynamics are
 those of ``linearization.py``.
 """
@@ -31,15 +31,15 @@ from lgsim.multibody.topology import Topology
 
 
 class StepSystem(NamedTuple):
-    """A machine at one state as linearly implicit steps need it.
+    """Factors of the linear systems of linearly implicit steps at one state.
 
     Attributes:
         acceleration: v' (nv,), rad/s^2 or m/s^2.
-        acceleration_rate: Its partial derivative by time (nv,), rad/s^3 or m/s^3.
+        acceleration_rate: Partial derivative of v' with respect to time (nv,), rad/s^3 or m/s^3.
         mass: The mass matrix M (nv, nv).
         pull: ``s B_q E^-1`` (nv, nv).
         turn: ``E^-1`` by kinds of joints that are groups.
-        factors: Of ``M - s B_v - s^2 B_q E^-1`` (nv, nv).
+        factors: Factors of ``M - s B_v - s^2 B_q E^-1`` (nv, nv).
     """
 
     acceleration: Array
@@ -66,9 +66,9 @@ def step_system(
         q: Configuration (nq,).
         v: Velocity (nv,), rad/s or m/s.
         tau: All joint forces (nv,), N m or N.
-        wrenches: External wrenches on the bodies (bodies, 6), in their frames, or None.
-        force_derivatives: Of the joint forces, those equivalent to the wrenches included: along the tangent at q
-            (nv, nv), with respect to v (nv, nv) and to time (nv,).
+        wrenches: External wrenches on the bodies (bodies, 6), in the body frames, or None.
+        force_derivatives: Derivatives of the joint forces, equivalent forces of the wrenches included: along the
+            tangent at q (nv, nv), with respect to v (nv, nv) and to time (nv,).
         s: The time s, s.
     """
     by_q, by_v, by_time = force_derivatives
@@ -85,12 +85,11 @@ def solve_step(
     """(x, y) with ``(1 - s J) (x, y) = (r, w + s M^-1 force)``.
 
     Args:
-        topology: The topology of the machine.
-        system: As ``step_system`` gives it.
+        system: Result of ``step_system``.
         s: The time s, s.
-        r: The right side of the configuration (nv,).
-        w: That of the velocity (nv,).
-        force: What else acts in the joints (nv,).
+        r: Right-hand side of the configuration (nv,).
+        w: Right-hand side of the velocity (nv,).
+        force: Additional joint forces (nv,).
     """
     return _solve(topology)(system, s, r, w, force)
 
@@ -106,6 +105,6 @@ def _solve(topology: Topology) -> Any:
 
 
 def _times_blocks(topology: Topology, A: Array, blocks: block_diagonal.Blocks) -> Array:
-    """The product of a matrix (nv, nv, *batch) with a matrix of blocks, from the left."""
+    """The product of a matrix (nv, nv, *batch) with a block-diagonal matrix on its right."""
     back = block_diagonal.applied(topology, block_diagonal.transposed(blocks), jnp.swapaxes(A, 0, 1))
     return jnp.swapaxes(back, 0, 1)

@@ -1,8 +1,8 @@
-"""The rows of a model at a configuration, and the recursions over them: what all algorithms start from.
+"""The rows of a model at a configuration, and recursions over them: the basis of all algorithms.
 
 A recursion runs outward from the root or inward from the leaves, as one ``lax.scan``, so that the program does not grow
-with the number of bodies. In a chain a row passes what it knows to its neighbor; in a tree that goes through arrays
-over the rows, with one more place at the end for what carries the roots.
+with the number of bodies. In a chain, values are passed from row to row. In a tree, they are passed through arrays over
+the rows, with one additional entry for the carrier of the roots.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 
 BASE = 6
-"""Degrees of freedom of a base that moves freely; it is solved apart from the rows."""
+"""Degrees of freedom of a floating base, which is solved separately from the rows."""
 
 
 class Body(NamedTuple):
-    """A base that moves freely, its components (*batch)."""
+    """A floating base, components (*batch)."""
 
     pose: Transform
     inertia: Inertia
 
 
 class Machine(NamedTuple):
-    """Rows (k, *batch) without those of a free base, and that base."""
+    """A model at a configuration: rows (k, *batch) without those of a floating base, and that base."""
 
     poses: Transform
     a: Array
@@ -44,7 +44,7 @@ class Machine(NamedTuple):
     inertias: Inertia
     base: Body | None
     align: Mat
-    """Of all rows, those of the base included."""
+    """Alignment of all rows, those of the base included."""
 
     @property
     def batch(self) -> tuple[Any, ...]:
@@ -53,7 +53,7 @@ class Machine(NamedTuple):
 
 
 def machine(model: Model, q: Array) -> Machine:
-    """The rows of a model at q (nq, *batch), the batch being full."""
+    """The rows of a model at q (nq, *batch) with a full batch."""
     tree = model.topology
     rows = row.rows(model)
     bodies = row.inertias(model)
@@ -62,7 +62,7 @@ def machine(model: Model, q: Array) -> Machine:
     if not tree.floats:
         return Machine(poses, rows.a, rows.b, _screws(tree, rows.a, rows.b), carried, None, rows.align)
     rest = slice(BASE, None)
-    # the group element of a free base sits in its first row; behind its last row the body's own frame
+    # the group element of a floating base is in its first row; its last row has the body frame
     joint = tree.base
     pose = row.transform(model.placements[:1])
     moved = pose @ joint.transform([q[i : i + 1] for i in range(joint.nq)])
@@ -73,13 +73,13 @@ def machine(model: Model, q: Array) -> Machine:
 
 
 def _screws(tree: Topology, a: Array, b: Array) -> Screw | Turn:
-    """Of the rows of a machine, those of a free base left out."""
+    """The screws of the rows, those of a floating base left out."""
     rest = slice(BASE if tree.floats else 0, None)
     return Turn() if np.all(tree.row_turns[rest] & ~tree.row_pitched[rest]) else Screw(a, b)
 
 
 def _from_base(tree: Topology, rows: row.Rows, poses: Transform) -> Transform:
-    """Poses of the rows that the base carries, from its own frame instead of that of its last row."""
+    """Poses of the rows on the base, relative to the base frame and not to that of its last row."""
     on_base = np.array([p == BASE - 1 for p in tree.row_parent[BASE:]], bool)
     A = row.select(rows.align, slice(BASE - 1, BASE))
     turned = Transform(A @ poses.R, A @ poses.p)
@@ -88,19 +88,19 @@ def _from_base(tree: Topology, rows: row.Rows, poses: Transform) -> Transform:
 
 
 def full(numbers: Any, *vectors: Array) -> list[Array]:
-    """Vectors (k, *batch) with batch axes of full length, whichever of them and of other numbers has a batch."""
+    """Vectors (k, *batch) with full batch axes, whichever of them and of ``numbers`` has a batch."""
     rank = vectors[0].ndim - 1
     batch = jnp.broadcast_shapes(*(x.shape[x.ndim - rank :] for x in (*vectors, *jax.tree.leaves(numbers))))
     return [jnp.broadcast_to(x, (x.shape[0], *batch)) for x in vectors]
 
 
 def sweep(tree: Topology) -> Sweep:
-    """The order of the rows of a machine."""
+    """The order of the rows of a model."""
     return Sweep(tree.row_parent[BASE:] - BASE if tree.floats else tree.row_parent)
 
 
 def on_rows(tree: Topology, machine: Machine, wrenches: Array | None) -> tuple[Force | None, Force | None]:
-    """External wrenches (n, 6, *batch) on the bodies, in their frames, as (on the base, on the rows)."""
+    """External wrenches (n, 6, *batch) on the bodies, in the body frames, as (on the base, on the rows)."""
     if wrenches is None:
         return None, None
     F = Force(row.vector(wrenches), row.vector(wrenches, 3))
@@ -114,7 +114,7 @@ def on_rows(tree: Topology, machine: Machine, wrenches: Array | None) -> tuple[F
 
 
 def root_motion(model: Model, machine: Machine, v: Array) -> tuple[Motion, Motion]:
-    """(twist, acceleration against free fall) of what carries the rows: the world, or a base with ``v'= 0``."""
+    """(twist, acceleration relative to free fall) of the carrier of the rows: the world, or a base with ``v'= 0``."""
     fall = jax.tree.map(lambda x: jnp.broadcast_to(x, machine.batch), row.gravity(model))
     if machine.base is None:
         return jax.tree.map(jnp.zeros_like, fall), fall
@@ -132,7 +132,7 @@ def stack(x: Motion | Force) -> Array:
 
 
 def group_biases(model: Model, v: Array) -> Array | None:
-    """What accelerations of rows lack to v' where a joint is a group: (nv, *batch) or None."""
+    """The difference between v' and the accelerations of the rows for group joints: (nv, *batch) or None."""
     tree = model.topology
     parts, here = [], False
     for body, joint in enumerate(tree.joints):
@@ -158,7 +158,7 @@ class Sweep:
         self.is_chain = bool(np.all(parents == np.arange(self.length) - 1))
 
     def outward(self, step: Step, root: Any, xs: Any, batch: tuple[Any, ...]) -> Any:
-        """The results of ``value, result = step(parent's value, x)``, of which the roots see ``root``."""
+        """The results of ``value, result = step(parent's value, x)``; the roots have the parent value ``root``."""
         if not self.length:
             return self._nothing(step, root, xs)
         if self.is_chain:
@@ -208,7 +208,7 @@ class Sweep:
         return self._with_world(lambda first, x: control_flow.fori_loop(1, self.length + 1 - first, add, x), values)
 
     def _with_world(self, f: Callable[[int, Any], Any], values: Any) -> Any:
-        """``f(first row that hangs on another, values)``; a row of zeros for the world where it carries several."""
+        """``f(first row with a parent, values)``; with several roots, a row of zeros represents the world."""
         if np.sum(self.parents == self.length) == 1:
             return f(1, values)
         wide = jax.tree.map(lambda x: jnp.concatenate([x, jnp.zeros_like(x[:1])]), values)
@@ -222,7 +222,7 @@ class Sweep:
         return control_flow.scan(one, jax.tree.map(lambda s: _full(s, batch), start), xs, reverse=reverse)
 
     def _nothing(self, step: Step, start: Any, xs: Any) -> Any:
-        """No rows: results of length zero. A loop of no turns has no place in a native function."""
+        """Results of length zero for no rows: native functions do not support loops of length zero."""
         first = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), xs)
         result = jax.eval_shape(step, start, first)[1]
         return jax.tree.map(lambda r: jnp.zeros((0, *r.shape), r.dtype), result)
@@ -232,7 +232,7 @@ class Sweep:
 
 
 def _full_shape(x: Any, batch: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Own axes of a value, then the batch."""
+    """The shape of a value followed by the batch."""
     return (*x.shape[: max(x.ndim - len(batch), 0)], *batch)
 
 

@@ -1,7 +1,7 @@
-"""The screws of rows by components: what a rate along the local z axis does to motions and forces.
+"""Screws of rows by components: the effect of a rate along the local z axis on motions and forces.
 
-Two kinds of one interface: most machines have revolute joints alone, and not to multiply by zeros and ones saves a
-tenth of the time of a single state.
+Two classes share one interface. Most robots have only revolute joints, and skipping products with zeros and ones saves
+a tenth of the time of a single state.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lgsim.multibody.topology import Topology
 
 
 class Turn(NamedTuple):
-    """``S = w_z``: rows that all turn without a pitch; nothing to store."""
+    """``S = w_z``: rows that all rotate without pitch; nothing is stored."""
 
     def along(self, rate: Array) -> Motion:
         """``S rate``."""
@@ -34,7 +34,7 @@ class Turn(NamedTuple):
         return Motion(v, Vec(p, q, r + rate))
 
     def carried(self, V: Motion, rate: Array) -> Motion:
-        """``V x S rate``: the acceleration of a screw that the motion V carries."""
+        """``V x S rate``: the acceleration of a screw that moves with V."""
         zero = jnp.zeros_like(rate)
         return Motion(Vec(rate * V.v.y, -(rate * V.v.x), zero), Vec(rate * V.w.y, -(rate * V.w.x), zero))
 
@@ -64,7 +64,7 @@ class Screw(NamedTuple):
         return Motion(Vec(x, y, z + self.b * rate), Vec(p, q, r + self.a * rate))
 
     def carried(self, V: Motion, rate: Array) -> Motion:
-        """``V x S rate``: the acceleration of a screw that the motion V carries."""
+        """``V x S rate``: the acceleration of a screw that moves with V."""
         p, s = self.a * rate, self.b * rate
         zero = jnp.zeros_like(p)
         return Motion(Vec(p * V.v.y + s * V.w.y, -(p * V.v.x + s * V.w.x), zero), Vec(p * V.w.y, -(p * V.w.x), zero))
@@ -85,9 +85,9 @@ class Rows(NamedTuple):
     """The constants of rows, each component an array (k, *batch)."""
 
     rest: Transform
-    """Pose of the row's frame, its coordinate being zero, in the frame of the row that carries it."""
+    """Pose of the row's frame at coordinate zero, relative to its parent row."""
     align: Mat
-    """Axes of the row's frame in those of its joint; the third column is the screw's axis."""
+    """Axes of the row's frame in those of its joint; the third column is the screw axis."""
     a: Array
     b: Array
     """``S = a w_z + b v_z``."""
@@ -114,9 +114,9 @@ def select(tree: Any, index: Any) -> Any:
 
 
 def spread(tree: Any, index: np.ndarray, count: int) -> Any:
-    """The rows of every component at the places ``index`` of ``count``, and zeros at the others.
+    """The rows of every component at the indices ``index`` of ``count``, and zeros elsewhere.
 
-    By a gather: a scatter over several places has no place in a native function on CPU.
+    By a gather: native functions do not support a scatter with several indices on CPU.
     """
     source = np.full(count, len(index))
     source[index] = np.arange(len(index))
@@ -130,10 +130,9 @@ def inertias(model: Model) -> Inertia:
 
 
 def basis(axis: Vec) -> Mat:
-    """A rotation whose third column is the direction of ``axis``.
+    """A rotation whose third column is the direction of ``axis``; results do not depend on the choice of the others.
 
-    Any such rotation serves, and the result of an algorithm does not depend on which. Source: Duff et al., Building an
-    orthonormal basis, revisited, Journal of Computer Graphics Techniques 6(1), 2017.
+    Source: Duff et al., Building an orthonormal basis, revisited, Journal of Computer Graphics Techniques 6(1), 2017.
     """
     n = axis * (1 / jnp.sqrt(axis.dot(axis)))
     sign = jnp.copysign(jnp.ones_like(n.z), n.z)
@@ -149,7 +148,7 @@ def rows(model: Model) -> Rows:
     tree = model.topology
     align = basis(_axes(model))
     first, parent = tree.row_first, tree.row_parent
-    # a first row hangs on the last row of the parent body, turned back; any other on the row before
+    # a first row is attached to the last row of the parent body, rotated back; any other to the row before
     carrier = select(align, np.maximum(parent, 0))
     root = _column(parent < 0, align.r0.x)
     back = jax.tree.map(lambda x, e: jnp.where(root, jnp.full_like(x, e), x), carrier.T, _IDENTITY)
@@ -164,7 +163,7 @@ def rows(model: Model) -> Rows:
 
 
 def row_inertias(tree: Topology, rows: Rows, bodies: Inertia) -> Inertia:
-    """The inertia that each row carries, in the row's frame: its body's for the last row of a joint, else nothing."""
+    """The inertia of each row in its frame: the body's for the last row of a joint, else zero."""
     align = select(rows.align, tree.body_row)
     A = align.T
     own = Inertia(bodies.m, A @ bodies.h, bodies.I.rotated(A))
@@ -172,7 +171,7 @@ def row_inertias(tree: Topology, rows: Rows, bodies: Inertia) -> Inertia:
 
 
 def coordinates(model: Model, q: Array) -> Array:
-    """The coordinate of each row (k, *batch): q, or what a joint that mimics makes of it; 0 for rows of a group."""
+    """The coordinate of each row (k, *batch): q, or the function of q for a mimic joint; 0 for rows of a group."""
     tree = model.topology
     x = q if _is_range(tree.row_q, q.shape[0]) else q[tree.row_q]
     if tree.has_mimic:
@@ -187,25 +186,25 @@ def coordinates(model: Model, q: Array) -> Array:
 
 
 def speeds(model: Model, v: Array) -> Array:
-    """The rate of each row (k, *batch) of velocities or accelerations v (nv, *batch)."""
+    """The rate of each row (k, *batch) for velocities or accelerations v (nv, *batch)."""
     tree = model.topology
     x = v if _is_range(tree.row_v, v.shape[0]) else v[tree.row_v]
     return mimic_ratios(model) * x if tree.has_mimic else x
 
 
 def mimic_ratios(model: Model) -> Array:
-    """The factor k of each row (k, *batch): 1 where its joint follows none, whatever number stands there."""
+    """The factor k of each row (k, *batch): 1 where its joint mimics none, whatever value is stored."""
     return _only_of_followers(model.topology, model.mimic[:, 0], 1.0)
 
 
 def _only_of_followers(tree: Topology, numbers: Array, other: float) -> Array:
-    """Numbers of joints (n, *batch) by row, those of joints that follow no other one replaced."""
+    """Parameters of joints (n, *batch) by row, replaced by ``other`` for joints that mimic none."""
     follows = np.array([mimic is not None for mimic in tree.mimics], bool)[tree.row_joint]
     return jnp.where(_column(follows, numbers), numbers[tree.row_joint], jnp.full_like(numbers[tree.row_joint], other))
 
 
 def gathered(model: Model, forces: Array) -> Array:
-    """Joint forces (nv, ..., *batch) of forces on the rows (k, ..., *batch): the transpose of ``speeds``."""
+    """Joint forces (nv, ..., *batch) from forces on the rows (k, ..., *batch): the transpose of ``speeds``."""
     tree = model.topology
     if not tree.has_mimic:
         return forces
@@ -220,7 +219,7 @@ def gathered(model: Model, forces: Array) -> Array:
 
 
 def poses(model: Model, rows: Rows, q: Array) -> Transform:
-    """The pose of every row in the row that carries it."""
+    """The pose of every row relative to its parent."""
     x = coordinates(model, q)
     rest = rows.rest
     for joint, bodies in model.topology.groups:
@@ -232,7 +231,7 @@ def poses(model: Model, rows: Rows, q: Array) -> Transform:
 
 
 def _moved_by_groups(model: Model, rows: Rows, rest: Transform, group: Any, bodies: Any, q: Array) -> Transform:
-    """Put the group elements of the joints of a kind between the placement and the alignment of their first rows."""
+    """Insert the group elements of joints of one kind between the placement and the alignment of their first rows."""
     tree = model.topology
     places = next(p for joint, p, _ in kinds(tree) if joint == tree.joints[bodies[0]])
     first = np.array([tree.row_starts[body] for body in bodies])
@@ -241,17 +240,17 @@ def _moved_by_groups(model: Model, rows: Rows, rest: Transform, group: Any, bodi
     R, p = E @ T.R @ E.T, E @ T.p
     align = select(rows.align, first)
     held = select(rest, first)
-    back = held.R @ align.T  # the placement alone
+    back = held.R @ align.T  # the placement without alignment
     new = Transform(back @ R @ align, held.p + back @ p)
     moved = _column(np.isin(np.arange(tree.rows), first), new.p.x)
     return jax.tree.map(lambda x, y: jnp.where(moved, y, x), rest, spread(new, first, tree.rows))
 
 
 def _axes(model: Model) -> Vec:
-    """The axis of each row (k, *batch); those of a joint that is a group are the axes of one frame.
+    """The axis of each row (k, *batch); the axes of a joint that is a group form one frame.
 
-    A frame whatever the numbers are: x along the first axis, y in the plane of the first two. What else is in the axes
-    of the rows has no meaning, as have those of a base that moves freely, whose frame is that of its body.
+    It is orthonormal for all parameter values: x along the first axis, y in the plane of the first two. Other
+    components of these axes have no meaning, nor have the axes of a floating base, whose frame is the body frame.
     """
     tree = model.topology
     axes = vector(model.axes)
@@ -276,26 +275,26 @@ def _axes(model: Model) -> Vec:
 
 
 def _places(parts: list[Vec], joints: int, joint: Any, number: int) -> list[int]:
-    """Where the last of some parts, the axes x, y, z of joints of a kind, has those of the rows of one of them."""
+    """Indices of the row axes of joint ``number`` of a kind in the last of ``parts``, which has x, y, z of all."""
     start = sum(len(part.x) for part in parts[:-1])
     return [start + row.axis * joints + number for row in joint.rows]
 
 
 def _frame_of_axes(rows: Rows, first: np.ndarray, joint: Any) -> Mat:
-    """The axes x, y, z in which a joint's group is meant, as columns, of joints whose first rows are given."""
+    """The axes x, y, z of a joint's group as columns, for joints with the given first rows."""
     axis = Vec(*(r.z for r in rows.align))
     found = {row.axis: select(axis, first + offset) for offset, row in enumerate(joint.rows)}
     return Mat(*(found[i] for i in range(3))).T
 
 
 def body_transforms(tree: Topology, rows: Rows, world: Transform) -> Transform:
-    """The pose of every body's frame from that of its last row."""
+    """The pose of every body frame from that of its last row."""
     last = select(world, tree.body_row)
     return Transform(last.R @ select(rows.align, tree.body_row).T, last.p)
 
 
 def gravity(model: Model) -> Motion:
-    """The acceleration of a base at rest against free fall, in world axes."""
+    """The acceleration of a base at rest relative to free fall, in world axes."""
     g = model.gravity
     zero = jnp.zeros_like(g[0])
     return Motion(Vec(-g[0], -g[1], -g[2]), Vec(zero, zero, zero))

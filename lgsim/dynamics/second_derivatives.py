@@ -1,4 +1,4 @@
-"""Second derivatives of forward dynamics, weighted by a covector: found once, whatever the number of directions.
+"""Second derivatives of forward dynamics, weighted by a covector and computed once for all directions.
 
 With ``w = M^-1 mu`` the gradients of ``mu . a(q, v, tau)`` are
 
@@ -9,9 +9,9 @@ along changes (dq, dv, da) = (dq, dv, M^-1 (dtau - ID_q dq - ID_v dv)), and with
 
     dG_q = -(s_qq dq + s_vq^T dv + s_aq^T da + ID_q^T dw),    dG_v = -(s_vq dq + s_vv dv + ID_v^T dw),    dG_tau = dw.
 
-The columns of s_qq, s_vq and s_aq are derivatives of O(n) sums over the tree along each dq, those of s_vv these sums
-themselves at unit velocities. Source: Singh, Russell and Wensing 2023, Second-order derivatives of rigid-body dynamics,
-for the idea of contracting inverse dynamics first.
+The columns of s_qq, s_vq and s_aq are derivatives along each dq of O(n) sums over the tree; those of s_vv are these
+sums at unit velocities. Source: Singh, Russell and Wensing 2023, Second-order derivatives of rigid-body dynamics, for
+the idea of contracting inverse dynamics first.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from lgsim.multibody import configuration
 from lgsim.multibody.model import Model
 
 SMALL = 8
-"""Up to this many degrees of freedom all directions are one program, whose length grows with their square."""
+"""Number of degrees of freedom up to which all directions are one program, whose length is quadratic in it."""
 
 _gradients = batch_last(weighted_gradients)
 _gradients_along = native_derivative(weighted_gradients)
 
 
 class Jacobians(NamedTuple):
-    """Forward dynamics at a state with its Jacobians in factors: ``da = W (dtau - by_q dq - by_v dv)``."""
+    """Forward dynamics at a state with its Jacobians, factored: ``da = W (dtau - by_q dq - by_v dv)``."""
 
     a: Float[Array, " nv"]
     by_q: Float[Array, "nv nv"]
@@ -46,7 +46,7 @@ class Jacobians(NamedTuple):
     W: Float[Array, "nv nv"]
 
     def change(self, dq: Array, dv: Array, dtau: Array) -> Array:
-        """That of the acceleration."""
+        """The change of the acceleration."""
         return self.W @ (dtau - self.by_q @ dq - self.by_v @ dv)
 
 
@@ -55,8 +55,8 @@ def forward_dynamics_by_hessians(
 ) -> Float[Array, " nv"]:
     """``forward_dynamics`` of one state, without checks, for Hessians by forward over reverse mode.
 
-    Reverse mode takes the numbers of the model as constants. With loops, mimicking joints or wrenches the usual
-    rules apply.
+    Reverse mode treats the model parameters as constants. With loops, mimic joints or wrenches the usual rules
+    apply.
     """
     if model.topology.loops or model.topology.has_mimic or wrenches is not None:
         return acceleration(model, q, v, tau, wrenches)
@@ -113,6 +113,7 @@ def _pulled_rule(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
     value = _pull(at, mu)
     qq, vq, aq, vv = _second(model, q, v, at.a, value[2])
     dq, dv, dtau = _directions(model, q, v, tangents[:4])
+    # dw = -M^-1 s_aq dq and dG_q, dG_v, dG_tau of the module docstring
     da, dw = at.change(dq, dv, dtau), -at.W @ (aq @ dq)
     by_q = -(qq @ dq + vq.T @ dv + aq.T @ da + at.by_q.T @ dw)
     by_v = -(vq @ dq + vv @ dv + at.by_v.T @ dw)
@@ -129,14 +130,14 @@ def _directions(model: Model, q: Array, v: Array, tangents: tuple) -> tuple[Arra
     """The changes (dq along the tangent, dv, dtau)."""
     numbers, dq, dv, dtau = tangents
     if not all(map(still, jax.tree.leaves(numbers, is_leaf=still))):
-        raise TypeError("model: expected numbers that are constant where second derivatives are taken")
+        raise TypeError("model: expected constant parameters in second derivatives, got differentiated parameters")
     dq = jnp.zeros_like(v) if still(dq) else configuration.velocity(model.topology, q, dq)
     dv, dtau = (jnp.zeros_like(v) if still(x) else x for x in (dv, dtau))
     return dq, dv, dtau
 
 
 def _second(model: Model, q: Array, v: Array, a: Array, w: Array) -> tuple[Array, Array, Array, Array]:
-    """(s_qq, s_vq, s_aq, s_vv), each (nv, nv), with the derivatives by the second letter as columns."""
+    """(s_qq, s_vq, s_aq, s_vv), each (nv, nv), with derivatives with respect to the second letter as columns."""
     units = jnp.eye(v.size, dtype=v.dtype)
     vv = jax.vmap(lambda v: _gradients(model, q, v, a, w)[1], out_axes=1)(units)
     if v.size <= SMALL:
@@ -153,13 +154,13 @@ def _second(model: Model, q: Array, v: Array, a: Array, w: Array) -> tuple[Array
 
 @batch_last
 def _by_units(model: Model, q: Array, v: Array, a: Array, w: Array) -> list[Array]:
-    """(s_qq, s_vq, s_aq) of few degrees of freedom, as one native function."""
+    """(s_qq, s_vq, s_aq) for few degrees of freedom, as one native function."""
 
     def gradients(dq: Array) -> tuple[Array, Array, Array]:
         return weighted_gradients(model, configuration.retract_rows(model.topology, q, dq), v, a, w)
 
     zero = jnp.zeros_like(v)
     along = jax.linearize(gradients, zero)[1]
-    # what does not move with a direction is no part of its column
+    # terms that do not depend on the direction are not part of its column
     columns = [along(zero.at[i].set(1)) for i in range(len(v))]
     return [jnp.stack(each, axis=1) for each in zip(*columns, strict=True)]

@@ -1,4 +1,4 @@
-"""Checks of the arguments that all algorithms share, and their way to the recursions: the batch last."""
+"""Shared checks of arguments, and the call of the recursions with the batch axis last."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _MEANS = {"q": "nq", "v": "nv"}
 
 
 def call(core: Callable[..., Any], model: Model, **named: tuple[Any, str]) -> Any:
-    """``core(model, *arrays)`` over the leading axes that the arrays share.
+    """``core(model, *arrays)`` over the broadcast leading axes of the arrays.
 
-    ``named`` gives for each array its value and its kind: "q" (nq,), "v" (nv,), "wrenches" (bodies, 6), which may be
-    None. Python numbers take the model's dtype.
+    ``named`` has for each array its value and its kind: "q" (nq,), "v" (nv,), or "wrenches" (bodies, 6), which may be
+    None. Python numbers are converted to the model's dtype.
 
     Raises:
-        TypeError: the model is no ``Model`` of one dtype, an array is not of that dtype.
+        TypeError: the model is not a ``Model`` of one dtype, or an array has another dtype.
         ValueError: an array has a wrong length, or leading axes do not broadcast.
     """
     check_model(model)
@@ -60,7 +60,7 @@ def _floating(model: Model, name: str, value: Any, kind: str, own: tuple[int, ..
 
 
 def _length(model: Model, name: str, shape: tuple[int, ...], kind: str) -> None:
-    """A hint where q is as long as v or the reverse: which joint makes the difference."""
+    """Raise a ValueError, with the responsible joint if q has the length of v or the reverse."""
     own, other = (model.nq, model.nv) if kind == "q" else (model.nv, model.nq)
     if shape and shape[-1] == other:
         tree = model.topology

@@ -1,11 +1,11 @@
-"""lgsim's own algorithms as formulas, in many digits, for other tools: evaluated in another arithmetic.
+"""Formulas, multiple-precision arithmetic, code generation.
 
-- ``evaluate`` a function in an arithmetic, ``Digits``, ``Expressions`` or ``Casadi``; ``model`` puts symbols in the
-  place of a machine's numbers;
+- ``evaluate`` a function in an arithmetic: ``Digits``, ``Expressions`` or ``Casadi``; ``model`` replaces parameters of
+  a model by symbols;
 - equations: ``poincare``, ``lagrange``, ``end_effector``, ``potential``, ``kinetic_energy``; ``prove`` an identity;
 - for control: ``linearize``, ``controllability_rank``, ``control_affine``, ``relative_degree``, ``feedback_linearize``,
   ``accessibility_rank``, ``lie_derivative``, ``lie_bracket``; ``to_jax`` for small closed forms;
-- ``linear_parameters`` and ``conserved`` momenta;
+- ``linear_parameters`` (base parameters) and ``conserved`` momenta;
 - code for controllers and other languages: ``compile`` for one of ``targets``, ``shared_library``;
 - joint matrices in the order of Kwatny and Blankenship: ``joints``.
 """
@@ -89,7 +89,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What is written in sympy is imported when it is used first, so that other arithmetics need no sympy."""
+    """Import modules that use sympy on first use, so that other arithmetics do not need sympy."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     sympy_package()

@@ -1,4 +1,4 @@
-"""What an arithmetic is: how a number enters it, its operators, its roots and functions."""
+"""The interface of an arithmetic: its numbers, operators, roots and functions."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from typing import Any
 import numpy as np
 
 DIGITS = 12
-"""Decimal digits up to which a float is taken for the decimal number that it prints as."""
+"""Decimal digits up to which a float is read as the decimal number that it prints as."""
 
 _DENOMINATOR = 10**6
-"""Largest denominator of a fraction that a float may stand for."""
+"""Largest denominator of a fraction that a float is read as."""
 
 
 ROUNDING = Fraction(4, 2**52)
-"""How far, relatively, a float may be from what it stands for: a model's numbers are sums of rounded products."""
+"""Relative tolerance between a float and the number that it represents; parameters are sums of rounded products."""
 
 
 def rational(x: Any, scale: int = 0) -> Any:
-    """The number that a float stands for: a short decimal, a fraction of small numbers, else exactly its own value.
+    """The number that a float represents: a short decimal, a fraction of small integers, or its exact value.
 
-    Infinities and what is not a number stay as they are.
+    Infinities and NaN are kept.
 
     Args:
-        x: The float; an integer or a fraction is itself.
-        scale: The size of the numbers that x was made of, such as 1 for an entry of a rotation.
+        x: The float; integers and fractions are returned unchanged.
+        scale: The size of the terms of which x is a sum, such as 1 for an entry of a rotation.
     """
     if isinstance(x, (bool, np.bool_)):
         return bool(x)
@@ -51,18 +51,18 @@ def rational(x: Any, scale: int = 0) -> Any:
 
 
 class Arithmetic(ABC):
-    """Numbers of a kind: entries of any kind with Python's operators, and ordinary numbers beside them.
+    """The numbers of an arithmetic: entries of any type with Python's operators, and ordinary numbers.
 
-    An operation of ordinary numbers alone is done before any entry is made, exactly: ``number`` says as what. An
-    operation of which one operand is an entry is done by the entry's operators. An arithmetic overrides what differs.
+    Operations on ordinary numbers only are done exactly before any entry is created; ``number`` defines their type.
+    Operations with an entry use the operators of the entry. Subclasses override what differs.
     """
 
     def number(self, x: Any) -> Any:
-        """The ordinary number that a float of the program or of the model stands for."""
+        """The ordinary number that a float of the program or of the model represents."""
         return rational(x)
 
     def is_number(self, x: Any) -> bool:
-        """Whether an operand is an ordinary number."""
+        """True if an operand is an ordinary number."""
         return isinstance(x, (bool, int, float, Fraction, np.number, np.bool_))
 
     @abstractmethod
@@ -71,14 +71,14 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def entry(self, x: Any) -> Any:
-        """The entry or the ordinary number for an entry of an array that the user gives.
+        """The entry or ordinary number for an entry of a user's array.
 
         Raises:
-            TypeError: it is none of this arithmetic.
+            TypeError: the arithmetic does not support it.
         """
 
     def settled(self, x: Any) -> Any:
-        """A result of an operation, as an ordinary number where it is one."""
+        """The result of an operation, converted to an ordinary number if possible."""
         return x
 
     @abstractmethod
@@ -91,7 +91,7 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def sqrt(self, x: Any) -> Any:
-        """The root of an entry."""
+        """The square root of an entry."""
 
     def add(self, x: Any, y: Any) -> Any:
         """The sum of two entries."""
@@ -110,11 +110,11 @@ class Arithmetic(ABC):
         return x / y
 
     def neg(self, x: Any) -> Any:
-        """An entry with the other sign."""
+        """The negative of an entry."""
         return -x
 
     def functions(self) -> Mapping[str, Callable[..., Any]]:
-        """What else the arithmetic has, by the names of ``lgsim._compile.programs.operations.OPS``."""
+        """Further functions of the arithmetic, by the names of ``lgsim._compile.programs.operations.OPS``."""
         return {}
 
     def operations(self) -> dict[str, Callable[..., Any]]:
@@ -141,7 +141,7 @@ EXACT: dict[str, Callable[..., Any]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "select": lambda choice, x, y: x if choice else y, "signbit": lambda x: x < 0,
 }  # fmt: skip
-"""Operations of ordinary numbers that have an exact result."""
+"""Operations on ordinary numbers with an exact result."""
 
 AT_ZERO: dict[str, int] = {
     "sin": 0,
@@ -154,11 +154,11 @@ AT_ZERO: dict[str, int] = {
     "tanh": 0,
     "exp": 1,
 }
-"""The values of functions at zero that are ordinary numbers."""
+"""Values of functions at zero that are ordinary numbers."""
 
 
 def root(x: Any) -> Any:
-    """The root of an ordinary number if it is a fraction, else None."""
+    """The square root of an ordinary number if it is a fraction, else None."""
     if not isinstance(x, (int, Fraction)) or x < 0:
         return None
     x = Fraction(x)

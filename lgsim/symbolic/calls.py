@@ -22,7 +22,7 @@ def _entrywise(f: Callable[[int], int], x: Any) -> Any:
 
 @no_type_check
 def _root(b: Any, x: int) -> int:
-    """The t with t^2 = x; the functions are even in it, so that its sign does not count."""
+    """The t with t^2 = x; the functions are even in t, so that its sign is arbitrary."""
     statement = b.statement(x)
     if statement is not None and statement.op == "mul" and statement.operands[0] == statement.operands[1]:
         return statement.operands[0]
@@ -92,4 +92,4 @@ def _dexpinv_derivative(b: Any, order: int, x: int) -> int:
 CALLS: dict[str, Callable[..., list[Any]]] = {
     **SINE_AND_COSINE, "stumpffs": _stumpffs, "dexpinv_coefficient": _dexpinv,
 }  # fmt: skip
-"""``rule(builder, *which, values)`` by the name of the call."""
+"""Rules ``rule(builder, *which, values)`` by the name of the call."""

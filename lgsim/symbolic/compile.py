@@ -1,4 +1,4 @@
-"""Functions of a machine as code of another language."""
+"""Code generation: functions of a model as code in another language."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lgsim.support.packages import own_version
 from lgsim.symbolic.descriptions import PARAMETERS, function_results, parameters
 
 LIMIT = 100_000
-"""The number of operations from which on ``compile`` refuses, unless it is told another one."""
+"""Default of the maximum number of operations in ``compile``."""
 
 
 def compile(
@@ -36,35 +36,35 @@ def compile(
     dtype: DTypeLike | None = None,
     limit: int = LIMIT,
 ) -> Any:
-    """Straight-line code of ``f(model, ...)``, without loops, memory of its own or calls but sine, cosine and roots.
+    """Generate straight-line code of ``f(model, ...)``, without loops, heap memory or calls other than math functions.
 
-    The code computes what ``f`` does in the model's precision, to rounding. The numbers of the model are constants of
-    the code: what depends on them alone is computed now, and what is zero is not computed at all.
+    The code computes the result of ``f`` in the model's precision, to rounding. The parameters of the model are
+    constants of the code: expressions of constants are computed in advance, and zero terms are left out.
 
     Args:
-        f: A function of a model and arrays of one state, of lgsim or your own, that JAX traces: such as
+        f: A function of a model and arrays of one state that JAX can trace, from lgsim or your own, such as
             ``lgsim.inverse_dynamics`` or ``lgsim.forward_dynamics_derivatives``.
         target: An object of ``lgsim.symbolic.targets``: by default ``targets.C()``.
         name: The name of the function in the code, by default that of ``f``.
-        shapes: Shapes of arguments by their names; those of q, v, a, tau, dt and t are known. The arguments of ``f``
-            that have defaults keep them unless their shape is here.
-        results: Names of the results, one for each array that ``f`` returns, where ``f`` itself does not tell them.
-        about: A line that says what the function is, by default the first sentence of the docstring of ``f``.
-        numbers_as_argument: Whether the numbers of the model are an argument ``numbers`` of the code, before all
-            others, one array in the order of the header, in place of constants. ``model_numbers(model)`` gives it.
-        right_angles: Whether what rounding leaves of a zero in the rotations of the model's placements and frames, zero
-            to 15 digits in float64, is zero: the cosine of pi/2 is 6e-17 in a file of angles. It saves up to a third of
-            the code of an arm with such angles. Numbers that are an argument stay as they are.
+        shapes: Shapes of arguments by name; those of q, v, a, tau, dt and t are known. Arguments of ``f`` with defaults
+            keep them unless their shape is given here.
+        results: Names of the results, one for each array that ``f`` returns, if ``f`` does not name them itself.
+        about: A comment line that describes the function, by default the first sentence of the docstring of ``f``.
+        numbers_as_argument: Make the model parameters an argument ``numbers`` of the code instead of constants. It is
+            the first argument, one array in the order of the header, see ``model_numbers(model)``.
+        right_angles: Replace rotation entries of the model's placements and frames that are zero up to rounding (15
+            digits in float64) by zero: the cosine of pi/2 is 6e-17 in a file with angles. This saves up to a third of
+            the code of an arm with such angles. Parameters that are an argument are unchanged.
         dtype: The precision of the code, float32 or float64, by default that of the model.
-        limit: The largest number of operations.
+        limit: The maximum number of operations.
 
     Returns:
-        What the target makes: ``Code`` of text, or a ``casadi.Function``.
+        The output of the target: ``Code`` with text, or a ``casadi.Function``.
 
     Raises:
-        ValueError: there are more operations than the limit, a loop or a branch depends on the state, an argument's
-            shape is not known, or a name does not serve.
-        NotImplementedError: the target has no such operation.
+        ValueError: there are more operations than the limit, a loop or a branch depends on the state, an argument has
+            no known shape, or a name is invalid.
+        NotImplementedError: the target does not support an operation.
         ModuleNotFoundError: the target needs a package that is missing.
     """
     target = C() if target is None else target
@@ -75,6 +75,7 @@ def compile(
         model = jax.tree.map(lambda x: jnp.asarray(x, dtype), model)
     if right_angles and not numbers_as_argument:
         model = model.replace(placements=_rounded(model.placements), frames=_rounded(model.frames))
+    # shapes and descriptions of the arguments
     given = _arguments(f, model, dict(shapes or {}))
     kinds = [jax.ShapeDtypeStruct(shape, model.dtype) for shape in given.values()]
     described = [Described(each, PARAMETERS[each].about(model) if each in PARAMETERS else ()) for each in given]
@@ -82,12 +83,14 @@ def compile(
     def called(model: Model, arrays: Sequence[Any]) -> Any:
         return f(model, **dict(zip(given, arrays, strict=True)))
 
+    # the program, with the model parameters as constants or as one leading argument
     if numbers_as_argument:
         flat, unflatten = ravel_pytree(model)
         described.insert(0, Described("numbers", _number_lines(model)))
         program = _read(lambda x, *arrays: called(unflatten(x), arrays), [flat, *kinds], name, limit)
     else:
         program = _read(lambda *arrays: called(model, arrays), kinds, name, limit)
+    # names of the results; one that equals an argument gets the suffix _new
     shape = jax.eval_shape(lambda *arrays: called(model, arrays), *kinds)
     made = function_results(f, model, shape) if results is None else tuple(map(Described, results))
     if len(made) != len(program.outputs):
@@ -100,12 +103,12 @@ def compile(
 
 
 def model_numbers(model: Model) -> np.ndarray:
-    """The numbers of a model in the order in which code takes them as an argument, see ``compile``."""
+    """The parameters of a model in the order of the argument ``numbers`` of generated code, see ``compile``."""
     return np.asarray(ravel_pytree(model)[0])
 
 
 def _rounded(poses: Any) -> Any:
-    """Poses (n, 4, 4) without what rounding leaves of zeros in their rotations."""
+    """Poses (n, 4, 4) with rotation entries that are zero up to rounding replaced by zero."""
     poses = np.array(poses)
     rotations = poses[:, :3, :3]
     rotations[np.round(rotations, np.finfo(poses.dtype).precision) == 0] = 0
@@ -124,7 +127,7 @@ def _arguments(f: Callable[..., Any], model: Model, shapes: dict[str, tuple[int,
         else:
             known = ", ".join(PARAMETERS)
             raise ValueError(
-                f"shapes: the shape of the argument {each!r} is not known (only those of {known});"
+                f"shapes: expected the shape of the argument {each!r} (only those of {known} are known);"
                 f" give shapes={{{each!r}: (...)}}"
             )
     return found
@@ -134,10 +137,10 @@ def _read(f: Callable[..., Any], kinds: list[Any], name: str, limit: int) -> Pro
     try:
         return read(f, *kinds, limit=limit, calls=SINE_AND_COSINE)
     except TooLong as error:
-        raise ValueError(f"{name}: more than {limit} operations; a larger limit allows them") from error
+        raise ValueError(f"{name}: expected at most {limit} operations, got more; give a larger limit") from error
     except NotAProgram as error:
         raise ValueError(
-            f"{name}: no straight-line code: {error}; code has no loop, index or branch that depends on the state"
+            f"{name}: no straight-line code: {error}; no loop, index or branch of the code may depend on the state"
         ) from error
 
 
@@ -149,8 +152,8 @@ def _first_sentence(f: Callable[..., Any]) -> str:
 def _about(name: str, text: str, model: Model, numbers_as_argument: bool) -> list[str]:
     tree = model.topology
     lines = [f"{name}: {text}" if text else name, ""]
-    lines.append(f"Machine: {tree.bodies} moving bodies, nq = {model.nq}, nv = {model.nv}.")
-    lines += [] if numbers_as_argument else ["Its numbers are constants of this code."]
+    lines.append(f"Model: {tree.bodies} moving bodies, nq = {model.nq}, nv = {model.nv}.")
+    lines += [] if numbers_as_argument else ["Its parameters are constants of this code."]
     gravity = ", ".join(f"{float(x):g}" for x in np.asarray(model.gravity))
     lines += [] if numbers_as_argument else [f"Gravity ({gravity}) m/s^2 in world axes, z up."]
     lines += [
@@ -164,7 +167,7 @@ def _about(name: str, text: str, model: Model, numbers_as_argument: bool) -> lis
 
 
 def _number_lines(model: Model) -> tuple[str, ...]:
-    lines, start = ["numbers of the machine, arrays in row-major order one after another:"], 0
+    lines, start = ["parameters of the model, consecutive arrays in row-major order:"], 0
     for path, leaf in jax.tree_util.tree_flatten_with_path(model)[0]:
         size = int(np.size(leaf))
         field = jax.tree_util.keystr(path).lstrip(".")

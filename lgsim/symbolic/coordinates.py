@@ -1,4 +1,4 @@
-"""The coordinates of a machine as symbols, and the exact ring that they and the machine's own symbols make."""
+"""The coordinates of a model as symbols, and the exact ring of them and the model's own symbols."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from lgsim.symbolic.model import symbols
 
 
 class Coordinates(NamedTuple):
-    """A machine with the names of its coordinates.
+    """A model, whose arrays may have symbols, with the names of its coordinates.
 
     Attributes:
-        machine: The machine; its arrays may hold symbols.
         ring: The ring of all symbols.
         q: The configuration, symbols (nq,).
-        vectors: Velocities and what else the functions take, symbols (nv,) each.
+        vectors: Velocities and further arguments of functions, symbols (nv,) each.
     """
 
     machine: Model
@@ -31,7 +30,7 @@ class Coordinates(NamedTuple):
     vectors: tuple[np.ndarray, ...]
 
     def formula(self, f: Callable[..., Any], *more: Any) -> Any:
-        """``f(machine, q, *vectors, *more)`` as a pytree of arrays of expressions of sympy."""
+        """``f(model, q, *vectors, *more)`` as a pytree of arrays of sympy expressions."""
         found = evaluate(f, self.ring)(self.machine, self.q, *self.vectors, *more)
         return jax.tree.map(self.ring.expressions, found)
 
@@ -42,15 +41,15 @@ def coordinates(
     *vectors: Sequence[Any] | str,
     ring: type[Trigonometric] = Trigonometric,
 ) -> Coordinates:
-    """Symbols for the coordinates of a machine.
+    """Symbols for the coordinates of a model.
 
     Args:
-        q: Names or symbols of the configuration's coordinates; by default q1, q2, ...
-        *vectors: Names or symbols of the entries of a velocity or an acceleration each, or the letter of all.
-        ring: The kind of ring.
+        q: Names or symbols of the coordinates; by default q1, q2, ...
+        *vectors: Names or symbols of the entries of a velocity or an acceleration each, or one letter for all.
+        ring: The type of ring.
 
     Raises:
-        ValueError: the number of names is wrong, or one is there twice.
+        ValueError: the number of names is wrong, or one occurs twice.
     """
     named = _symbols("q", "q" if q is None else q, machine.nq)
     others = tuple(_symbols("names of a vector", x, machine.nv) for x in vectors)
@@ -83,7 +82,7 @@ def _kinds(machine: Model, q: np.ndarray) -> tuple[list[Any], list[list[Any]], l
         if joint.nq == joint.nv:
             for row, x in zip(joint.rows, part, strict=True):
                 (angles if row.turns else rest).append(x)
-        else:  # w of its unit quaternion is 1 at rest
+        else:  # w of its unit quaternion is 1 in the neutral configuration
             first = joint.neutral.index(1.0)
             quaternions.append(part[first : first + 4])
             rest += part[:first] + part[first + 4 :]
@@ -91,6 +90,6 @@ def _kinds(machine: Model, q: np.ndarray) -> tuple[list[Any], list[list[Any]], l
 
 
 def free_symbols(machine: Model) -> set[Any]:
-    """The symbols of a machine."""
+    """The symbols of a model."""
     entries = (x for leaf in jax.tree.leaves(machine) for x in np.asarray(leaf, object).flat)
     return {symbol for x in entries for symbol in getattr(x, "free_symbols", ())}

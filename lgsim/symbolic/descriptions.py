@@ -1,4 +1,4 @@
-"""What arguments and results of functions of a machine are, in words: order, units and frames."""
+"""Descriptions of arguments and results of functions of a model: order, units and frames."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from lgsim.multibody.model import Model
 from lgsim.support.printable import comment_name
 
 FORCES = "joint forces, N m or N, in the order of v"
-_BY_Q = "by q along the tangent: column j is the change with the velocity number j"
+_BY_Q = "with respect to q along the tangent: column j is the change with component j of the velocity"
 
 
 class Parameter(NamedTuple):
-    """A parameter that many functions have.
+    """A parameter that many functions share.
 
     Attributes:
-        shape: Its shape, of a model.
-        about: What it is, in lines, of a model.
+        shape: Its shape for a model.
+        about: Its description for a model, in lines.
     """
 
     shape: Callable[[Model], tuple[int, ...]]
@@ -41,38 +41,38 @@ def _velocities(model: Model) -> tuple[int, ...]:
 PARAMETERS: dict[str, Parameter] = {
     "q": Parameter(lambda model: (model.nq,), lambda model: ("configuration:", *coordinates(model))),
     "v": Parameter(_velocities, lambda model: ("velocities, rad/s or m/s:", *velocities(model))),
-    "a": Parameter(_velocities, lambda model: ("accelerations, the derivatives of v number by number",)),
+    "a": Parameter(_velocities, lambda model: ("accelerations, the componentwise derivatives of v",)),
     "tau": Parameter(_velocities, lambda model: (FORCES,)),
-    "dt": Parameter(lambda model: (), lambda model: ("step, s",)),
+    "dt": Parameter(lambda model: (), lambda model: ("step size, s",)),
     "t": Parameter(lambda model: (), lambda model: ("time, s",)),
 }
-"""The parameters of functions that need no shape, by their names."""
+"""The parameters of functions whose shape is known, by name."""
 
 RESULTS: dict[Any, tuple[Described, ...]] = {
     inverse_dynamics: (Described("tau", (FORCES,)),),
     gravity_forces: (Described("tau", (FORCES,)),),
     bias_forces: (Described("tau", (FORCES,)),),
-    forward_dynamics: (Described("a", ("accelerations, the derivatives of v number by number",)),),
+    forward_dynamics: (Described("a", ("accelerations, the componentwise derivatives of v",)),),
     mass_matrix: (Described("M", ("mass matrix of the kinetic energy v^T M v / 2, kg m^2, kg m or kg",)),),
-    coriolis_matrix: (Described("C", ("matrix of the Coriolis forces C v",)),),
+    coriolis_matrix: (Described("C", ("Coriolis matrix: the Coriolis forces are C v",)),),
     forward_dynamics_derivatives: (
         Described("a", ("accelerations",)),
         Described("dq", (f"derivatives of a {_BY_Q}",)),
-        Described("dv", ("derivatives of a by v",)),
-        Described("dtau", ("derivatives of a by tau: the inverse mass matrix",)),
+        Described("dv", ("derivatives of a with respect to v",)),
+        Described("dtau", ("derivatives of a with respect to tau: the inverse mass matrix",)),
     ),
     inverse_dynamics_derivatives: (
         Described("tau", (FORCES,)),
         Described("dq", (f"derivatives of tau {_BY_Q}",)),
-        Described("dv", ("derivatives of tau by v",)),
-        Described("da", ("derivatives of tau by a: the mass matrix",)),
+        Described("dv", ("derivatives of tau with respect to v",)),
+        Described("da", ("derivatives of tau with respect to a: the mass matrix",)),
     ),
 }
-"""What functions give, beside those that name it themselves by the fields of a NamedTuple."""
+"""The results of functions that do not name them by the fields of a NamedTuple."""
 
 
 def function_results(f: Callable, model: Model, shape: Any) -> tuple[Described, ...]:
-    """The results of a function, by what is known of it or by the names of its fields.
+    """The results of a function, from ``RESULTS`` or from the names of its fields.
 
     Args:
         shape: The structure of its result.
@@ -92,18 +92,18 @@ def function_results(f: Callable, model: Model, shape: Any) -> tuple[Described, 
 
 
 def parameters(f: Callable) -> list[str]:
-    """The names of a function's parameters after the model, without those that have a default."""
+    """The names of a function's parameters after the model, without those with a default."""
     given = list(inspect.signature(f).parameters.values())[1:]
     return [p.name for p in given if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
 
 
 def coordinates(model: Model) -> list[str]:
-    """Of each joint its part of q."""
+    """The part of q of each joint."""
     return _joints(model, "q", model.q_slices)
 
 
 def velocities(model: Model) -> list[str]:
-    """Of each joint its part of v."""
+    """The part of v of each joint."""
     return _joints(model, "v", model.v_slices)
 
 
@@ -115,7 +115,7 @@ def _joints(model: Model, letter: str, slices: Any) -> list[str]:
             ratio, offset = (float(x) for x in np.asarray(model.mimic)[i])
             if letter == "q":
                 lines.append(
-                    f"(none)  {shown} follows {comment_name(model.joint_names[mimic])}: {ratio:g} q + {offset:g}"
+                    f"(none)  {shown} mimics {comment_name(model.joint_names[mimic])}: {ratio:g} q + {offset:g}"
                 )
             continue
         part = slices[name]

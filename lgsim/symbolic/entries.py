@@ -1,4 +1,4 @@
-"""A program that is not written down but carried out while it is read, on entries of an arithmetic."""
+"""Direct execution of a program while it is read, on entries of an arithmetic."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _BITS = frozenset(("bitcast", "shift_right_arithmetic", "shift_right_logical"))
 
 
 class SymbolicError(TypeError):
-    """What a function does cannot be done on symbols, or not in this arithmetic."""
+    """A function cannot be evaluated on symbols, or not in this arithmetic."""
 
 
 class Undecided(NamedTuple):
-    """The answer to a question about a symbol, which nobody may need.
+    """The result of a comparison with a symbol, an error only if it is used.
 
     Attributes:
-        where: The function and line of lgsim that asks.
+        where: The function and line of lgsim that compares.
     """
 
     question: str
@@ -33,9 +33,9 @@ class Undecided(NamedTuple):
 
 @no_type_check
 class Entries(Builder):
-    """Carries statements out: a value is an entry of the arithmetic, or negative where it is an ordinary number.
+    """Executes statements: a value is an entry of the arithmetic, or negative for an ordinary number.
 
-    What the reader of programs simplifies, and that equal statements are one, holds here as well.
+    The simplifications of the program reader, and the reuse of equal statements, apply here as well.
     """
 
     def __init__(self, arithmetic: Arithmetic) -> None:
@@ -43,10 +43,10 @@ class Entries(Builder):
         self.arithmetic, self._operations = arithmetic, arithmetic.operations()
         self._entries: list[Any] = []
         self.where = "lgsim"
-        """The function and line that are being read, for messages."""
+        """The function and line being read, for messages."""
 
     def given(self, kind: str, entries: np.ndarray) -> np.ndarray:
-        """The values of an argument, whose entries are the arithmetic's or numbers."""
+        """The values of an argument, whose entries are those of the arithmetic or numbers."""
         found = [self._value(kind, self.arithmetic.entry(x)) for x in entries.ravel().tolist()]
         return np.array(found, int).reshape(entries.shape)
 
@@ -54,7 +54,7 @@ class Entries(Builder):
         """The entry of a value.
 
         Raises:
-            SymbolicError: it is the answer to a question about a symbol.
+            SymbolicError: it is the result of a comparison with a symbol.
         """
         if value < 0:
             kind, number = self.constants[-1 - value]
@@ -65,7 +65,7 @@ class Entries(Builder):
         return found
 
     def constant(self, kind: str, value: Any) -> int:
-        """A constant; a float is the number that the arithmetic takes it for."""
+        """A constant; a float is converted by the arithmetic."""
         if not kind.startswith("float"):
             return super().constant(kind, value)
         number = self.arithmetic.number(value)
@@ -77,7 +77,7 @@ class Entries(Builder):
         return found
 
     def fold(self, op: str, kind: str, numbers: Any) -> int:
-        """The value of an operation of ordinary numbers."""
+        """The value of an operation on ordinary numbers."""
         values = [x for _, x in numbers]
         if op == "convert":
             given = numbers[0][0]
@@ -98,7 +98,7 @@ class Entries(Builder):
         return self._value(kind, self._carried_out(op, [self.arithmetic.constant(x) for x in values]))
 
     def append(self, op: str, operands: tuple[int, ...], kind: str) -> int:
-        """The value of an operation of which an operand is an entry."""
+        """The value of an operation with an entry as operand."""
         key = op, operands, kind
         found = self._numbers.get(key)
         if found is None:
@@ -108,7 +108,7 @@ class Entries(Builder):
     def _appended(self, op: str, operands: tuple[int, ...], kind: str) -> int:
         if op in _QUESTIONS:
             return self._value("bool", Undecided(op, str(self.where)))
-        if op in _BITS:  # how JAX asks for a sign
+        if op in _BITS:  # JAX's test of a sign
             return self._value(kind, Undecided(op, str(self.where)), (op, kind, operands))
         for value in operands:
             if value >= 0 and isinstance(self._entries[value], Undecided):
@@ -124,8 +124,8 @@ class Entries(Builder):
             name = type(self.arithmetic).__name__
             if op in _CHOICES:
                 raise SymbolicError(
-                    f"{op} of a symbol in {self.where}: which branch holds depends on it; give a number where it "
-                    "matters, or a function without stops, limits and dry friction"
+                    f"{op} of a symbol in {self.where}: a branch depends on it; give a number in its place, or use a"
+                    " function without joint limits and dry friction"
                 )
             raise SymbolicError(f"{op} of a symbol in {self.where}: {name} has no rule for it, but for {self._known()}")
         try:
@@ -155,5 +155,5 @@ def _statement(op: str, kind: str, operands: tuple[int, ...]) -> Any:
 def _branch(undecided: Undecided) -> str:
     return (
         f"a branch depends on a symbol: the primitive {undecided.question} in {undecided.where} compares it; give a "
-        "number in its place, or take a function without stops, limits, dry friction and series of small angles"
+        "number in its place, or use a function without joint limits, dry friction and series of small angles"
     )

@@ -1,4 +1,4 @@
-"""A function evaluated in another arithmetic, as ``jax.vmap`` evaluates it on batches: nothing is written twice."""
+"""Evaluation of functions in another arithmetic, as ``jax.vmap`` evaluates them on batches."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _PLUMBING = tuple(str(_ROOT / name) for name in ("_compile/xla", "_compile/progr
 
 
 def evaluate(f: Callable[..., Any], arithmetic: Arithmetic) -> Callable[..., Any]:
-    """``f`` in an arithmetic: symbols, many digits, expressions of CasADi.
+    """Evaluate ``f`` in another arithmetic: symbols, multiple precision, CasADi expressions.
 
-    ``f`` is traced once and its program carried out on the arithmetic's entries. What depends on numbers alone is
-    computed before, exactly. Loops unroll; a branch has to be decided by numbers.
+    ``f`` is traced once and its program executed on entries of the arithmetic. Parts that depend only on numbers are
+    computed before, exactly. Loops are unrolled; branches must not depend on symbols.
 
     Args:
         f: A function of pytrees of arrays and models that JAX can trace.
         arithmetic: Such as ``Expressions()``.
 
     Returns:
-        A function of arguments as ``f`` takes them, in whose arrays, also in those of a model, an entry is a number or
-        an entry of the arithmetic (dtype object where there is any). It returns the pytree that ``f`` returns, with
-        arrays of dtype object; what is no float stays a number.
+        A function with the arguments of ``f``. The entries of its arrays, also of those in a model, are numbers or
+        entries of the arithmetic (dtype object). It returns the pytree that ``f`` returns, with arrays of dtype object;
+        results that are not floats are numbers.
 
     Raises:
-        SymbolicError: (a TypeError, by the function returned) a branch, a loop or an index depends on a symbol, or the
+        SymbolicError: (a TypeError, by the returned function) a branch, a loop or an index depends on a symbol, or the
             arithmetic has no rule for an operation; the message has the primitive, the function and line of lgsim.
     """
 
@@ -58,7 +58,7 @@ def evaluate(f: Callable[..., Any], arithmetic: Arithmetic) -> Callable[..., Any
 
 
 def _dtype(x: np.ndarray) -> Any:
-    """The dtype under which an argument is traced; floats all have one, so that a model may have symbols."""
+    """The dtype for tracing an argument; all floats have the same one, so that a model may have symbols."""
     return jnp.zeros(()).dtype if x.dtype == object or x.dtype.kind == "f" else x.dtype
 
 
@@ -70,7 +70,7 @@ def _array(entries: Entries, values: np.ndarray) -> np.ndarray:
 
 
 class _LocatingReader(Reader):
-    """Tells the entries which function and line of lgsim is being read."""
+    """A reader that records the function and line of lgsim being read in the entries."""
 
     def step(self, equation: Any) -> tuple[Any, Any, Any]:
         name, builder, where = equation.primitive.name, self.builder, _Place(equation)
@@ -96,7 +96,7 @@ def _located(error: NotAProgram, where: _Place) -> SymbolicError:
 
 
 class _Place:
-    """Where an equation comes from, found out when it is asked for."""
+    """The source location of an equation, computed on demand."""
 
     def __init__(self, equation: Any) -> None:
         self._equation = equation

@@ -1,8 +1,8 @@
-"""The joints of Kwatny and Blankenship as formulas: configuration, kinematic and joint map matrices on symbols.
+"""The joints of Kwatny and Blankenship as formulas: configuration, kinematic and joint map matrices with symbols.
 
-Everything here is in the paper's order, unlike the rest of lgsim: screws are angular first, ``h = (w, v)``, and columns
+This module uses the order of the paper, unlike the rest of lgsim: screws are angular first, ``h = (w, v)``, and columns
 and coordinates are counted from the child, so that ``X = X_k(q_k) ... X_1(q_1)``. ``lgsim.multibody.joint_map`` has the
-same maps on numbers, linear first and counted from the parent.
+same maps for numbers, linear first and counted from the parent.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def configuration_matrix(r: Sequence[int], H: Columns, q: Sequence[Any]) -> Matr
     """``X(q) = exp(h_k q_k) ... exp(h_1 q_1)``, the pose (4, 4) of the child in the parent.
 
     Args:
-        r: The degrees of freedom of the simple joints that the joint is a sequence of, the child's first.
+        r: The degrees of freedom of the simple joints in the sequence, the child's first.
         H: (6, k) with k the sum of r: the columns (w, v) of each simple joint, in its child's frame, v in m/rad or 1.
         q: k names or symbols: angles in rad, distances in m.
 
     Raises:
-        ModelError: shapes do not fit, a coordinate is given twice or is in H, columns of a part are dependent, or they
-            span no subalgebra, so that no simple joint has them.
+        ModelError: shapes do not match, a coordinate is given twice or is in H, columns of a part are dependent, or
+            they span no subalgebra, so that they belong to no simple joint.
 
     Source: Kwatny and Blankenship 1995, Proposition 1, Corollary 1, (12), (15), (26).
     """
@@ -43,12 +43,9 @@ def configuration_matrix(r: Sequence[int], H: Columns, q: Sequence[Any]) -> Matr
 
 
 def joint_map_matrix(r: Sequence[int], H: Columns, q: Sequence[Any]) -> Matrix:
-    """``H(q)`` (6, k) with the child's body twist ``(w, v) = H(q) p``, p the quasi-velocities of the parts.
+    """The joint map matrix ``H(q)`` (6, k), ``(w, v) = H(q) p``, for quasi-velocities p of the parts.
 
-    Args:
-        r: As in ``configuration_matrix``.
-        H: As in ``configuration_matrix``.
-        q: As in ``configuration_matrix``.
+    Arguments are those of ``configuration_matrix``; (w, v) is the child's body twist.
 
     Raises:
         ModelError: as ``configuration_matrix``.
@@ -67,15 +64,12 @@ def joint_map_matrix(r: Sequence[int], H: Columns, q: Sequence[Any]) -> Matrix:
 
 
 def kinematic_matrix(r: Sequence[int], H: Columns, q: Sequence[Any]) -> Matrix:
-    """``Gamma(q)`` (k, k) with ``dq/dt = Gamma(q) p``: a block ``B^+ H`` for each part, ``B Gamma = H`` exactly.
+    """The kinematic matrix ``Gamma(q)`` (k, k), ``dq/dt = Gamma(q) p``: a block ``B^+ H`` for each part.
 
-    B is the joint map matrix of the part's columns one after another, which stay in the span of H, a subalgebra, so
-    that with ``H^+ = (H^T H)^-1 H^T`` the block is ``(H^+ B)^-1``, which is what a left inverse of B gives.
+    B is the joint map matrix of the part's columns as a sequence, and ``B Gamma = H`` exactly. B remains in the span of
+    H, a subalgebra. So with ``H^+ = (H^T H)^-1 H^T`` the block is ``(H^+ B)^-1``, equal to that of a left inverse of B.
 
-    Args:
-        r: As in ``configuration_matrix``.
-        H: As in ``configuration_matrix``.
-        q: As in ``configuration_matrix``.
+    Arguments are those of ``configuration_matrix``.
 
     Raises:
         ModelError: as ``configuration_matrix``.
@@ -126,7 +120,7 @@ def _read(r: Sequence[int], H: Columns, q: Sequence[Any]) -> _Joint:
 
 
 def _check_simple(part: int, H: Any) -> None:
-    """Whether columns are those of a simple joint: independent, and closed under brackets.
+    """Check that columns are those of a simple joint: independent, and closed under brackets.
 
     Raises:
         ModelError: they are not.
@@ -140,9 +134,9 @@ def _check_simple(part: int, H: Any) -> None:
             b: Any = _bracket(H[:, i], H[:, j])
             if not (inside * b - b).applyfunc(sympy.simplify).is_zero_matrix:
                 raise ModelError(
-                    f"part {part}: its {k} columns are no simple joint: the bracket of columns {i} and {j},"
+                    f"part {part}: its {k} columns are not a simple joint: the bracket of columns {i} and {j},"
                     f" {list(b)}, is not in their span, so that the constraint is not holonomic and no joint has the"
-                    f" velocities H p; the compound joint r = {[1] * k} makes its screws one after another"
+                    f" velocities H p; for a sequence of its screws give the compound joint r = {[1] * k}"
                 )
 
 
@@ -152,7 +146,7 @@ def _left_inverse(H: Any) -> Matrix:
 
 
 def _bracket(a: Any, b: Any) -> Matrix:
-    """Of screws (w, v)."""
+    """The Lie bracket of screws (w, v)."""
     return Matrix.vstack(a[:3, :].cross(b[:3, :]), a[:3, :].cross(b[3:, :]) + a[3:, :].cross(b[:3, :]))
 
 
@@ -172,14 +166,14 @@ def _exponential(h: Any, x: Any) -> Matrix:
 
 
 def _adjoint_inverse(X: Any, h: Any) -> Matrix:
-    """``X^-1 h``: the screw in the frame of which X is the pose."""
+    """``X^-1 h``: the screw in the frame with the pose X."""
     R, p = X[:3, :3], X[:3, 3]
     w, v = h[:3, :], h[3:, :]
     return Matrix.vstack(R.T * w, R.T * (v + w.cross(p)))
 
 
 def _inverse(C: Matrix) -> Matrix:
-    """The inverse of a matrix that is the unit matrix where all coordinates are zero, by its independent blocks."""
+    """The inverse of a matrix that is the identity at zero coordinates, by its independent blocks."""
     found = sympy.zeros(*C.shape)
     for places in C.connected_components():
         block = DomainMatrix.from_Matrix(C.extract(places, places)).to_field().inv().to_Matrix().applyfunc(_tidy)

@@ -1,4 +1,4 @@
-"""Rules for JAX's primitives of linear algebra on entries of an arithmetic: exact elimination, without iterations."""
+"""Rules for JAX's linear algebra primitives on entries of an arithmetic: exact elimination, without iterations."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _substituted(builder: Any, a: np.ndarray, b: np.ndarray, lower: bool, unit: 
 
 @no_type_check
 def _lu(reader: Any, equation: Any, values: list[Any]) -> list[Any]:
-    """The first row whose entry is not the number zero gives the pivot: symbols have no sizes to compare."""
+    """LU factors; the pivot is the first entry that is not zero, since symbols have no magnitudes to compare."""
     b, a = reader.builder, np.array(values[0])
     n, m = a.shape[-2:]
     pivots = np.zeros((*a.shape[:-2], min(n, m)), int)
@@ -72,4 +72,4 @@ def _linear_solve(reader: Any, equation: Any, values: list[Any]) -> list[Any]:
 LINEAR_ALGEBRA: dict[str, Callable[..., list[Any]]] = {
     "triangular_solve": _triangular_solve, "lu": _lu, "custom_linear_solve": _linear_solve,
 }  # fmt: skip
-"""``rule(reader, equation, operands)`` by the primitive's name."""
+"""Rules ``rule(reader, equation, operands)`` by the name of the primitive."""

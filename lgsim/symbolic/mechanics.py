@@ -1,4 +1,4 @@
-"""The equations of a machine as expressions, in the ring in which equal is identical."""
+"""The equations of motion of a model as expressions, in the ring with normal forms."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Mechanics:
     """``M(q) a + h(q, v) = tau`` and ``dq/dt = V(q) v`` of a model, which may have symbols.
 
     Attributes:
-        at: The machine and its coordinates, velocities and accelerations.
+        at: The model and its coordinates, velocities and accelerations.
     """
 
     at: Coordinates
 
     @property
     def model(self) -> Model:
-        """The machine."""
+        """The model."""
         return self.at.machine
 
     @property
@@ -57,7 +57,7 @@ class Mechanics:
 
     @property
     def ring(self) -> Trigonometric:
-        """Where the equations are in normal form."""
+        """The ring in which the equations have a normal form."""
         return self.at.ring
 
     def expressions(self, f: Any, *args: Sequence[Symbol]) -> np.ndarray:
@@ -72,7 +72,7 @@ class Mechanics:
 
     @cached_property
     def bias(self) -> Matrix:
-        """``h(q, v)`` (nv, 1): what holds a motion without accelerations, gravity included."""
+        """``h(q, v)`` (nv, 1): the joint forces at zero acceleration, gravity included."""
         zero = np.zeros(self.model.nv)
         found = evaluate(inverse_dynamics, self.ring)(
             self.model, self.ring.symbols([x.name for x in self.q]), self.ring.symbols([x.name for x in self.v]), zero
@@ -88,16 +88,16 @@ class Mechanics:
 
         try:
             return Matrix(self.expressions(rates, self.q))
-        except SymbolicError:  # the poles of angles are none of the ring's
+        except SymbolicError:  # the poses for angles are not in the ring
             return Matrix(evaluate(rates, Expressions())(self.model, np.array(self.q, object)))
 
     def drive(self, name: str) -> Matrix:
-        """A number of the drives, such as ``damping``, (nv, 1)."""
+        """A parameter of the drives, such as ``damping``, (nv, 1)."""
         return Matrix(self.expressions(lambda model: getattr(model, name)))
 
     @cached_property
     def sprung(self) -> list[tuple[int, int]]:
-        """The places in q and in v of what springs may hold: the joints with one number for each degree of freedom."""
+        """Indices in q and v of coordinates that may have springs: joints with one coordinate per degree of freedom."""
         tree, out = self.model.topology, []
         for i, joint in enumerate(tree.joints):
             if tree.mimics[i] is None and joint.nq == joint.nv:
@@ -109,7 +109,7 @@ class Mechanics:
 
     @cached_property
     def passive(self) -> Matrix:
-        """``D v + V^T K (q - rest)`` (nv, 1): what holds against dampers and springs."""
+        """``D v + V^T K (q - rest)`` (nv, 1): the joint forces against dampers and springs."""
         D, K, rest = map(self.drive, ("damping", "stiffness", "rest"))
         held = D.multiply_elementwise(Matrix(self.v))
         if not self.sprung:
@@ -127,17 +127,17 @@ class Mechanics:
         return self.model.topology.joints, self.model.topology.mimics
 
     def tidied(self, x: Any) -> Any:
-        """A polynomial of the ring in normal form, and anything else as it is."""
+        """A polynomial of the ring in normal form; other expressions are unchanged."""
         try:
             return self.ring.expression(self.ring.entry(sympy.sympify(x)))
         except SymbolicError:
             return x
 
     def terms(self, x: Any, moving: set[str]) -> list[tuple[Any, Any]]:
-        """The independent functions of some symbols in a polynomial of the ring, each with its coefficient.
+        """The independent functions of some symbols in a polynomial of the ring, with their coefficients.
 
         Args:
-            moving: Names of the symbols that the functions are of; coefficients are polynomials of all others.
+            moving: Names of the symbols of the functions; coefficients are polynomials in all others.
         """
         entry = self.ring.entry(sympy.sympify(x))
         polynomial = (self.ring.constant(0) + entry).p
@@ -157,7 +157,7 @@ class Mechanics:
         """The degrees of freedom of joints.
 
         Raises:
-            ModelError: there is no such joint.
+            ModelError: a joint does not exist.
         """
         found: list[int] = []
         for name in joints:
@@ -170,13 +170,13 @@ class Mechanics:
 
 
 def mechanics(model: Model, names: Sequence[str] | None, rates: Sequence[str] | None = None) -> Mechanics:
-    """The equations of a machine.
+    """The equations of motion of a model.
 
     Args:
         names: Names of the coordinates, by default q1, q2, ...
         rates: Names of the velocities, by default v1, v2, ...; accelerations are a1, a2, ...
 
     Raises:
-        ValueError: there are not as many names as coordinates, or a name is there twice or is a symbol of the model.
+        ValueError: the number of names is wrong, or a name occurs twice or is a symbol of the model.
     """
     return Mechanics(coordinates(model, names, "v" if rates is None else rates, "a"))

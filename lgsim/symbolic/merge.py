@@ -17,7 +17,7 @@ _RULES = (  # cosine of the sum and the difference, sine of them: (first pair, s
 
 
 def merged(ring: Trigonometric, x: Any) -> Any:
-    """An entry of the ring as an expression of sympy with as few terms as pairs of angles allow."""
+    """An entry of the ring as a sympy expression, with pairs of angles merged where that reduces the terms."""
     entry = x if isinstance(x, Polynomial) else ring.constant(x)
     terms = {_factors(ring, monomial): coefficient for monomial, coefficient in entry.p.terms()}
     done: set[frozenset] = set()
@@ -33,12 +33,12 @@ def merged(ring: Trigonometric, x: Any) -> Any:
 
 
 Turn = tuple[str, tuple[tuple[str, int], ...]]
-"""A sine or cosine, and the angles that it is of with their multiples."""
+"""A sine or cosine, and its angles with their multiples."""
 
 
-@no_type_check  # at run time: a check of a call takes longer than the call
+@no_type_check  # at run time: checking a call takes longer than the call
 def _factors(ring: Trigonometric, monomial: tuple[int, ...]) -> tuple:
-    """A monomial as (turns, one for each power; powers of the other symbols)."""
+    """A monomial as (sines and cosines, one for each power; powers of the other symbols)."""
     count = len(ring.angles)
     turns = []
     for i in range(2 * count):
@@ -47,7 +47,7 @@ def _factors(ring: Trigonometric, monomial: tuple[int, ...]) -> tuple:
     return tuple(sorted(turns)), monomial[2 * count :]
 
 
-@no_type_check  # at run time: a check of a call takes longer than the call
+@no_type_check  # at run time: checking a call takes longer than the call
 def _without(term: tuple, first: Turn, second: Turn) -> tuple | None:
     turns = list(term[0])
     for turn in (first, second):
@@ -57,14 +57,14 @@ def _without(term: tuple, first: Turn, second: Turn) -> tuple | None:
     return tuple(turns), term[1]
 
 
-@no_type_check  # at run time: a check of a call takes longer than the call
+@no_type_check  # at run time: checking a call takes longer than the call
 def _with(rest: tuple, *turns: Turn) -> tuple:
     return tuple(sorted((*rest[0], *turns))), rest[1]
 
 
-@no_type_check  # at run time: a check of a call takes longer than the call
+@no_type_check  # at run time: checking a call takes longer than the call
 def _with_pair(terms: dict, a: tuple, b: tuple) -> dict:
-    """Terms in which products of turns by a and b are turns by their sum or difference, where two terms make one."""
+    """Merge products of sines and cosines of a and b into those of their sum or difference, if two terms become one."""
     terms = dict(terms)
     for function, sign, one, other, ratio in _RULES:
         for term in list(terms):
@@ -86,9 +86,9 @@ def _with_pair(terms: dict, a: tuple, b: tuple) -> dict:
     return terms
 
 
-@no_type_check  # at run time: a check of a call takes longer than the call
+@no_type_check  # at run time: checking a call takes longer than the call
 def _sum(a: tuple, b: tuple, sign: int) -> tuple[tuple, bool]:
-    """The sum a + sign b, its first multiple above zero, and whether it had to be turned about."""
+    """The sum a + sign b with a positive first multiple, and True if its sign was changed."""
     total = dict(a)
     for name, count in b:
         total[name] = total.get(name, 0) + sign * count
@@ -97,7 +97,7 @@ def _sum(a: tuple, b: tuple, sign: int) -> tuple[tuple, bool]:
     return (tuple((name, -count) for name, count in kept) if flipped else kept), flipped
 
 
-@no_type_check  # at run time: a check of a call takes longer than the call
+@no_type_check  # at run time: checking a call takes longer than the call
 def _expression(ring: Trigonometric, terms: dict) -> Any:
     s, count = ring.sympy, len(ring.angles)
     functions: dict[str, Callable[[Any], Any]] = {"sin": s.sin, "cos": s.cos}

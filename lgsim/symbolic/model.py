@@ -1,4 +1,4 @@
-"""Machines whose numbers are symbols and exact rationals."""
+"""Models with symbols and exact rationals as parameters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENTRIES = ("xx", "xy", "yy", "xz", "yz", "zz")
 
 
 def symbols(names: str) -> np.ndarray:
-    """Real symbols of sympy as an array of dtype object: ``symbols("q1:4")`` or ``symbols("x theta")``."""
+    """Real sympy symbols as an array of dtype object: ``symbols("q1:4")`` or ``symbols("x theta")``."""
     found = sympy_package().symbols(names, real=True, seq=True)
     out = np.empty(len(found), object)
     out[:] = found
@@ -30,24 +30,24 @@ def symbols(names: str) -> np.ndarray:
 
 
 def model(machine: Model, values: Mapping[str, Any] | None = None) -> Model:
-    """A machine with symbols in the place of some numbers; all others become exact rationals.
+    """A copy of a model with symbols in place of some parameters; all others become exact rationals.
 
-    A float is taken for the short decimal number that it prints as, or for the fraction of small numbers that it is
-    within four roundings of, and otherwise for its own value.
+    A float is converted to the short decimal that it prints as, else to a fraction of small integers within four
+    rounding units, else to its exact value.
 
     Args:
-        values: What replaces a number, by its address: a name, an expression of sympy or a number. Addresses are
-            ``mass.BODY``; ``center.BODY.x``, the center of mass, and ``inertia.BODY.xy``, about it; one of the ten
-            parameters about the body's frame, ``parameters.BODY.mx``, see ``lgsim.multibody.inertia``;
-            ``placement.JOINT.z``; ``axis.JOINT.x``; a number of a drive, ``damping.JOINT``, ``armature.JOINT``, ...;
-            ``gravity.z``, or ``gravity``, its size along its direction. A joint may be named by the body that it
-            moves; names may contain dots.
+        values: Replacements of parameters by address: a name, a sympy expression or a number. Addresses are
+            ``mass.BODY``; ``center.BODY.x``, the center of mass; ``inertia.BODY.xy``, about the center of mass; one of
+            the ten parameters about the body's frame, ``parameters.BODY.mx``, see ``lgsim.multibody.inertia``;
+            ``placement.JOINT.z``; ``axis.JOINT.x``; a drive parameter, ``damping.JOINT``, ``armature.JOINT``, ...;
+            ``gravity.z``, or ``gravity``, its magnitude. A joint may be named by the body that it moves; names may have
+            dots.
 
     Returns:
         The model, whose arrays have dtype object: for ``lgsim.symbolic.evaluate``.
 
     Raises:
-        ModelError: there is no such address, two move the same number, or a number is not finite.
+        ModelError: an address does not exist, two change the same parameter, or a number is not finite.
     """
     parts = _Parts(machine)
     for address, value in (values or {}).items():
@@ -78,11 +78,11 @@ def _exact(array: Any, scale: int) -> np.ndarray:
 
 
 _OF_ROTATIONS = ("placements", "screws", "frames", "solid_poses")
-"""Arrays whose entries are sines and cosines among others: of a right angle they are zero to rounding."""
+"""Arrays whose entries include sines and cosines, zero up to rounding for a right angle."""
 
 
 class _Parts:
-    """The numbers of a machine, taken apart into what addresses name."""
+    """The parameters of a model, in the parts that addresses name."""
 
     def __init__(self, machine: Model) -> None:
         self.machine = machine
@@ -91,11 +91,11 @@ class _Parts:
             for field in fields(machine)
             if field.name != "topology" and (value := getattr(machine, field.name)) is not None
         }
-        self._mass: dict[int, list[Any]] = {}  # of a body that is changed: mass, center, inertia about it
+        self._mass: dict[int, list[Any]] = {}  # mass, center, and inertia about it of a changed body
         self._put: set[tuple] = set()
 
     def put(self, address: str, value: Any) -> None:
-        """Replaces the number of an address."""
+        """Replace the parameter at an address."""
         kind, _, rest = address.partition(".")
         if kind == "gravity" and not rest:
             self._once(address, *(("gravity", i) for i in range(3)))
@@ -113,7 +113,7 @@ class _Parts:
     def _once(self, address: str, *places: tuple) -> None:
         for place in places:
             if place in self._put:
-                raise ModelError(f"values: {address!r} and another address move the same number")
+                raise ModelError(f"values: {address!r} and another address change the same parameter")
             self._put.add(place)
 
     def _body(self, address: str, name: str) -> int:
@@ -139,7 +139,7 @@ class _Parts:
     def _of_body(self, address: str, name: str) -> list[Any]:
         body = self._body(address, name)
         if (body, "ten") in self._put:
-            raise ModelError(f"values: {address!r} and an address of parameters.{name} move the same number")
+            raise ModelError(f"values: {address!r} and an address of parameters.{name} change the same parameter")
         if body not in self._mass:
             ten = self.arrays["inertias"][body]
             m, h = ten[0], ten[1:4]
@@ -172,7 +172,7 @@ class _Parts:
         name, place = self._ended(address, rest, PARAMETERS)
         body = self._body(address, name)
         if (body, "three") in self._put:
-            raise ModelError(f"values: {address!r} and an address of mass, center or inertia move the same number")
+            raise ModelError(f"values: {address!r} and an address of mass, center or inertia change the same parameter")
         self._once(address, ("parameters", body, place))
         self._put.add((body, "ten"))
         self.arrays["inertias"][body, place] = value
@@ -204,7 +204,7 @@ class _Parts:
         self.arrays["drives"][part, DRIVES.index(kind)] = value
 
     def model(self) -> Model:
-        """The machine of the numbers."""
+        """The model with the replaced parameters."""
         for body, (m, c, inertia) in self._mass.items():
             moved = inertia + m * (c @ c * np.eye(3, dtype=int) - np.outer(c, c))
             ten = self.arrays["inertias"][body]
@@ -221,5 +221,5 @@ def _directed(gravity: np.ndarray) -> np.ndarray:
 
     size = root(gravity @ gravity)
     if not size:
-        raise ModelError("values: address 'gravity': the machine's gravity has no direction whose numbers are rational")
+        raise ModelError("values: address 'gravity': expected gravity with a rational direction; use gravity.x, .y, .z")
     return gravity / size

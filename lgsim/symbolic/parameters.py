@@ -1,4 +1,4 @@
-"""Base parameters as formulas: the combinations of masses, moments and inertias that torques show."""
+"""Base parameters as formulas: the identifiable combinations of masses, moments and inertias."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from lgsim.symbolic.mechanics import Mechanics, mechanics
 
 
 class LinearParameters(NamedTuple):
-    """``tau = Y(q, v, a) combinations``, of independent columns."""
+    """The minimal form ``tau = Y(q, v, a) combinations``, with independent columns."""
 
     Y: Matrix
     """(nv, p)."""
     combinations: Matrix
-    """(p, 1): linear in ``parameters``, their coefficients functions of lengths, angles of placements and gravity."""
+    """(p, 1): linear in ``parameters``, with coefficients that depend on lengths, placement angles and gravity."""
     parameters: tuple[Symbol, ...]
-    """The ten of each body, ``m1, mx1, ..., Izz1, m2, ...``, about its frame, see ``lgsim.multibody.inertia``."""
+    """The ten parameters of each body, ``m1, mx1, ..., Izz1, m2, ...``, as in ``lgsim.multibody.inertia``."""
     q: tuple[Symbol, ...]
     """The configuration in Y."""
     v: tuple[Symbol, ...]
@@ -32,17 +32,17 @@ class LinearParameters(NamedTuple):
 
 
 def linear_parameters(model: Model) -> LinearParameters:
-    """The minimal linear form of inverse dynamics, with a combination of parameters for each column that is left.
+    """The minimal regressor form of inverse dynamics, with a combination of parameters for each remaining column.
 
-    Columns of the regressor are functions of the motion; those that depend on others before them are eliminated over
-    the field of the model's own symbols, exactly, and their parameters are added to those others.
+    Columns of the regressor are functions of the motion. Those that depend on preceding columns are eliminated exactly,
+    over the field of the model's own symbols, and their parameters are added to those of the preceding columns.
 
     Args:
-        model: The machine; its inertias and armatures do not enter.
+        model: The model; its inertias and armatures are not used.
 
     Raises:
         ModelError: a symbol of the model has the name of a coordinate (q1, v1, a1, ...).
-        SymbolicError: a number of the model that has to be a polynomial of symbols is none.
+        SymbolicError: a model parameter that must be a polynomial in symbols is another function.
 
     Source: Khalil and Dombre, Modeling, Identification and Control of Robots, 2002, chapter 9, in exact arithmetic.
     """

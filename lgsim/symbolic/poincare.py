@@ -1,4 +1,4 @@
-"""The equations of a machine as formulas: Poincare's in quasi-velocities, Lagrange's in a chart, poses and energies."""
+"""Equations of motion as formulas: Poincare's in quasi-velocities, Lagrange's in a chart, poses and energies."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from lgsim.symbolic.merge import merged
 
 
 class Poincare(NamedTuple):
-    """``q' = V p`` and ``M p' + C p + F = Q_p`` as matrices of sympy; Q_p are the forces dual to p."""
+    """``q' = V p`` and ``M p' + C p + F = Q_p`` as sympy matrices; Q_p are the forces dual to p."""
 
     V: Any
-    """The fields that the quasi-velocities are coordinates for, (nq, nv)."""
+    """The vector fields of the quasi-velocities, (nq, nv)."""
     M: Any
     """The mass matrix, (nv, nv)."""
     C: Any
-    """What with p gives the velocity terms, (nv, nv)."""
+    """The matrix of the velocity terms ``C p``, (nv, nv)."""
     F: Any
-    """The forces of gravity, (nv, 1)."""
+    """The gravity forces, (nv, 1)."""
     q: Any
     """The coordinates, (nq, 1)."""
     p: Any
@@ -56,14 +56,14 @@ class Poincare(NamedTuple):
 
 
 class Lagrange(NamedTuple):
-    """``M q'' + c + g = tau`` as matrices of sympy."""
+    """``M q'' + c + g = tau`` as sympy matrices."""
 
     M: Any
     """The mass matrix, (n, n)."""
     c: Any
     """The velocity terms, (n, 1)."""
     g: Any
-    """The forces of gravity, (n, 1)."""
+    """The gravity forces, (n, 1)."""
     q: Any
     """The coordinates, (n, 1)."""
     v: Any
@@ -82,20 +82,19 @@ class Lagrange(NamedTuple):
 def poincare(
     machine: Model, q: Sequence[Any] | None = None, p: Sequence[Any] | None = None, simplify: bool = True
 ) -> Poincare:
-    """Poincare's equations as formulas, see ``lgsim.dynamics.poincare.poincare_equations``.
+    """Poincare's equations of motion as formulas, see ``lgsim.dynamics.poincare.poincare_equations``.
 
-    In a chart where joints have angles, in global coordinates where they have unit quaternions. Every entry is exact
-    and in normal form: what is zero is printed as zero.
+    Joints with angles use a chart, joints with unit quaternions global coordinates. All entries are exact and in normal
+    form, so that zero is printed as zero. ``lgsim.symbolic.model`` returns a model with symbols.
 
     Args:
-        machine: The machine; ``lgsim.symbolic.model`` gives one with symbols.
         q: Names or symbols of the coordinates; by default q1, q2, ...
         p: Names or symbols of the quasi-velocities; by default p1, p2, ...
-        simplify: Whether angles are merged where that makes terms fewer, ``cos(q1 + q2)``.
+        simplify: Merge angles where that reduces the number of terms, as in ``cos(q1 + q2)``.
 
     Raises:
-        ValueError: the number of names is wrong, or one is there twice, also among the machine's symbols.
-        SymbolicError: an axis or another number of the machine has a root that is not rational.
+        ValueError: the number of names is wrong, or one occurs twice, also among the model's symbols.
+        SymbolicError: an axis or another parameter of the model has an irrational root.
 
     Source: Kwatny and Blankenship 1995, (38)-(41), (53), with the signs of ``poincare_equations``.
     """
@@ -108,24 +107,23 @@ def poincare(
 def lagrange(
     machine: Model, q: Sequence[Any] | None = None, v: Sequence[Any] | None = None, simplify: bool = True
 ) -> Lagrange:
-    """Lagrange's equations as formulas: those of a machine whose joints all have charts.
+    """Lagrange's equations of motion as formulas, for a model whose joints all have charts.
 
     Args:
-        machine: The machine; ``lgsim.symbolic.model`` gives one with symbols.
         q: Names or symbols of the coordinates; by default q1, q2, ...
         v: Names or symbols of their rates; by default v1, v2, ...
-        simplify: As of ``poincare``.
+        simplify: As for ``poincare``.
 
     Raises:
-        ValueError: a joint has no chart, such as a ball; or as ``poincare``.
+        ValueError: a joint has no chart, such as a ball joint; or as ``poincare``.
         SymbolicError: as ``poincare``.
     """
     for i, name in enumerate(machine.joint_names):
         joint = machine.topology.joints[i]
         if joint.nq != joint.nv:
             raise ValueError(
-                f"machine: the joint {name!r}, a {type(joint).__name__}, has no chart, so that its equations are not "
-                "Lagrange's: take poincare(machine), or a Compound of three turns in its place"
+                f"lagrange: expected joints with charts, got {name!r}, a {type(joint).__name__}: its equations are not "
+                "Lagrange's; use poincare, or a Compound of three revolute joints in its place"
             )
     at = coordinates(machine, q, "v" if v is None else v)
 
@@ -139,15 +137,15 @@ def lagrange(
 
 
 def end_effector(machine: Model, frame: str, q: Sequence[Any] | None = None, simplify: bool = True) -> Any:
-    """The pose of a frame in the world as a formula, a matrix (4, 4) of sympy.
+    """Symbolic forward kinematics: the pose of an end effector or another frame, a sympy matrix (4, 4).
 
     Args:
         frame: Name of the frame or of a body.
-        q: As of ``poincare``.
-        simplify: As of ``poincare``.
+        q: As for ``poincare``.
+        simplify: As for ``poincare``.
 
     Raises:
-        ValueError: there is no such frame, or as ``poincare``.
+        ValueError: the frame does not exist, or as ``poincare``.
     """
     names = machine.frame_names
     if frame not in names:
@@ -162,11 +160,11 @@ def end_effector(machine: Model, frame: str, q: Sequence[Any] | None = None, sim
 
 
 def potential(machine: Model, q: Sequence[Any] | None = None, simplify: bool = True) -> Any:
-    """The potential energy of gravity as a formula.
+    """The gravitational potential energy as a formula.
 
     Args:
-        q: As of ``poincare``.
-        simplify: As of ``poincare``.
+        q: As for ``poincare``.
+        simplify: As for ``poincare``.
 
     Raises:
         ValueError: as ``poincare``.
@@ -181,9 +179,9 @@ def kinetic_energy(
     """The kinetic energy as a formula.
 
     Args:
-        q: As of ``poincare``.
-        p: As of ``poincare``.
-        simplify: As of ``poincare``.
+        q: As for ``poincare``.
+        p: As for ``poincare``.
+        simplify: As for ``poincare``.
 
     Raises:
         ValueError: as ``poincare``.

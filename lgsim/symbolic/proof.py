@@ -1,4 +1,4 @@
-"""Identities proved: what has a normal form is zero where it is written as zero."""
+"""Proofs of identities by normal forms, in which zero is represented only by zero."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from lgsim.symbolic.evaluate import evaluate
 
 
 class Proof(NamedTuple):
-    """What came of a proof; true where the identity holds."""
+    """The result of a proof; true if the identity is proved."""
 
     entries: int
-    """How many entries had to be zero."""
+    """The number of entries that must be zero."""
     remainders: tuple[Any, ...]
-    """The expressions of those that are not, in normal form."""
+    """The expressions that are not zero, in normal form."""
 
     def __bool__(self) -> bool:
         return not self.remainders
@@ -37,16 +37,17 @@ class Proof(NamedTuple):
 
 
 def prove(identity: Callable[..., Any], machine: Model, division: bool = False) -> Proof:
-    """Whether what a function gives is zero for every configuration, exactly, and for every value of symbols.
+    """Prove that a function is zero for all configurations and all values of symbols, exactly.
+
+    ``lgsim.symbolic.model`` returns a model with symbols.
 
     Args:
-        identity: ``identity(model, q, v, ...)`` gives a pytree of arrays that ought to be zero; its arguments after q
-            are velocities, accelerations or joint forces, (nv,) each. It may take derivatives by JAX.
-        machine: The machine; ``lgsim.symbolic.model`` gives one with symbols.
-        division: Whether the algorithms divide, as ``forward_dynamics``: by fractions, for a few joints.
+        identity: ``identity(model, q, v, ...)`` returns a pytree of arrays that must be zero. Its arguments after q are
+            velocities, accelerations or joint forces, (nv,) each. It may take derivatives by JAX.
+        division: Allow divisions, as in ``forward_dynamics``, by exact fractions; only for a few joints.
 
     Raises:
-        ValueError: an identity with other than such arguments.
+        ValueError: the identity has other arguments.
         SymbolicError: a branch depends on a symbol, or a division without ``division``.
     """
     names = list(inspect.signature(identity).parameters)
@@ -57,6 +58,6 @@ def prove(identity: Callable[..., Any], machine: Model, division: bool = False) 
     found = evaluate(identity, at.ring)(at.machine, at.q, *at.vectors)
     entries = [x for leaf in jax.tree.leaves(found) for x in np.asarray(leaf, object).flat]
     if not entries:
-        raise SymbolicError("identity: it gives no entries, which proves nothing")
+        raise SymbolicError("identity: expected at least one entry in its result, got none")
     zero = at.ring.constant(0)
     return Proof(len(entries), tuple(at.ring.expression(x) for x in entries if x != zero))

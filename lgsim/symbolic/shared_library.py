@@ -1,4 +1,4 @@
-"""C code compiled by the system's compiler and called on arrays of numpy: to test it, or to use it from Python."""
+"""C code compiled by the system's compiler and called on numpy arrays, for tests or for use from Python."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ FAST = ("-std=c99", "-O3", "-march=native", "-ffast-math")
 
 
 class SharedLibrary:
-    """Functions of a shared library; ``library.name(*arguments)`` gives the result or a tuple of results.
+    """Functions of a shared library; ``library.name(*arguments)`` returns the result or a tuple of results.
 
     Args:
-        codes: What it was made of.
+        codes: The code of the functions.
     """
 
     def __init__(self, path: Path, codes: Sequence[Code]) -> None:
@@ -37,17 +37,17 @@ class SharedLibrary:
 
 
 class _Function:
-    """A function of C on arrays of numpy."""
+    """A C function on numpy arrays."""
 
     def __init__(self, function: Any, code: Code) -> None:
         self._function, self._code = function, code
         function.restype = None
 
     def __call__(self, *args: Any) -> Any:
-        """The results.
+        """Call the function.
 
         Raises:
-            ValueError: an argument has another shape than the code's, or there are more or fewer of them.
+            ValueError: an argument has another shape than in the code, or the number of arguments is wrong.
         """
         program, interface = self._code.program, self._code.interface
         if len(args) != len(program.inputs):
@@ -68,24 +68,24 @@ class _Function:
 
 
 def shared_library(codes: Code | Sequence[Code], folder: Path | None = None, flags: Sequence[str] = STRICT) -> Any:
-    """Code of the target C compiled by the system's compiler, ``$CC`` or ``cc``.
+    """Compile generated C code by the system's compiler, ``$CC`` or ``cc``, and load it.
 
     Args:
-        codes: Code of functions.
-        folder: Where the files go, by default a new temporary folder.
-        flags: Words for the compiler.
+        codes: Generated code of functions.
+        folder: Folder of the files, by default a new temporary folder.
+        flags: Compiler flags.
 
     Raises:
         FileNotFoundError: there is no compiler.
-        RuntimeError: the compiler refuses the code, with what it says.
+        RuntimeError: the compiler rejects the code; the message has its output.
     """
     codes = (codes,) if isinstance(codes, Code) else tuple(codes)
     wanted = os.environ.get("CC") or "cc"
     compiler = shutil.which(wanted.split()[0])
     if compiler is None:
         raise FileNotFoundError(
-            f"shared_library: expected a C compiler, {wanted!r} is not there; install gcc or clang, or name one in the"
-            " environment variable CC. The text of the code needs none"
+            f"shared_library: expected a C compiler, got {wanted!r}, which was not found; install gcc or clang, or"
+            " set the environment variable CC. Generating code needs no compiler"
         )
     folder = Path(tempfile.mkdtemp(prefix="lgsim_code_")) if folder is None else Path(folder)
     for code in codes:

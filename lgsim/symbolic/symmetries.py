@@ -1,4 +1,4 @@
-"""Conserved momenta of a machine, each proved: its time derivative is zero as a polynomial."""
+"""Conserved momenta of a model, each proved: its time derivative is zero as a polynomial."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from lgsim.symbolic.mechanics import Mechanics, mechanics
 
 
 class Conserved(NamedTuple):
-    """A momentum that no motion changes while some joints have no force."""
+    """A momentum that is constant for all motions while some joints have no force."""
 
     momentum: Expr
     """``a(q) . M(q) v``, kg m/s or kg m^2/s."""
     symmetry: Matrix
     """(nv, 1): a(q), the velocity along which neither the kinetic nor the potential energy changes."""
     unforced: tuple[str, ...]
-    """The joints that must have no force; those of all others may be anything."""
+    """The joints that must have no force; those of all others are arbitrary."""
     cyclic: tuple[Symbol, ...]
-    """The coordinate that this is the momentum of and that is in no equation, if it is one alone."""
+    """The cyclic coordinate that this is the momentum of, absent from all equations, if there is just one."""
 
 
 def conserved(
     model: Model, names: Sequence[str] | None = None, rates: Sequence[str] | None = None
 ) -> tuple[Conserved, ...]:
-    """The momenta of cyclic coordinates and of motions of the whole machine, with gravity, dampers and springs.
+    """The conserved momenta of cyclic coordinates and of motions of the whole model, with gravity, dampers and springs.
 
-    Candidates are the momenta of each coordinate with its own velocity, and of turns about and slides along the axes of
-    the joint's frame on its parent of each group joint on the world; found are all linear combinations of them, their
-    coefficients functions of the model's symbols, whose derivative along every motion vanishes. That is Noether's
-    theorem with its condition proved: ``d/dt (a . M v) = a' . M v + a . (M' v - h - p) = 0`` in exact normal form, with
-    the forces p of dampers, springs and dry friction. Stops are left out: it holds between them.
+    Candidates are the momentum of each coordinate, and the momenta of rotations and translations about the axes of the
+    frame of each group joint on the world. The result contains all linear combinations of them, with functions of the
+    model's symbols as coefficients, whose derivative along every motion vanishes. This is Noether's theorem with its
+    condition proved: ``d/dt (a . M v) = a' . M v + a . (M' v - h - p) = 0`` in exact normal form, with the forces p of
+    dampers, springs and dry friction. Joint limits are ignored: the result is valid between them.
 
     Args:
-        model: The machine, with symbols or numbers.
+        model: The model, with symbols or numbers.
         names: Names of the coordinates, by default q1, q2, ...
         rates: Names of the velocities, by default v1, v2, ...
 
     Raises:
-        ValueError: names do not fit, or one is a symbol of the model.
+        ValueError: the number of names is wrong, or one is a symbol of the model.
     """
     found = mechanics(model, names, rates)
     v = Matrix(found.v)
@@ -55,7 +55,7 @@ def conserved(
     change = Matrix(
         [sum((entry.diff(x) * rate for x, rate in zip(found.q, dq, strict=True)), sympy.S.Zero) for entry in momentum]
     )
-    # dry friction, a function of its own speed alone, is there as that speed
+    # dry friction is a function of its own speed only, and is represented by that speed
     dry = found.drive("friction") + found.drive("stribeck")
     resistance = found.passive + dry.multiply_elementwise(v)
     slopes = []
@@ -82,7 +82,7 @@ def _conserved(found: Mechanics, a: Any, momentum: Matrix) -> Conserved:
 
 
 def _coordinates(found: Mechanics) -> list[Matrix]:
-    """A unit velocity for each degree of freedom that is the rate of its own coordinate."""
+    """A unit velocity for each degree of freedom whose velocity is the rate of its own coordinate."""
     tree, out = found.model.topology, []
     for i, joint in enumerate(tree.joints):
         if tree.mimics[i] is None and not isinstance(joint, GroupJoint):
@@ -91,7 +91,7 @@ def _coordinates(found: Mechanics) -> list[Matrix]:
 
 
 def _whole(found: Mechanics) -> list[Matrix]:
-    """The velocities of group joints on the world that turn and slide all they carry about the axes of their frames."""
+    """The velocities of group joints on the world that rotate and translate all they carry about their frame axes."""
     tree, out = found.model.topology, []
     for i, joint in enumerate(tree.joints):
         if tree.parents[i] >= 0 or not isinstance(joint, GroupJoint):
@@ -112,7 +112,7 @@ def _whole(found: Mechanics) -> list[Matrix]:
 
 
 def _pose(found: Mechanics, joint: GroupJoint, q: Sequence[Symbol]) -> tuple[Matrix, Matrix]:
-    """The rotation and the position of a joint's child in its frame on the parent."""
+    """The rotation and position of a joint's child relative to its frame on the parent."""
 
     def pose(*parts: Any) -> tuple[Any, Any]:
         T = joint.transform(parts)
@@ -130,9 +130,10 @@ def _unit(found: Mechanics, place: int) -> Matrix:
 
 
 def _kernel(found: Mechanics, slopes: list[Expr]) -> list[list[Expr]]:
-    """A basis of the coefficients, functions of the model's symbols, with which the slopes add up to zero."""
+    """A basis of coefficients, functions of the model's symbols, for which the weighted derivatives sum to zero."""
     if not slopes:
         return []
+    # a common denominator, so that each derivative is a polynomial in the functions of the motion
     moving = {x.name for x in (*found.q, *found.v)}
     bottom = sympy.S.One
     for slope in slopes:
@@ -145,6 +146,7 @@ def _kernel(found: Mechanics, slopes: list[Expr]) -> list[list[Expr]]:
         ):
             table[place] = table.get(place, 0) + coefficient
         tables.append(table)
+    # one equation per function of the motion: sum_i c_i slope_i = 0; c spans the null space
     rows = sorted({key for table in tables for key in table}, key=str)
     if not rows:
         return [list(sympy.eye(len(slopes))[i, :]) for i in range(len(slopes))]
@@ -154,6 +156,6 @@ def _kernel(found: Mechanics, slopes: list[Expr]) -> list[list[Expr]]:
 
 
 def _primitive(weights: list[Expr]) -> list[Expr]:
-    """Without the common factor of all, and the first of them positive."""
+    """The coefficients without a common factor, and with a positive first one."""
     first = next(w for w in weights if w != 0)
     return [sympy.cancel(w / first) for w in weights]

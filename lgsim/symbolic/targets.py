@@ -1,4 +1,4 @@
-"""Languages that ``compile`` writes: each takes an ``Interface`` and gives ``Code``, or a function of the language."""
+"""Languages for ``compile``: each takes an ``Interface`` and returns ``Code``, or a function of the language."""
 
 from lgsim._compile.programs.targets import C as C
 from lgsim._compile.programs.targets import Casadi as Casadi

@@ -29,6 +29,6 @@ def test_it_is_of_the_user_alone(place):
 def test_one_that_others_may_write_is_not_used(place):
     place.mkdir(parents=True)
     place.chmod(0o777)
-    with pytest.warns(RuntimeWarning, match="others may write it.*XDG_CACHE_HOME"):
+    with pytest.warns(RuntimeWarning, match="others have write access.*XDG_CACHE_HOME"):
         files.keep_compiled()
     assert jax.config.jax_compilation_cache_dir is None

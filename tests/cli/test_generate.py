@@ -72,5 +72,5 @@ def test_bad_input(files, tmp_path):
     assert "--out: expected a folder, got the file" in refused("generate", machine, "--out", tmp_path / "file")
     result = lgsim("generate", machine, "--limit", 50, *out)
     assert result.exit_code == 2
-    assert "--functions: inverse_dynamics: more than 50 operations; a larger limit allows them" in result.stderr
+    assert "--functions: inverse_dynamics: expected at most 50 operations, got more" in result.stderr
     assert not (tmp_path / "none").exists()

@@ -121,7 +121,7 @@ def test_unknown_frames():
     q, *_ = trees.state(model)
     with pytest.raises(ValueError, match=r"frame: expected one of body0, .*camera, got 'hand'"):
         frame_jacobian(model, q, "hand")
-    with pytest.raises(ValueError, match="frame: expected a name or a number from 0 to 6, got 7"):
+    with pytest.raises(ValueError, match="frame: expected a name or an index from 0 to 6, got 7"):
         frame_jacobian_rate(model, q, q, 7)
 
 

@@ -203,7 +203,7 @@ def test_bad_advice(given, message):
 
 
 def test_no_weight_no_advice():
-    with pytest.raises(ValueError, match="model: expected a machine with weight"):
+    with pytest.raises(ValueError, match="model: expected a model with weight"):
         suggest_contact(ball(stiffness=1.0).replace(gravity=jnp.zeros(3)), depth=1e-3)
 
 

@@ -25,7 +25,7 @@ def test_a_branch_on_a_symbol_names_primitive_function_and_line():
         .build()
     )
     q, v = symbolic.symbols("q1:2"), symbolic.symbols("v1:2")
-    with pytest.raises(symbolic.SymbolicError, match=r"passive_forces.*stops|stops.*line \d+") as caught:
+    with pytest.raises(symbolic.SymbolicError, match=r"passive_forces.*joint limits|joint limits.*line \d+") as caught:
         symbolic.evaluate(passive_forces, symbolic.Expressions())(stopped, q, v)
     text = str(caught.value)
     assert "primitive" in text
@@ -84,23 +84,23 @@ def test_an_unknown_primitive_is_named():
 
 
 def test_division_in_the_ring():
-    with pytest.raises(symbolic.SymbolicError, match=r"divides by numbers alone; take TrigonometricFractions.*line"):
+    with pytest.raises(symbolic.SymbolicError, match=r"divides only by numbers; use TrigonometricFractions.*line"):
         symbolic.evaluate(forward_dynamics, ring())(machines.double_pendulum(), Q, V, V)
-    with pytest.raises(symbolic.SymbolicError, match="take TrigonometricFractions"):
+    with pytest.raises(symbolic.SymbolicError, match="use TrigonometricFractions"):
         symbolic.evaluate(inverse_mass_matrix, ring())(machines.double_pendulum(), Q)
     with pytest.raises(symbolic.SymbolicError, match="root of"):
         symbolic.evaluate(jnp.sqrt, ring())(Q)
-    with pytest.raises(symbolic.SymbolicError, match="no sum of integer multiples"):
+    with pytest.raises(symbolic.SymbolicError, match="not a sum of integer multiples"):
         symbolic.evaluate(lambda q: jnp.sin(0.5 * q), ring())(Q)
 
 
 def test_symbols_that_clash():
     clashing = symbolic.model(machines.double_pendulum(), {"damping.b1": "q1"})
-    with pytest.raises(ValueError, match=r"symbol 'q1' is there twice.*no coordinate has"):
+    with pytest.raises(ValueError, match=r"symbol 'q1' occurs twice.*no coordinate has"):
         symbolic.lagrange(clashing)
     with pytest.raises(ValueError, match="'sin_q1' clashes with the sine"):
         Trigonometric(["q1"], ["sin_q1"])
-    with pytest.raises(symbolic.SymbolicError, match="the symbol z is none of this ring, which has"):
+    with pytest.raises(symbolic.SymbolicError, match="the symbol z is not in this ring, which has"):
         symbolic.evaluate(mass_matrix, ring())(machines.double_pendulum(), np.array(["z", "q2"], object))
     with pytest.raises(ValueError, match="expected 2 names, got 1"):
         symbolic.lagrange(machines.double_pendulum(), q=["a"])
@@ -116,18 +116,18 @@ def test_addresses_of_numbers():
     }.items():
         with pytest.raises(ModelError, match=match):
             symbolic.model(plain, {address: "x"})
-    with pytest.raises(ModelError, match="move the same number"):
+    with pytest.raises(ModelError, match="change the same parameter"):
         symbolic.model(plain, {"mass.b1": "x", "parameters.b1.m": "y"})
-    with pytest.raises(ModelError, match="move the same number"):
+    with pytest.raises(ModelError, match="change the same parameter"):
         symbolic.model(machines.spatial_arm(), {"gravity": "x", "gravity.z": "y"})
-    with pytest.raises(ModelError, match=r"'gravity'.*no direction whose numbers are rational"):
+    with pytest.raises(ModelError, match=r"'gravity'.*expected gravity with a rational direction"):
         symbolic.model(plain, {"gravity": "x"})
     with pytest.raises(ModelError, match="expected the name of a symbol"):
         symbolic.model(plain, {"mass.b1": "not a name"})
 
 
 def test_lagrange_needs_a_chart():
-    with pytest.raises(ValueError, match=r"joint 'base', a Free, has no chart.*poincare"):
+    with pytest.raises(ValueError, match=r"joints with charts, got 'base', a Free.*poincare"):
         symbolic.lagrange(machines.free_body())
     with pytest.raises(ValueError, match="frame"):
         symbolic.end_effector(machines.double_pendulum(), "nowhere")

@@ -32,7 +32,7 @@ def test_the_dtype_of_the_arguments(dtype):
 
 
 def test_refused():
-    with pytest.raises(ValueError, match="y of the expression is none of the arguments"):
+    with pytest.raises(ValueError, match="expected all symbols of the expression, y missing"):
         to_jax(x + y, [x])
     with pytest.raises(ValueError, match="expected each once"):
         to_jax(x + y, [x, x, y])

@@ -1,6 +1,6 @@
-"""The minimum of a small convex quadratic in a box, ``min 1/2 u . H u + g . u`` for ``lower <= u <= upper``.
+"""Minimum of a small convex quadratic in a box, ``min 1/2 u . H u + g . u`` for ``lower <= u <= upper``.
 
-A projected Newton method; by Cholesky for one problem, and as native functions for batches of small ones.
+By a projected Newton method: with Cholesky factors for one problem, and as native functions for batches.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ SolveFree = Callable[[Array, Array, Array], Array]
 """``solve(H, rhs, free)``: ``H_ff^-1 rhs_f`` in the free rows f of rhs (m, *batch), zero in the others."""
 
 ITERATIONS = 32
-"""Largest number of Newton steps; each one is a full step on the free entries, and few are needed."""
+"""Maximum number of Newton steps; each is a full step on the free entries, and few are needed."""
 _HALVINGS = 12
-"""Largest number of times that a step is halved."""
+"""Maximum number of step halvings."""
 ARMIJO = 0.1
-"""Share of the decrease by the slope that a step must bring."""
+"""Required decrease relative to the one predicted by the gradient."""
 
 
 def box_minimum(
@@ -33,21 +33,21 @@ def box_minimum(
     upper: Float[Array, "m *#batch"],
     solve: SolveFree | None = None,
 ) -> tuple[Float[Array, "m *#batch"], Bool[Array, "m *#batch"]]:
-    """(u that minimizes ``1/2 u . H u + g . u`` in the box, which of its entries no bound fixes).
+    """(the minimizer u of ``1/2 u . H u + g . u`` in the box, True for entries that are not at a bound).
 
     Args:
         H: Positive definite Hessian.
         g: Gradient at zero.
-        lower: Lower bounds; minus infinity where there are none.
-        upper: Upper bounds; infinity where there are none.
-        solve: Solution of the Newton step of the free entries; by default by Cholesky, for one problem without batch.
+        lower: Lower bounds; minus infinity for none.
+        upper: Upper bounds; infinity for none.
+        solve: Solver for the Newton step of the free entries; by default Cholesky, for one problem without a batch.
 
     Source: Bertsekas 1982, Projected Newton methods for optimization problems with simple constraints, SIAM J. Control
     and Optimization 20.
     """
     solve = _solve_free_cholesky if solve is None else solve
 
-    # loops instead of products of matrices, which in a batch call a library for each problem
+    # loops instead of matrix products, which call a library for each problem of a batch
     def slope_at(u: Array) -> Array:
         return control_flow.fori_loop(0, len(g), lambda j, sum: sum + H[:, j] * u[j][None], g)
 
@@ -59,13 +59,14 @@ def box_minimum(
         return ~(((u <= lower) & (slope > 0)) | ((u >= upper) & (slope < 0)))
 
     def iterate(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        # free set, projected gradient and Newton direction d_f = -H_ff^-1 g_f
         u, going, i = state
         slope = slope_at(u)
         free, now = free_at(u, slope), value(u)
         direction = -solve(H, slope, free)
 
-        # whether to go on is part of the state: in a batch, computed once to end the loop and once to freeze those that
-        # are done, it could differ in its last digit, and the loop would not end
+        # the continuation flag is part of the state: computed twice in a batch, once to end the loop and once to freeze
+        # finished problems, it could differ in the last digit, and the loop would not end
         def too_long(length: Array) -> Array:
             trial = jnp.clip(u + length[None] * direction, lower, upper)
             return value(trial) > now + ARMIJO * dense.sum_rows(slope * (trial - u))
@@ -75,13 +76,14 @@ def box_minimum(
             length, halved = jnp.where(long, length / 2, length), jnp.where(long, halved + 1, halved)
             return length, halved, long & too_long(length) & (halved < _HALVINGS)
 
+        # Armijo backtracking along the projected arc
         one = jnp.ones_like(now)
         first = (one, jnp.zeros(now.shape, int), too_long(one))
         length, halved, _ = control_flow.while_loop(lambda s: jnp.any(s[2]), shorten, first)
         trial = jnp.clip(u + length[None] * direction, lower, upper)
         found = halved < _HALVINGS
         moved = jnp.where((going & found)[None], trial, u)
-        # a full step that meets no new bound is the minimum
+        # a full step that reaches no new bound is the minimum
         changed = _any(free_at(moved, slope_at(moved)) != free)
         return moved, going & found & (changed | (halved > 0)), i + 1
 
@@ -100,17 +102,17 @@ def box_step(
     lower: Float[Array, "m *#batch"],
     upper: Float[Array, "m *#batch"],
 ) -> tuple[Float[Array, "m n *#batch"], Float[Array, "m *#batch"], Bool[Array, "*#batch"]]:
-    """(K, k, whether H is positive definite), as part of a native function.
+    """(K, k, True if H is positive definite), as part of a native function.
 
-    k minimizes ``1/2 u . H u + g . u`` in the box; ``K = -H_ff^-1 G_f`` in the rows f that no bound fixes, zero in the
-    others.
+    k minimizes ``1/2 u . H u + g . u`` in the box. ``K = -H_ff^-1 G_f`` in the rows f that are not at a bound, zero in
+    the others.
 
     Args:
         H: Hessian of the controls u.
-        G: Derivative of g by the state.
+        G: Derivative of g with respect to the state.
         g: Gradient at u = 0.
-        lower: Bounds below zero, or zero.
-        upper: Bounds above zero, or zero.
+        lower: Lower bounds, at most zero.
+        upper: Upper bounds, at least zero.
 
     Source: Tassa, Mansard and Todorov 2014, Control-limited differential dynamic programming, sec. III.
     """
@@ -126,7 +128,7 @@ def native_box_minimum(
     lower: Float[Array, "m *#batch"],
     upper: Float[Array, "m *#batch"],
 ) -> tuple[Float[Array, "m *#batch"], Bool[Array, "m *#batch"]]:
-    """``box_minimum`` of one problem as a native function; a batch enters by ``jax.vmap``."""
+    """``box_minimum`` of one problem as a native function; batch it by ``jax.vmap``."""
     return box_minimum(H, g, lower, upper, _solve_free)
 
 
@@ -147,5 +149,5 @@ def _solve_free_cholesky(
 
 
 def _any(x: Bool[Array, "m *#batch"]) -> Bool[Array, "*#batch"]:
-    """Whether an entry along the first axis is true."""
+    """True if an entry along the first axis is true."""
     return control_flow.fori_loop(0, len(x), lambda j, found: found | x[j], jnp.zeros_like(x[0]))

@@ -1,12 +1,12 @@
-"""The minimum of a small convex quadratic on the central path of the inequalities of its blocks.
+"""Minimum of a small convex quadratic with inequality constraints per block, on the central path.
 
     min  1/2 sum_i x_i . x_i + 1/(2 give) |b - sum_i B_i x_i|^2 - rounding^2 sum_i sum_r log (C_i x_i + d_i)_r
 
-over blocks x_i. With the multipliers y = (b - sum B x)/give and l its conditions are
+over blocks x_i. With the multipliers y = (b - sum B x)/give and l, the optimality conditions are
 
     x_i = B_i^T y + C_i^T l_i,    b - sum_i B_i x_i = give y,    l_ir (C_i x_i + d_i)_r = rounding^2,
 
-which have one solution where the inequalities have inner points, whatever b is; it is a smooth function of all numbers.
+They have one solution for any b if the inequalities have interior points; it is a smooth function of all data.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from lgsim._compile.xla import batch_last, control_flow
 from lgsim._compile.xla.batch_primitive import change_along
 
 ITERATIONS = 30
-"""Number of interior-point steps; ten are needed, and twenty where b lies far outside of what can be met."""
+"""Number of interior-point steps; ten suffice, and twenty if b is far from feasible."""
 SHARE = 0.1
-"""Share of the gap that a step leaves where it is not cut."""
+"""Target of the complementarity after a full step, relative to that before."""
 _TO_THE_EDGE = 0.99
-"""Share of the way to the nearest inequality that a step may go."""
+"""Largest step relative to the distance to the nearest inequality."""
 
 
 class ConeQP(NamedTuple):
-    """The numbers of the problem, of k blocks of n unknowns with r inequalities each, and of m equations.
+    """Data of the problem, for k blocks of n unknowns with r inequalities each, and m equations.
 
     Attributes:
         B: Equations (m, n, k, *batch).
         b: Their right-hand sides (m, *batch).
-        C: Rows of the inequalities ``C x + d >= 0``, (r, n, k, *batch), with inner points.
-        d: Their constants, (r, k, *batch).
-        give: How much the equations give, positive, (*batch).
-        rounding: What multiplier and inequality come to, positive, (*batch).
+        C: Rows of the inequalities ``C x + d >= 0``, (r, n, k, *batch), with interior points.
+        d: Constants of the inequalities, (r, k, *batch).
+        give: Compliance of the equations, positive, (*batch).
+        rounding: Square root of the product of multiplier and inequality on the central path, positive, (*batch).
     """
 
     B: Float[Array, "m n k *#batch"]
@@ -58,7 +58,7 @@ class ConeMinimum(NamedTuple):
     Attributes:
         x: Unknowns (n, k, *batch).
         y: Multipliers of the equations (m, *batch).
-        multipliers: Of the inequalities (r, k, *batch), positive.
+        multipliers: Multipliers of the inequalities (r, k, *batch), positive.
     """
 
     x: Float[Array, "n k *batch"]
@@ -67,19 +67,19 @@ class ConeMinimum(NamedTuple):
 
 
 def cone_minimum(problem: ConeQP) -> ConeMinimum:
-    """The minimum of one problem as a native function; a batch enters by ``jax.vmap``.
+    """The minimum of one problem as a native function; batch it by ``jax.vmap``.
 
-    Derivatives, of any order, are those of the minimum by the implicit function theorem. The number of steps is fixed:
-    what has not converged, which only numbers near the limits of the dtype bring about, shows in the conditions.
+    Derivatives of any order are those of the minimum by the implicit function theorem. The number of steps is fixed:
+    lack of convergence, which occurs only for values near the limits of the dtype, is visible in the conditions.
 
-    Source: Nocedal and Wright, Numerical Optimization, 2nd ed., alg. 14.3 and sec. 16.6, with a point of the central
-    path in the place of its end.
+    Source: Nocedal and Wright, Numerical Optimization, 2nd ed., alg. 14.3 and sec. 16.6, with a point on the central
+    path instead of its end.
     """
     return _native(problem)
 
 
 class _State(NamedTuple):
-    """Unknowns, multipliers, and inequalities c, which steps keep positive and make equal to ``C x + d``."""
+    """Unknowns, multipliers, and inequalities c, which stay positive and converge to ``C x + d``."""
 
     x: Array
     y: Array
@@ -100,7 +100,7 @@ def _search(p: ConeQP) -> ConeMinimum:
     goal = jnp.broadcast_to(p.rounding * p.rounding, batch)
 
     def step(_: Array, s: _State) -> _State:
-        # a fixed share of the gap: steps that aim further by looking ahead stall at the tip of a cone
+        # a fixed reduction of the gap: predictor steps stall at the tip of a cone
         aim = jnp.maximum(goal, SHARE * _mean(s.force * s.c))
         move = _newton(p, s, aim[None, None] - s.force * s.c)
         length = _length(s, move)
@@ -113,7 +113,7 @@ def _search(p: ConeQP) -> ConeMinimum:
 
 
 def _newton(p: ConeQP, s: _State, change: Float[Array, "r k *batch"]) -> _State:
-    """The step that brings the linearized conditions to zero and changes ``l c``."""
+    """The Newton step that solves the linearized conditions and changes ``l c`` by ``change``."""
     at = s.c.shape[2:]
     n, k = s.x.shape[:2]
     weight = s.force / s.c
@@ -121,17 +121,20 @@ def _newton(p: ConeQP, s: _State, change: Float[Array, "r k *batch"]) -> _State:
     B = jnp.broadcast_to(p.B, (*p.B.shape[:3], *at))
     Ct, Bt = dense.transpose(C), dense.transpose(B)
     unit = jnp.eye(n, dtype=s.x.dtype).reshape((n, n) + (1,) * (1 + len(at)))
+    # eliminate c, l and x per block: K^-1 = (1 + C^T (l/c) C)^-1
     inverse = dense.inverse(dense.product(Ct, C * weight[:, None]) + unit)
-    # the equations' own matrix, a sum over the blocks
+    # Schur complement of the equations, S = sum B K^-1 B^T + give
     KB = dense.product(inverse, Bt)
     S = _over_blocks(dense.product(B, KB), 2)
     give = jnp.eye(len(p.b), dtype=s.x.dtype).reshape((len(p.b),) * 2 + (1,) * len(at)) * p.give[None, None]
     S_inverse = dense.inverse(S + give)
+    # residuals of the three conditions, with c in place of C x + d
     off_x = s.x - dense.times(Bt, jnp.broadcast_to(s.y[:, None], (len(p.b), k, *at))) - dense.times(Ct, s.force)
     off_y = p.b - _over_blocks(dense.times(B, s.x), 1) - p.give[None] * s.y
     off_c = dense.times(C, s.x) + p.d - s.c
     pull = (change - s.force * off_c) / s.c
     g = dense.times(Ct, pull) - off_x
+    # back substitution: dy, then dx, dc and dl
     solved = dense.times(inverse, g)
     dy = dense.times(S_inverse, off_y - _over_blocks(dense.times(B, solved), 1))
     dx = solved + dense.times(KB, jnp.broadcast_to(dy[:, None], (len(p.b), k, *at)))
@@ -146,19 +149,19 @@ def _mean(x: Float[Array, "r k *batch"]) -> Float[Array, "*batch"]:
 
 
 def _over_blocks(x: Array, own: int) -> Array:
-    """The sum over the blocks, the axis behind the own axes of a vector or a matrix."""
+    """The sum over the blocks, the axis after the own axes of a vector or a matrix."""
     terms = [jax.lax.index_in_dim(x, i, own, keepdims=False) for i in range(x.shape[own])]
     return sum(terms[1:], terms[0])
 
 
 def _length(s: _State, move: _State) -> Float[Array, "*batch"]:
-    """The share of a step that keeps multipliers and inequalities positive, at most 1."""
+    """The fraction of a step that keeps multipliers and inequalities positive, at most 1."""
     most = jnp.minimum(_room(s.force, move.force), _room(s.c, move.c))
     return jnp.minimum(_TO_THE_EDGE * most, jnp.ones_like(most))
 
 
 def _room(x: Array, dx: Array) -> Float[Array, "*batch"]:
-    """How far x may go along dx until one of its entries is zero."""
+    """The largest step along dx until an entry of x is zero."""
     falls = dx < 0
     ratio = jnp.where(falls, -x / jnp.where(falls, dx, -jnp.ones_like(dx)), jnp.inf)
     least = control_flow.fori_loop(1, len(x), lambda i, least: jnp.minimum(least, ratio[i]), ratio[0])
@@ -166,7 +169,7 @@ def _room(x: Array, dx: Array) -> Float[Array, "*batch"]:
 
 
 def _conditions(p: ConeQP, x: Array, y: Array, multipliers: Array) -> tuple[Array, Array, Array]:
-    """What is zero at the minimum of one problem."""
+    """Residuals of the optimality conditions of one problem."""
     return (
         x - jnp.einsum("mnk,m->nk", p.B, y) - jnp.einsum("rnk,rk->nk", p.C, multipliers),
         p.b - jnp.einsum("mnk,nk->m", p.B, x) - p.give * y,
@@ -175,7 +178,7 @@ def _conditions(p: ConeQP, x: Array, y: Array, multipliers: Array) -> tuple[Arra
 
 
 def _moved(args: tuple, changes: tuple) -> tuple[ConeMinimum, ConeMinimum]:
-    """The minimum of one problem and how it changes with the problem's numbers."""
+    """The minimum of one problem and its change with the data of the problem."""
     (p,) = args
     found = _native(p)
     flat, unflatten = jax.flatten_util.ravel_pytree(found)

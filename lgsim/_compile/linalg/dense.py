@@ -1,7 +1,7 @@
-"""Small dense matrices (n, m, *batch), general and symmetric in blocks, in loops and elementwise sums.
+"""Small dense matrices (n, m, *batch), general and symmetric by blocks, in loops and elementwise sums.
 
-XLA calls a library for each matrix of a batch to factor or to multiply it, which for small ones costs more than the
-arithmetic. What stands here becomes part of native functions on CPU, with the batch on the last axes.
+XLA calls a library for each matrix of a batch to factor or multiply it, which for small matrices costs more than the
+arithmetic. These functions become parts of native functions on CPU, with the batch on the last axes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ Rows = TypeVar("Rows")
 Others = TypeVar("Others")
 
 _TERMS = 8
-"""Terms of a sum that are added in one pass of a loop: with fewer the sum is moved more often, with more the code gets
-slow."""
+"""Terms of a sum per loop iteration: fewer terms move the sum more often, more terms slow down the code."""
 
 
 def pairs(f: Callable[[Rows, Others], Array], x: Rows, y: Others) -> Array:
@@ -41,14 +40,14 @@ def pairs(f: Callable[[Rows, Others], Array], x: Rows, y: Others) -> Array:
 
 
 def masked(mask: Bool[np.ndarray, "n m"], array: Num[Array, "n m *batch"]) -> Num[Array, "n m *batch"]:
-    """The array where the static mask holds, zero elsewhere."""
+    """The array where the static mask is true, zero elsewhere."""
     if mask.all():
         return array
     return jnp.where(mask.reshape(mask.shape + (1,) * (array.ndim - 2)), array, 0)
 
 
 def summed(count: int, term: Callable[[Any], Array], start: Array) -> Array:
-    """``start + term(0) + ... + term(count - 1)``, at most ``_TERMS`` terms in one pass of a loop."""
+    """``start + term(0) + ... + term(count - 1)``, ``_TERMS`` terms per loop iteration."""
     step = count // -(-count // _TERMS) if count else 1
     loops = count // step
 
@@ -81,7 +80,7 @@ def times(A: Float[Array, "n m *#batch"], x: Float[Array, "m *#batch"]) -> Float
 
 
 matvec = batch_last(times)
-"""``A x`` of a matrix (n, m) and a vector (m,), as a native function; a batch enters by ``jax.vmap``."""
+"""``A x`` of a matrix (n, m) and a vector (m,), as a native function; batch it by ``jax.vmap``."""
 
 
 def _transposed_times(A: Float[Array, "n m *batch"], y: Float[Array, "n *#batch"]) -> Float[Array, "m *#batch"]:
@@ -89,7 +88,7 @@ def _transposed_times(A: Float[Array, "n m *batch"], y: Float[Array, "n *#batch"
 
 
 linear_matvec = linear_last(times, _transposed_times)
-"""``A x`` as ``matvec``, for rules of differentiation: reverse mode pulls y back to ``A^T y``."""
+"""``A x`` as ``matvec``, for differentiation rules: reverse mode pulls y back to ``A^T y``."""
 
 
 def product(
@@ -98,7 +97,7 @@ def product(
     """``start + A B`` of two matrices; ``start`` is zero by default."""
     if start is None:
         start = jnp.zeros((A.shape[0], B.shape[1], *(1,) * (A.ndim - 2)), B.dtype)
-    # a loop's carry has its full length from the first step
+    # the carry of a loop has its full shape from the first iteration
     batch = jnp.broadcast_shapes(*(x.shape[2:] for x in (A, B, start)))
     start = jnp.broadcast_to(start, (*start.shape[:2], *batch))
     return summed(A.shape[1], lambda k: A[:, k][:, None] * B[k][None], start)
@@ -113,9 +112,9 @@ def inverse(A: Float[Array, "n n *batch"]) -> Float[Array, "n n *batch"]:
 
 
 def inverse_if_definite(A: Float[Array, "n n *batch"]) -> tuple[Float[Array, "n n *batch"], Bool[Array, "*batch"]]:
-    """(``inverse(A)``, whether A is positive definite) of symmetric matrices.
+    """(``inverse(A)``, True if A is positive definite) of symmetric matrices.
 
-    The pivots are those of an LDL factorization. The inverse of a matrix that is not definite means nothing.
+    The pivots are those of an LDL factorization. For an indefinite matrix the inverse is meaningless.
     """
 
     def sweep(k: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -139,15 +138,15 @@ def _swept(A: Float[Array, "n n *batch"], k: Any) -> tuple[Float[Array, "n n *ba
 
 
 def mirrored(A: Num[Array, "n n *batch"]) -> Num[Array, "n n *batch"]:
-    """The symmetric matrix of the lower triangle; in a program what stands above the diagonal is never made."""
+    """The symmetric matrix of the lower triangle; a program does not compute the entries above the diagonal."""
     lower = np.tri(len(A), dtype=bool).reshape((len(A), len(A)) + (1,) * (A.ndim - 2))
     return jnp.where(lower, A, transpose(A))
 
 
 def inverse_root(A: Float[Array, "n n *batch"]) -> Float[Array, "n n *batch"]:
-    """The lower triangle W with ``A^-1 = W^T W`` of positive definite matrices, of which the lower triangle is read.
+    """The lower triangle W with ``A^-1 = W^T W`` of positive definite matrices; only the lower triangle of A is read.
 
-    With ``A = L D L^T``, W is ``D^-1/2 L^-1``; in a program its zeros cost nothing, neither here nor in products.
+    With ``A = L D L^T``, W is ``D^-1/2 L^-1``. Its zeros cost nothing in a program, neither here nor in products.
 
     Source: Golub, Van Loan, Matrix Computations, 2013, sections 3.1 and 4.1.
     """
@@ -180,14 +179,14 @@ def solve_free(
 
 
 SymmetricBlocks = tuple[tuple[Array, ...], ...]
-"""A symmetric matrix as the blocks of its lower triangle: rows i of blocks j <= i, (n_i, n_j, *batch).
+"""The blocks of the lower triangle of a symmetric matrix: rows i of blocks j <= i, (n_i, n_j, *batch).
 
-What lies above the diagonal is neither made nor moved: a cost to go is by far the largest array of a search.
+Blocks above the diagonal are neither computed nor moved: a cost-to-go is the largest array of a search.
 """
 
 
 def _block_slices(sizes: Sequence[int]) -> list[slice]:
-    """The index ranges of blocks of these lengths, one after the other."""
+    """The index ranges of consecutive blocks of these lengths."""
     return [slice(*ends) for ends in pairwise(accumulate(sizes, initial=0))]
 
 
@@ -198,7 +197,7 @@ def to_blocks(A: Float[Array, "n n *batch"], sizes: Sequence[int]) -> SymmetricB
 
 
 def times_blocks(V: SymmetricBlocks, x: Float[Array, "n *#batch"]) -> Float[Array, "n *#batch"]:
-    """The product of a symmetric matrix in blocks and a vector."""
+    """The product of a symmetric matrix by blocks and a vector."""
     at, n = _slices_of(V), len(V)
     rows = [[times(V[i][j] if j <= i else transpose(V[j][i]), x[at[j]]) for j in range(n)] for i in range(n)]
     return jnp.concatenate([sum(row[1:], row[0]) for row in rows])
@@ -207,7 +206,7 @@ def times_blocks(V: SymmetricBlocks, x: Float[Array, "n *#batch"]) -> Float[Arra
 def add_symmetric_product(
     V: SymmetricBlocks, F: Float[Array, "m n *#batch"], K: Float[Array, "m n *#batch"]
 ) -> SymmetricBlocks:
-    """``V + F^T K`` of F and K for which the product is symmetric; diagonal blocks are made exactly symmetric."""
+    """``V + F^T K`` for F and K with a symmetric product; diagonal blocks are made exactly symmetric."""
     at = _slices_of(V)
     rows = [[product(transpose(F[:, at[i]]), K[:, at[j]], start=V[i][j]) for j in range(i + 1)] for i in range(len(V))]
     for i, row in enumerate(rows):

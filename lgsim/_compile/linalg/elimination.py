@@ -1,8 +1,8 @@
-"""Elimination of small general matrices (n, n, *batch) without pivots, in loops and elementwise sums.
+"""Elimination of small general matrices (n, n, *batch) without pivoting, in loops and elementwise sums.
 
-From the last row to the first: the mass matrix of a tree, and what springs and dampers in its joints add, then keeps
-its zeros. Without pivots it is stable where the symmetric part is positive definite, as it is for such matrices at
-steps that resolve what grows.
+The elimination runs from the last row to the first. This preserves the zeros of the mass matrix of a tree and of the
+springs and dampers in its joints. Without pivoting it is stable where the symmetric part is positive definite, which is
+the case for such matrices if the step size resolves growing modes.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from jaxtyping import Float
 from lgsim._compile.xla import control_flow, fusion_barrier
 
 Factors = Float[Array, "n n *batch"]
-"""``A = U L`` with U upper, 1 on its diagonal, above L's lower triangle."""
+"""``A = U L``: the unit upper triangle of U above the lower triangle of L."""
 
 
 def factor(A: Float[Array, "n n *batch"]) -> Factors:
-    """The factors ``A = U L``, U upper with 1 on its diagonal and L lower; a pivot of zero makes them not finite."""
+    """The factors ``A = U L``, U unit upper and L lower triangular; not finite for a zero pivot."""
     n = len(A)
     index = np.arange(n).reshape((n,) + (1,) * (A.ndim - 2))
 

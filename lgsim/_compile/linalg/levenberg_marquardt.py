@@ -1,6 +1,6 @@
-"""Nonlinear least squares in a box by the method of Levenberg and Marquardt, from normal equations.
+"""Nonlinear least squares within bounds by the Levenberg-Marquardt method, from normal equations.
 
-One loop for all sizes and structures: how its linear systems are solved (``LinearStep``) is data.
+One loop serves all sizes and structures; the linear solver (``LinearStep``) is an argument.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from lgsim._compile.linalg.box_qp import box_minimum
 from lgsim._compile.xla import control_flow
 
 _DAMPING, _LARGEST = 1e-4, 1e12
-"""The first mu, and the one above which there is no hope of a step."""
+"""The first mu, and the value above which the search stops."""
 
 
 @runtime_checkable
 class HasCost(Protocol):
-    """Normal equations of any structure, at a point of known cost."""
+    """Normal equations of any structure, at a point with known cost."""
 
     @property
     def cost(self) -> Float[Array, ""]:
@@ -49,7 +49,7 @@ class NormalEquations(NamedTuple):
 
 
 class RESULTS(eqx.Enumeration):
-    """How the iterations ended; the text says what to do."""
+    """Result codes of the iterations; each text names the remedy."""
 
     successful = ""
     max_iterations = "All iterations were used while the cost still fell. Give more iterations or a better start."
@@ -57,17 +57,17 @@ class RESULTS(eqx.Enumeration):
         "No step lowers the cost though its gradient is not small. The start may be far off, the derivatives wrong, or "
         "the tolerance below what rounding allows."
     )
-    nonfinite = "The cost is not finite at the start. Give another one."
+    nonfinite = "The cost is not finite at the start. Give another start."
 
 
 class Proposal(NamedTuple):
-    """A step that a linear system proposes.
+    """A step from a linear system.
 
     Attributes:
         x: The bounded coordinates after the step (p,), within their bounds.
-        tangent: Tangent vectors of the step of the other unknowns, None where there are none.
-        predicted: By how much the quadratic model of the cost falls along the step.
-        promised: The same for the step that the model asks for, where the one proposed is shorter; else None.
+        tangent: Tangent vectors of the step of the other unknowns; None if there are none.
+        predicted: Decrease of the quadratic model of the cost along the step.
+        promised: Decrease for the full step of the model, if the proposed one is shorter; else None.
     """
 
     x: Float[Array, " p"]
@@ -77,15 +77,15 @@ class Proposal(NamedTuple):
 
 
 class LinearStep(eqx.Module):
-    """How steps come from normal equations: their structure, and the bounds of the coordinates."""
+    """Computation of steps from normal equations: their structure, and the bounds of the coordinates."""
 
     @abstractmethod
     def gradient(self, normal: Any) -> Float[Array, " p"]:
-        """The gradient of the cost by the bounded coordinates."""
+        """The gradient of the cost with respect to the bounded coordinates."""
 
     @abstractmethod
     def diagonals(self, normal: Any) -> PyTree[Float[Array, " ..."]]:
-        """The diagonal of the Hessian, of all unknowns."""
+        """The diagonal of the Hessian, for all unknowns."""
 
     @abstractmethod
     def propose(
@@ -97,11 +97,11 @@ class LinearStep(eqx.Module):
         lower: Float[Array, " p"],
         upper: Float[Array, " p"],
     ) -> Proposal:
-        """The minimum of the quadratic model within the bounds, with ``mu D`` added to the diagonal of its Hessian.
+        """The minimum of the quadratic model within the bounds, with ``mu D`` added to its Hessian.
 
         Args:
             normal: The normal equations at the point.
-            D: Diagonal like ``diagonals(normal)``, positive.
+            D: Positive diagonal with the structure of ``diagonals(normal)``.
             mu: Damping.
             x: The bounded coordinates at the point.
             lower: Lower bounds of x.
@@ -135,18 +135,18 @@ class BoxStep(LinearStep):
 
 
 class Solution(NamedTuple):
-    """What ``LevenbergMarquardt`` found.
+    """Result of ``LevenbergMarquardt``.
 
     Attributes:
         x: Bounded coordinates (p,) at the end.
-        rest: The other unknowns at the end, None where there are none.
-        normal: The normal equations at the end, as the search's ``normal`` gives them.
-        held: Whether a bound stops the cost's fall along each coordinate (p,).
-        costs: The cost at the start of each iteration (max_iterations,), NaN after the last one; where trials are
-            linearized at once, the cost after each iteration, of which the first one evaluates the start.
-        path: x at the same places (max_iterations, p), that at the end repeated after the last one.
-        iterations: Number of iterations done.
-        result: ``RESULTS.successful``, or what went wrong.
+        rest: The other unknowns at the end; None if there are none.
+        normal: The normal equations at the end.
+        held: True for coordinates (p,) where a bound prevents a decrease of the cost.
+        costs: The cost at the start of each iteration (max_iterations,), NaN after the last one. If trials are
+            linearized at once, the cost after each iteration; the first one evaluates the start.
+        path: x at the same points (max_iterations, p); the last one is repeated.
+        iterations: Number of iterations.
+        result: ``RESULTS.successful``, or the code of a failure.
     """
 
     x: Float[Array, " p"]
@@ -160,20 +160,20 @@ class Solution(NamedTuple):
 
 
 class State(NamedTuple):
-    """All that the next iteration needs.
+    """State of the iterations.
 
     Attributes:
-        i: Number of iterations done; -1 where the start is still to be evaluated, which is no iteration.
+        i: Number of iterations; -1 if the start is still to be evaluated, which is not an iteration.
         x: Bounded coordinates (p,) of the best point so far.
-        rest: The other unknowns there, None where there are none.
+        rest: The other unknowns there; None if there are none.
         trial: (x, rest) to evaluate next.
-        predicted: By how much the model falls at the trial.
-        normal: The normal equations at the best point, as the search's ``normal`` gives them.
+        predicted: Decrease of the model at the trial.
+        normal: The normal equations at the best point.
         first: The cost at the start.
         scales: The largest diagonals of the Hessian so far.
         growth: The factor by which mu grows next.
-        settled: Whether the step from the best point promises too little.
-        done: Whether nothing is left to do.
+        settled: True if the predicted decrease from the best point is below the tolerance.
+        done: True if the search has ended.
         costs: See ``Solution``.
         path: See ``Solution``.
         result: See ``Solution``.
@@ -202,35 +202,35 @@ class State(NamedTuple):
 
     @property
     def unfinished(self) -> Bool[Array, ""]:
-        """Whether another iteration is due."""
+        """True if another iteration is needed."""
         return ~self.done & (self.i < self.costs.size)
 
 
 class LevenbergMarquardt(NamedTuple):
-    """A local minimum of half a sum of squares within bounds; pure functions for ``jit`` and ``vmap``.
+    """Local minimization of half a sum of squares within bounds; pure functions for ``jit`` and ``vmap``.
 
     Each step solves ``(H + mu D) dx = -g`` within the bounds, D being the largest diagonal of H so far. A step that
-    lowers the cost is accepted; the damping follows the gain, the cost's fall by the model's:
-    ``mu <- mu max(1/3, 1 - (2 gain - 1)^3)``, else ``mu <- growth mu, growth <- 2 growth``. The iterations end where
-    the step almost without damping would lower the cost by less than ``tolerance`` of it: along a flat valley damped
-    steps gain little long before the end.
+    decreases the cost is accepted. The gain is the actual decrease divided by the predicted one. The damping is updated
+    by ``mu <- mu max(1/3, 1 - (2 gain - 1)^3)`` on success, else by ``mu <- growth mu, growth <- 2 growth``. The
+    iterations end when a nearly undamped step would decrease the cost by less than ``tolerance`` of it: damped steps
+    along a flat valley have small gains long before the minimum.
 
-    The unknowns are x (p,), which has bounds, and any other ones, ``rest``, a pytree that ``move`` moves along tangent
-    vectors. Where the cost alone is much cheaper than the normal equations, these are made of accepted points only, and
-    the step that promises too little is still tried. Where it is not (``cost`` is None), each trial is linearized at
-    once, since most are accepted, and the iterations end before a step that promises too little.
+    The unknowns are x (p,), which has bounds, and optional others, ``rest``, a pytree that ``move`` displaces along
+    tangent vectors. If the cost is much cheaper than the normal equations, these are computed only at accepted points,
+    and a last step below the tolerance is still tried. Without ``cost``, each trial is linearized at once,
+    since most are accepted, and the iterations end before a step below the tolerance.
 
     Attributes:
         normal: ``normal(x, rest)``, the normal equations at a point.
-        cost: ``cost(x, rest)`` alone, or None.
+        cost: ``cost(x, rest)`` only, or None.
         lower: Lower bounds of x (p,).
         upper: Upper bounds of x (p,).
-        max_iterations: Largest number of iterations; without ``cost`` the evaluation of the start is the first one.
-        tolerance: Relative decrease of the cost that ends the iterations, beside rounding errors of the first cost; by
-            default 2e-7 in float64 and 2e-3 in float32, which is far below what noise allows.
+        max_iterations: Maximum number of iterations; without ``cost`` the evaluation of the start is the first one.
+        tolerance: Relative decrease of the cost that ends the iterations, in addition to rounding errors of the first
+            cost; by default 2e-7 in float64 and 2e-3 in float32, far below the noise of measurements.
         move: ``move(tangent, rest)``, the other unknowns after a step.
-        linear_step: How steps come from normal equations.
-        results: The enumeration of ``Solution.result``, with the names of ``RESULTS``: its texts are the user's.
+        linear_step: Computation of steps from normal equations.
+        results: The enumeration of ``Solution.result``, with the names of ``RESULTS`` and texts for the user.
 
     Source: More 1978, The Levenberg-Marquardt algorithm: implementation and theory, for D; Nielsen 1999, Damping
     parameter in Marquardt's method, IMM-REP-1999-05, for mu.
@@ -254,7 +254,7 @@ class LevenbergMarquardt(NamedTuple):
         """The state before the first iteration from a point within the bounds."""
         costs = jnp.full(self.max_iterations, jnp.nan, x0.dtype)
         path = jnp.broadcast_to(x0, (self.max_iterations, x0.size))
-        # the first step evaluates the start, so that the normal equations are compiled once
+        # the first iteration evaluates the start, so that the normal equations are compiled once
         blank = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(self.normal, x0, rest))
         zero, no = jnp.zeros((), x0.dtype), jnp.array(False)
         scales = jax.tree.map(jnp.zeros_like, self.linear_step.diagonals(blank))
@@ -266,7 +266,7 @@ class LevenbergMarquardt(NamedTuple):
         )  # fmt: skip
 
     def step(self, s: State) -> State:
-        """The state after one more iteration: the cost at the trial, which becomes the best point or not; the next one.
+        """The state after one more iteration: evaluate the trial, accept or reject it, and propose the next one.
 
         The first call evaluates the start.
         """
@@ -274,21 +274,24 @@ class LevenbergMarquardt(NamedTuple):
         initial = s.i == (0 if at_once else -1)
         normal = self.normal(trial, there) if self.cost is None else s.normal
         after = normal.cost if self.cost is None else self.cost(trial, there)
+        # gain ratio, and Nielsen's update of mu
         gain = (s.cost - after) / jnp.where(s.predicted > 0, s.predicted, 1)
         better = (gain > 0) & jnp.isfinite(after) & (s.predicted > 0)
         mu = jnp.where(initial, s.mu, s.mu * jnp.where(better, jnp.maximum(1 / 3, 1 - (2 * gain - 1) ** 3), s.growth))
         growth = jnp.where(initial, s.growth, jnp.where(better, 2, 2 * s.growth))
         better = better | initial
+        # the best point so far, and its normal equations
         x, rest = jax.tree.map(lambda new, old: jnp.where(better, new, old), s.trial, (s.x, s.rest))
         if at_once:
             normal = jax.tree.map(lambda new, old: jnp.where(better, new, old), normal, s.normal)
         else:
             normal = control_flow.cond(better, self.normal, lambda *_: s.normal, x, rest)
+        # D: the largest diagonal of H so far (More 1978)
         first = jnp.where(initial, normal.cost, s.first)
         scales = jax.tree.map(jnp.maximum, s.scales, self.linear_step.diagonals(normal))
         settled = self._promises_little(x, normal, scales, first)
         lost, broken = ~better & (s.mu > _LARGEST), ~jnp.isfinite(first)
-        # where a trial costs little, that of a settled point is tried
+        # a cheap trial below the tolerance is still evaluated
         ended = settled if at_once else s.settled
         proposal = self._proposal(x, normal, scales, mu)
         moved = rest if self.move is None else self.move(proposal.tangent, rest)
@@ -303,7 +306,7 @@ class LevenbergMarquardt(NamedTuple):
         )  # fmt: skip
 
     def end(self, s: State) -> Solution:
-        """The solution, or what has been found so far."""
+        """The solution, or the best point so far."""
         result = self.results.where(s.done, s.result, self.results.max_iterations)
         g = self.linear_step.gradient(s.normal)
         held = ((s.x <= self.lower) & (g > 0)) | ((s.x >= self.upper) & (g < 0))
@@ -314,17 +317,17 @@ class LevenbergMarquardt(NamedTuple):
         self, x: Float[Array, " p"], normal: HasCost, scales: PyTree, mu: Float[Array, ""] | float
     ) -> Proposal:
         """The damped step."""
-        # an unknown that nothing depends on has no scale of its own
+        # an unknown without influence on the cost has no scale of its own
         D = jax.tree.map(lambda d: jnp.where(d > 0, d, 1), scales)
         return self.linear_step.propose(normal, D, mu, x, self.lower, self.upper)
 
     def _promises_little(
         self, x: Float[Array, " p"], normal: HasCost, scales: PyTree, first: Float[Array, ""]
     ) -> Bool[Array, ""]:
-        """Whether the step almost without damping lowers the model by less than the tolerance and rounding."""
+        """True if a nearly undamped step decreases the model by less than the tolerance and rounding."""
         digits = np.finfo(x.dtype).precision
         limit = 10.0 ** (-0.45 * digits) if self.tolerance is None else self.tolerance
-        # ridge: share of the diagonal that keeps a Hessian with directions that nothing shows definite
+        # ridge, relative to the diagonal: keeps a Hessian with unobservable directions definite
         ridge, rounding = 10.0 ** (-0.6 * digits), 10.0 ** (-0.9 * digits)
         step = self._proposal(x, normal, scales, ridge)
         promised = step.predicted if step.promised is None else step.promised

@@ -11,14 +11,14 @@ from lgsim._compile.xla import control_flow
 
 
 def solve(diagonal: Float[Array, " n"], lower: Float[Array, " n"], b: Float[Array, " n"]) -> Float[Array, " n"]:
-    """The x with ``A x = b``, A symmetric, positive definite and tridiagonal: elimination without pivots, 9 n flops.
+    """Solve ``A x = b`` for symmetric positive definite tridiagonal A by elimination without pivoting, 9 n flops.
 
-    A derivative is one more solve with the same matrix, not one through the elimination.
+    A derivative takes one more solution with the same matrix, and does not differentiate the elimination.
 
     Args:
         diagonal: ``A[i, i]``.
         lower: ``A[i, i - 1]``; the first entry is not read.
-        b: the right-hand side.
+        b: Right-hand side.
 
     Source: Golub and Van Loan, Matrix Computations, section 4.3.6.
     """

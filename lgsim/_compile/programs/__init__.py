@@ -1,6 +1,6 @@
-"""What a function of one state computes, as data: straight-line programs of scalars, and what is made of them.
+"""Functions of one state as straight-line programs of scalars, and the compilers of these programs.
 
-``call.compile_batch`` makes LLVM, where llvmlite is installed, the compiler of batches on the CPU.
+``call.compile_batch`` makes LLVM the compiler of batches on the CPU where llvmlite is installed.
 """
 
 from lgsim._compile.programs.evaluate import evaluate as evaluate

@@ -1,7 +1,7 @@
-"""Rules of reading for primitives of JAX that move entries of arrays, or that sum and multiply them.
+"""Reading rules for JAX primitives that move array entries, or that sum and multiply them.
 
 A rule takes the reader, the equation and the operands, arrays of values or one ``int`` for a scalar, and returns the
-results. All but loops and what acts entry by entry is here.
+results. Loops and elementwise primitives are elsewhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Values = Any
 
 
 def _moved(move: Callable[..., Any]) -> Callable[..., list[Values]]:
-    """A rule of ``move(equation, *arrays)``, which gives one array."""
+    """A rule from ``move(equation, *arrays)``, which returns one array."""
 
     def rule(reader: Any, equation: Any, values: list[Values]) -> list[Values]:
         return [_plain(move(equation, *map(np.asarray, values)))]
@@ -225,8 +225,8 @@ RULES: dict[str, Callable[..., list[Values]]] = {
     "cumprod": _cumulative("mul"),
     "dot_general": _dot,
 }
-"""``rule(reader, equation, operands)`` by the primitive's name.
+"""Rules ``rule(reader, equation, operands)`` by the name of the primitive.
 
 Raises:
-    NotAProgram: an index depends on an input, or the equation's parameters ask for what no operation does.
+    NotAProgram: an index depends on an input, or no operation matches the equation's parameters.
 """

@@ -23,21 +23,22 @@ from lgsim._compile.programs.store import read_entry, write_entry
 from lgsim._compile.xla import CompiledBatch, ReadProgram, handler_call
 
 MOST = 100_000
-"""Longer programs are left to XLA, whose time to compile grows less with the length."""
+"""Maximum number of statements; XLA compiles longer programs, with a compile time that grows less with length."""
 
 _ENTRIES = 5_000
-"""Programs of more arguments and results are left to XLA: LLVM's time to compile grows faster than their number."""
+"""Maximum number of arguments and results; LLVM's compile time grows faster than linearly with it."""
 
 LEAST = 100
-"""Shorter programs are left to XLA, which fuses them with what surrounds them; a call costs some 0.2 us. So are those
-that have less statements than arguments and results have entries: they move numbers, and XLA does that with loops."""
+"""Minimum number of statements; XLA fuses shorter programs with their surroundings, and a call costs about 0.2 us.
+
+XLA also compiles programs with fewer statements than entries of arguments and results: they mostly move data."""
 
 _NONE = b"none"
-"""What is kept of a function that has no program."""
+"""Cache entry of a function that has no program."""
 
 
 def compile_batch(closed: Any) -> ReadProgram | None:
-    """What compiles the program of one state by LLVM for batches of any size, or None where XLA has to do it.
+    """Compile the program of one state by LLVM for batches of any size, or return None to leave it to XLA.
 
     Args:
         closed: The program of one state.
@@ -54,7 +55,7 @@ def compile_batch(closed: Any) -> ReadProgram | None:
 
 
 def read_once(closed: Any) -> Program | None:
-    """The program of one state, from the user's cache where it is there, or None where there is none."""
+    """The program of one state, from the user's cache if possible, or None if it has none."""
     try:
         refuse_state_loops(closed)
     except NotAProgram:
@@ -88,7 +89,7 @@ def _kinds(avals: Sequence[Any]) -> list[tuple[str, tuple[int, ...]]]:
 
 
 class _Read:
-    """A program that LLVM takes."""
+    """A program that LLVM compiles."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -99,15 +100,15 @@ class _Read:
         return self._program.digest()
 
     def __call__(self, shared: tuple[bool, ...]) -> CompiledBatch | None:
-        """``compile_program`` of it."""
+        """Compile it, see ``compile_program``."""
         return compile_program(self._program, shared)
 
 
 def compile_program(program: Program, shared: tuple[bool, ...]) -> CompiledBatch | None:
-    """What LLVM makes of a program, or None where there is nothing to compute, no LLVM, or it fails (a warning).
+    """A program compiled by LLVM, or None without operations or LLVM, or if it fails (a warning).
 
     Args:
-        shared: Of each of its inputs, whether all states of a batch share it.
+        shared: Flags of the inputs that all states of a batch share.
     """
     llvm = compiler()
     if llvm is None:
@@ -123,7 +124,7 @@ def compile_program(program: Program, shared: tuple[bool, ...]) -> CompiledBatch
     try:
         name = registered_name(Handler(short, once), llvm)
     except (RuntimeError, NotImplementedError) as error:
-        warnings.warn(f"lgsim: LLVM refuses a program, XLA compiles it: {error}", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"lgsim: LLVM rejects a program, XLA compiles it: {error}", RuntimeWarning, stacklevel=2)
         return None
     return _Call(name, short, program.outputs, given, made, all(once))
 
@@ -138,10 +139,10 @@ class _Call:
         self.kinds = [(np.dtype(port.kind), port.shape) for port in outputs]
 
     def __call__(self, leaves: Sequence[Array], states: Any) -> list[Array]:
-        """The results (*own, states) of leaves (*own,), those that are shared, or (*own, states).
+        """The results (*own, states) for leaves that are shared, (*own,), or (*own, states).
 
         Args:
-            states: The number of states, an integer or what ``jax.export`` leaves open.
+            states: The number of states, an integer or a symbolic dimension of ``jax.export``.
         """
         out = [jnp.zeros((*shape, states), dtype) for dtype, shape in self.kinds]
         if not self.made or not states:

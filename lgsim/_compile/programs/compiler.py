@@ -1,6 +1,6 @@
-"""Text of LLVM compiled in the process, by llvmlite, and kept as object code in the user's cache.
+"""In-process compilation of LLVM text by llvmlite; object code is kept in the user's cache.
 
-Nothing here raises where llvmlite is missing or does not serve: ``compiler()`` is None then, and says so once.
+A missing or unusable llvmlite raises no error: ``compiler()`` then returns None and warns once.
 """
 
 from __future__ import annotations
@@ -19,19 +19,18 @@ from lgsim._compile.programs.targets.llvm import VERSION
 from lgsim._compile.xla import ffi_version
 
 _LEAST_LLVM = 20
-"""The LLVM from which on the text of ``targets/llvm.py`` can be read."""
+"""The oldest LLVM that reads the text of ``targets/llvm.py``."""
 
 EFFORT = 1
-"""LLVM's level when it makes machine code; what it could find before that the program's builder has found."""
+"""LLVM's optimization level for code generation; the program's builder has already simplified the program."""
 
 
 class Compiler:
-    """LLVM for the machine that runs.
+    """LLVM for the host processor.
 
     Attributes:
         api: Version of XLA's foreign function interface.
         vector_bytes: The length of a vector register.
-        machine: What object code depends on: versions, processor and its features.
     """
 
     def __init__(self, llvm: Any, version: str, api: tuple[int, int]) -> None:
@@ -46,6 +45,7 @@ class Compiler:
         target = llvm.Target.from_triple(triple)
         self._machine = partial(target.create_target_machine, cpu=name, features=flags, opt=EFFORT, jit=True)
         self.machine = f"{VERSION} {version} {llvm.llvm_version_info} {triple} {name} {flags} {EFFORT} {api}"
+        """Versions, processor and its features, on which object code depends."""
         self._lock = threading.Lock()
 
     def object_code(self, text: str) -> bytes:
@@ -60,28 +60,28 @@ class Compiler:
             return self._machine().emit_object(module)
 
     def load(self, code: bytes, function: str) -> int:
-        """The address of a function of object code, which stays in the process for good.
+        """The address of a function in object code, which stays loaded until the process ends.
 
         Raises:
             RuntimeError: LLVM does not accept the object code.
         """
         with self._lock:
-            # a machine of its own, which the engine takes over
+            # its own target object, which the engine takes over
             engine = self._llvm.create_mcjit_compiler(self._llvm.parse_assembly(""), self._machine())
             engine.add_object_file(self._llvm.ObjectFileRef.from_data(code))
             engine.finalize_object()
             address = engine.get_function_address(function)
-            engine.detach()  # never freed: a thread of XLA may be in it when the process ends
+            engine.detach()  # never freed: a thread of XLA may still use it when the process ends
         if not address:
             raise RuntimeError(f"no function {function} in the object code")
         return address
 
     def function(self, name: str, text: Callable[[], str]) -> int:
-        """The address of the function ``handler`` of a module, from the user's cache where it is there.
+        """The address of the function ``handler`` of a module, from the user's cache if possible.
 
         Args:
-            name: A name that stands for the text and for all that object code depends on.
-            text: Gives the module's text.
+            name: A name that identifies the text and everything that object code depends on.
+            text: A function that returns the text of the module.
 
         Raises:
             RuntimeError: LLVM does not accept the text.
@@ -95,21 +95,21 @@ class Compiler:
         return self.load(code, "handler")
 
     def name(self, digest: str) -> str:
-        """The name of what is compiled of a program with this digest."""
+        """The name of the compiled program with this digest."""
         return "lgsim_" + hashlib.sha256(f"{digest} {self.machine}".encode()).hexdigest()[:40]
 
 
 @cache
 def compiler() -> Compiler | None:
-    """The compiler, or None where there is none that serves; the reason is told once."""
+    """The compiler, or None if it is missing or unusable; the reason is in a warning, once."""
     try:
         package = importlib.import_module("llvmlite")
         llvm = importlib.import_module("llvmlite.binding")
         if llvm.llvm_version_info[0] < _LEAST_LLVM:
-            raise RuntimeError(f"its LLVM is {llvm.llvm_version_info[0]}, not at least {_LEAST_LLVM}")
+            raise RuntimeError(f"has LLVM {llvm.llvm_version_info[0]}, older than {_LEAST_LLVM}")
         return Compiler(llvm, package.__version__, ffi_version())
     except ImportError:
         return None
     except Exception as error:
-        warnings.warn(f"lgsim: programs are compiled by XLA alone: llvmlite {error}", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"lgsim: only XLA compiles programs: llvmlite {error}", RuntimeWarning, stacklevel=2)
         return None

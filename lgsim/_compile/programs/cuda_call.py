@@ -1,4 +1,4 @@
-"""Functions of one state, in a batch, as one kernel of CUDA, compiled by NVRTC and launched by XLA."""
+"""Functions of one state, in a batch, as one CUDA kernel compiled by NVRTC and launched by XLA."""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ from lgsim._compile.programs.targets.source import Described, Interface
 from lgsim._compile.xla import CUDA_SWITCH, CompiledBatch, ReadProgram, cuda_kernel_call, launches_kernels
 
 MOST = 30_000
-"""Longer programs of a state are left to XLA: their numbers leave the registers, their code the instruction cache."""
+"""Maximum number of statements per state; longer programs exceed the registers and the instruction cache."""
 
 PORTS = 500
-"""Programs of more arguments and results are left to XLA: a kernel has 4 kB of parameters."""
+"""Maximum number of arguments and results; a kernel has 4 kB of parameters."""
 
 _SPILLED = 8192
-"""Kernels that spill more bytes of a thread to memory are left to XLA, which moves about as much."""
+"""Maximum number of spilled bytes per thread; beyond it XLA moves about as much data."""
 
 ROWS = 64
-"""Arrays of at most this many numbers a state are taken as they lie where a batch comes first, a row a state: a block's
-rows stay in the cache that its threads share. Larger ones are turned before."""
+"""Maximum number of entries per state of arrays that are read with the batch axis first, one row per state.
+
+The rows of a block stay in the shared cache of its threads. Larger arrays are transposed before."""
 
 STATES = 2**31 - 1
-"""The most states of a batch: the text counts them by an int."""
+"""Maximum number of states of a batch, which the kernel counts by an int."""
 
 
 def compile_cuda_batch(closed: Any) -> ReadProgram | None:
-    """What makes one kernel of the program of one state, or None where XLA has to do it.
+    """Compile the program of one state to one kernel, or return None to leave it to XLA.
 
     Args:
         closed: The program of one state.
@@ -55,11 +56,11 @@ def compile_cuda_batch(closed: Any) -> ReadProgram | None:
 
 
 def compile_cuda_loop(closed: Any, carried: int, steps: int) -> ReadProgram | None:
-    """What makes one kernel of a loop of a step, or None where XLA has to do it.
+    """Compile a loop over a step to one kernel, or return None to leave it to XLA.
 
     Args:
         closed: The program of one step of one state.
-        carried: How many of its arguments, the first ones, are its results: what it carries on.
+        carried: The number of leading arguments that are the loop carry, as are the results.
         steps: The number of steps.
     """
     if not _serves():
@@ -75,23 +76,23 @@ def compile_cuda_loop(closed: Any, carried: int, steps: int) -> ReadProgram | No
 
 @cache
 def _serves() -> bool:
-    """Whether kernels can be compiled and launched; the reason why not is told once."""
+    """True if kernels can be compiled and launched; the reason is in a warning, once."""
     if nvrtc() is None:
         reason = "there is no NVRTC (libnvrtc, package nvidia-cuda-nvrtc)"
     elif not launches_kernels():
         reason = "jaxlib has no call that launches kernels; a newer JAX with its plugin for CUDA has one"
     else:
         return True
-    warnings.warn(f"lgsim: XLA alone compiles for CUDA: {reason}", RuntimeWarning, stacklevel=2)
+    warnings.warn(f"lgsim: only XLA compiles for CUDA: {reason}", RuntimeWarning, stacklevel=2)
     return False
 
 
 class _Read:
-    """A program that becomes a kernel, or a step whose loop does.
+    """A program to be compiled to a kernel, or a step to be compiled to a loop.
 
     Args:
-        carried: How many of its arguments, the first ones, a step carries on; 0 of what is no step. Its leaves are
-            those of the other arguments, and then these.
+        carried: The number of leading arguments that a step carries; 0 if it is not a step. The leaves are the other
+            arguments, then these.
         steps: The number of steps.
     """
 
@@ -105,8 +106,8 @@ class _Read:
         return hashlib.sha256(f"{own} {self._steps}".encode()).hexdigest() if self._carried else own
 
     def __call__(self, shared: tuple[bool, ...]) -> CompiledBatch | None:
-        """The kernel for the card that ``cuda_kernels`` names, or None where there can be none (a warning)."""
-        # each state has a carry of its own after the first step
+        """The kernel for the compute capability of ``cuda_kernels``, or None with a warning."""
+        # after the first step each state has its own carry
         first = len(shared) - self._carried
         ordered = (False,) * self._carried + shared[:first]
         given = [i for i, port in enumerate(self._program.inputs) if port.values]
@@ -134,7 +135,7 @@ class _Read:
             return _Kernel(short, once)
         first, second = hoisted(short, once)
         if len(second.statements) > MOST:
-            raise NotImplementedError(f"{len(second.statements)} operations a state are more than {MOST}")
+            raise NotImplementedError(f"{len(second.statements)} operations per state are more than {MOST}")
         arrays = (True,) * len(first.outputs)
         before = _Kernel(first, (True,) * len(first.inputs)) if first.outputs else None
         return _Whole(before, _Kernel(second, (*once, *arrays), self._steps))
@@ -144,17 +145,17 @@ NAME = "lgsim_kernel"
 
 
 def compiled_kernel(program: Program, shared: tuple[bool, ...], capability: int, carried: int = 0) -> Compiled:
-    """A program's kernel, from the user's cache where it is there.
+    """A program's kernel, from the user's cache if possible.
 
     Args:
-        program: The program; no input or output is without entries.
-        shared: Of each input, whether all states share it.
+        program: The program; all inputs and outputs have entries.
+        shared: Flags of the inputs that all states share.
         capability: Ten times the compute capability of the card.
-        carried: How many arguments a step carries on, 0 of what is no step.
+        carried: The number of arguments that a step carries, 0 if it is not a step.
 
     Raises:
-        RuntimeError: there is no NVRTC, or it does not accept the text.
-        NotImplementedError: an operation has no text.
+        RuntimeError: NVRTC is missing or rejects the text.
+        NotImplementedError: an operation is not supported.
     """
     compiler = nvrtc()
     if compiler is None:
@@ -165,7 +166,7 @@ def compiled_kernel(program: Program, shared: tuple[bool, ...], capability: int,
     key = hashlib.sha256(f"{source} {compiler.version} {capability}".encode()).hexdigest()
     kept = read_entry(f"ptx1_{key[:40]}")
     if kept is not None:
-        with suppress(ValueError, TypeError):  # of what is no entry
+        with suppress(ValueError, TypeError):  # a damaged entry
             numbers, _, ptx = kept.decode().partition("\n")
             return Compiled(ptx, *map(int, numbers.split()))
     made = compiler.compiled(source, capability)
@@ -174,12 +175,12 @@ def compiled_kernel(program: Program, shared: tuple[bool, ...], capability: int,
 
 
 class _Kernel:
-    """A kernel as a function of arrays that JAX traces, for the card that ``cuda_kernels`` names.
+    """A kernel as a function of arrays that JAX traces, for the compute capability of ``cuda_kernels``.
 
     Args:
-        program: The program; no input is without entries.
-        shared: Of each of its inputs, whether all states share it.
-        steps: Above 0 the program is a step, and this many are taken.
+        program: The program; all inputs have entries.
+        shared: Flags of the inputs that all states share.
+        steps: If positive, the program is a step that is run this many times.
 
     Raises:
         RuntimeError, NotImplementedError: as ``compiled_kernel``, or it spills more than ``_SPILLED``.
@@ -196,13 +197,13 @@ class _Kernel:
         ]
         carried = len(self.made) if steps else 0
         made = compiled_kernel(short, shared, self.capability, carried) if self.made else Compiled("", 0, 0)
-        # one thread may spill what it likes
+        # the spill limit does not apply to a single thread
         if made.spilled > _SPILLED and not all(shared):
-            raise NotImplementedError(f"its kernel spills {made.spilled} bytes a thread, more than {_SPILLED}")
+            raise NotImplementedError(f"its kernel spills {made.spilled} bytes per thread, more than {_SPILLED}")
         self.ptx = made.ptx
 
     def __call__(self, leaves: Sequence[Array], states: int) -> list[Array]:
-        """The results (*own, states) of leaves (*own,), those that are shared, or (*own, states).
+        """The results (*own, states) for leaves that are shared, (*own,), or (*own, states).
 
         Raises:
             ValueError: the batch is too large.
@@ -212,7 +213,7 @@ class _Kernel:
             return out
         threads = 1 if all(self.shared) else states
         if threads > STATES:
-            raise ValueError(f"batch: expected at most {STATES} states, got {threads}; take tiles of it")
+            raise ValueError(f"batch: expected at most {STATES} states, got {threads}; split it into tiles")
         results = [jax.ShapeDtypeStruct((*self.kinds[i][1], threads), self.kinds[i][0]) for i in self.made]
         numbers = (self.steps,) if self.steps else ()
         call = cuda_kernel_call(NAME, self.ptx, BLOCK, self.capability, threads, results, self.rows, numbers)
@@ -222,13 +223,13 @@ class _Kernel:
 
 
 class _Whole:
-    """A program as a kernel of one thread for what all states share, and one of a thread for each state."""
+    """A program as two kernels: one thread for the shared part, and one thread per state."""
 
     def __init__(self, before: _Kernel | None, each: _Kernel) -> None:
         self._before, self._each = before, each
 
     def __call__(self, leaves: Sequence[Array], states: int) -> list[Array]:
-        """As ``_Kernel`` does."""
+        """The results, as for ``_Kernel``."""
         if self._before is None:
             return self._each(leaves, states)
         shared = [x for x, once in zip(leaves, self._each.shared, strict=False) if once]

@@ -1,4 +1,4 @@
-"""Rules of reading for primitives of JAX that act entry by entry: each makes a function of scalar values."""
+"""Reading rules for elementwise JAX primitives: each returns a function of scalar values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lgsim._compile.programs.program import Builder, NotAProgram
 from lgsim._compile.xla.jax_internals import parameter, parameters
 
 Scalar = Callable[..., int]
-"""From values of the operands to the value of the result."""
+"""A function from the operand values to the result value."""
 
 
 def _same(op: str) -> Callable[[Builder, Any], Scalar]:
@@ -24,7 +24,7 @@ def _same(op: str) -> Callable[[Builder, Any], Scalar]:
 
 
 def _divided(op: str) -> Callable[[Builder, Any], Scalar]:
-    """Of integers by a constant above zero alone: by zero a processor stops."""
+    """Division; of integers only by a positive constant, since an integer division by zero traps."""
 
     def made(b: Builder, equation: Any) -> Scalar:
         if equation.invars[0].aval.dtype.kind == "f":
@@ -32,7 +32,7 @@ def _divided(op: str) -> Callable[[Builder, Any], Scalar]:
 
         def divided(x: int, y: int) -> int:
             if b.number(y) <= 0:
-                raise NotAProgram("integers divided by what is not above zero")
+                raise NotAProgram("a division of integers by a divisor that is not a positive constant")
             return b(op, x, y)
 
         return divided
@@ -41,14 +41,14 @@ def _divided(op: str) -> Callable[[Builder, Any], Scalar]:
 
 
 def _shifted(op: str) -> Callable[[Builder, Any], Scalar]:
-    """By a constant number of bits alone: by more than there are LLVM leaves the result open."""
+    """A shift by a constant number of bits; LLVM leaves larger shifts than the width undefined."""
 
     def made(b: Builder, equation: Any) -> Scalar:
         bits = 8 * equation.invars[0].aval.dtype.itemsize
 
         def shifted(x: int, by: int) -> int:
             if not 0 <= b.number(by) < bits:
-                raise NotAProgram("a shift by more bits than there are")
+                raise NotAProgram("a shift by more bits than the width")
             return b(op, x, by)
 
         return shifted
@@ -76,7 +76,7 @@ def _bitcast(b: Builder, equation: Any) -> Scalar:
 
 def _select(b: Builder, equation: Any) -> Scalar:
     if len(equation.invars) > 3 or equation.invars[0].aval.dtype != bool:
-        raise NotAProgram("a choice of more than two")
+        raise NotAProgram("a selection among more than two")
     return lambda choice, no, yes: b("select", choice, yes, no)
 
 
@@ -151,7 +151,7 @@ def _one_minus_square(b: Builder, equation: Any) -> Scalar:
 
 
 def _polynomial(b: Builder, equation: Any) -> Scalar:
-    """By Horner's rule, from the last coefficient on."""
+    """A polynomial by Horner's rule, from the last coefficient on."""
 
     def value(x: int, *coefficients: int) -> int:
         *rest, total = coefficients
@@ -165,7 +165,7 @@ def _polynomial(b: Builder, equation: Any) -> Scalar:
 def _function(op: str) -> Callable[[Builder, Any], Scalar]:
     def made(b: Builder, equation: Any) -> Scalar:
         if getattr(parameters(equation).get("accuracy"), "value", None) is not None:
-            raise NotAProgram(f"{op} of a given accuracy")
+            raise NotAProgram(f"{op} with a given accuracy")
         return lambda *values: b(op, *values)
 
     return made
@@ -183,11 +183,11 @@ ELEMENTWISE: dict[str, Callable[[Builder, Any], Scalar]] = {
     "convert_element_type": _convert, "bitcast_convert_type": _bitcast, "select_n": _select, "square": _square,
     "integer_pow": _integer_power, "rsqrt": _inverse_root, "is_finite": _is_finite, "logistic": _logistic,
     "round": _round, "clamp": _clamp, "pow": _power,
-    # primitives since JAX 0.12, which wrote them by others before
+    # primitives since JAX 0.12, composed of others before
     "log2": _binary_logarithm, "one_minus_square": _one_minus_square, "polynomial": _polynomial,
 }  # fmt: skip
-"""``rule(builder, equation)`` by the primitive's name gives a function of scalar values.
+"""Rules ``rule(builder, equation)`` by the name of the primitive; each returns a function of scalar values.
 
 Raises:
-    NotAProgram: the equation's parameters ask for what no operation does.
+    NotAProgram: no operation matches the equation's parameters.
 """

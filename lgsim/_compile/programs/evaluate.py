@@ -1,4 +1,4 @@
-"""A program evaluated in any arithmetic: floats and arrays of numpy, numbers of many digits, symbols."""
+"""Evaluation of a program in any arithmetic: numpy floats and arrays, multiple-precision numbers, symbols."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def evaluate(
     operations: Mapping[str, Callable[..., Any]] | None = None,
     constant: Callable[[str, Any], Any] = lambda kind, number: number,
 ) -> list[np.ndarray]:
-    """The outputs of a program, as arrays of the arithmetic's numbers.
+    """Evaluate a program; the outputs are arrays of numbers of the arithmetic.
 
     Args:
-        *args: The inputs, arrays of the shapes of the program's inputs, with numbers of any kind as entries.
-        operations: The arithmetic: what an operation of ``operations.OPS`` is, such as ``python_operations(mpmath)``;
-            by default that of numpy's floats, each rounded as the program's kinds say.
-        constant: ``constant(kind, number)`` is the arithmetic's number for a constant.
+        *args: The inputs, arrays with the shapes of the program's inputs and entries of any number type.
+        operations: The arithmetic: a function for each operation of ``operations.OPS``, such as
+            ``python_operations(mpmath)``; by default numpy floats, rounded to the kinds of the program.
+        constant: ``constant(kind, number)`` converts a constant to the arithmetic.
 
     Raises:
-        ValueError: an input has another shape than the program's.
-        NotImplementedError: the arithmetic has no such operation.
+        ValueError: an input has another shape than in the program.
+        NotImplementedError: the arithmetic lacks an operation.
     """
     if len(args) != len(program.inputs) or any(
         np.shape(x) != port.shape for x, port in zip(args, program.inputs, strict=True)
@@ -63,12 +63,12 @@ def _array(entries: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> np.nda
 
 
 def python_operations(functions: Any) -> dict[str, Callable[..., Any]]:
-    """An arithmetic of Python's operators, and of a module's functions for the others, by the names of mpmath.
+    """An arithmetic from Python's operators, and from the functions of a module with the names of mpmath.
 
-    A choice takes the truth of a number of the arithmetic, so that it needs numbers and not symbols.
+    ``select`` evaluates the truth of a number, so that it works on numbers but not on symbols.
 
     Args:
-        functions: A module such as ``mpmath`` or ``math``, of which each function that is there is taken.
+        functions: A module such as ``mpmath`` or ``math``; functions that it lacks are left out.
     """
     found: dict[str, Callable[..., Any]] = {
         "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg,

@@ -1,4 +1,4 @@
-"""Functions exported by ``jax.export``, with the programs that lgsim compiles or as operations of XLA only."""
+"""Export of functions by ``jax.export``, with the programs that lgsim compiles or with XLA operations only."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ def export(
     platforms: Sequence[str] | None = None,
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
 ) -> Callable[..., Exported]:
-    """``lgsim.export(f)(*args)``: ``jax.export.export`` of a function that calls lgsim.
+    """Export a function that calls lgsim: ``lgsim.export(f)(*args)`` is its ``jax.export.Exported``.
 
-    By default the exported function calls the programs that lgsim compiles for the CPU, and runs as fast as ``f`` where
-    lgsim and these programs are: write them by ``lgsim.save_programs(folder, of=exported)``, and call
-    ``lgsim.load_programs(folder)`` before the exported function in the other process. With ``portable`` it consists of
-    operations of StableHLO only, runs wherever JAX or XLA does, without lgsim, and more slowly.
+    By default the exported function calls the programs that lgsim compiles for the CPU, and runs as fast as ``f``. The
+    other process needs lgsim and these programs: write them by ``lgsim.save_programs(folder, of=exported)``, and call
+    ``lgsim.load_programs(folder)`` there before the exported function. With ``portable`` the function consists only of
+    StableHLO operations: it runs without lgsim wherever JAX or XLA does, but slower.
 
     Args:
-        f: The function, jitted or not. Shapes of its arguments may be symbolic, ``jax.export.symbolic_shape("b")``:
-            one program then serves batches of any size.
-        portable: Whether nothing but StableHLO is exported.
+        f: The function, jitted or not. Shapes of its arguments may be symbolic, ``jax.export.symbolic_shape("b")``; one
+            export then serves batches of any size.
+        portable: Export only StableHLO operations.
         platforms: As for ``jax.export.export``, such as ``("cpu", "cuda")``; by default the one that JAX uses.
-        disabled_checks: Further safety checks of JAX that are left out.
+        disabled_checks: Further safety checks of JAX to disable.
 
     Returns:
-        A function of the arguments of ``f``, arrays or ``jax.ShapeDtypeStruct``, that gives a ``jax.export.Exported``.
+        A function of the arguments of ``f``, arrays or ``jax.ShapeDtypeStruct``; it returns a ``jax.export.Exported``.
 
     Raises:
         ValueError: as ``jax.export.export``.
@@ -49,7 +49,7 @@ def export(
         return export_by_jax(jitted, platforms=platforms, disabled_checks=checks)(*args, **kwargs)
 
     def allowed() -> frozenset[str]:
-        # a kernel of CUDA travels whole, in the call of jaxlib that launches it
+        # a CUDA kernel is part of the export, in the custom call of jaxlib that launches it
         return registered_names() | {KERNEL_LAUNCH}
 
     def call(*args: Any, **kwargs: Any) -> Exported:
@@ -66,7 +66,7 @@ def export(
             except ValueError:
                 if allowed() == known:
                     raise
-                # now with the names of programs that were compiled for it
+                # repeat with the names of the programs that were compiled in the first attempt
                 found = exported(allowed(), args, kwargs)
         called = [name for name in sorted(allowed()) if name.encode() in found.mlir_module_serialized]
         checks = [*disabled_checks, *map(DisabledSafetyCheck.custom_call, called)]

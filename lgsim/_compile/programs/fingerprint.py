@@ -1,4 +1,4 @@
-"""A hash of a traced function: equal for equal functions in every process, whose program is then read but once."""
+"""A hash of a traced function, equal for equal functions in every process, so that its program is read only once."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _PLAIN = (str, bytes, int, float, complex, bool, type(None), np.dtype, np.generi
 
 
 class _Nameless(Exception):
-    """Something whose text is not the same in every process."""
+    """An object whose text differs between processes."""
 
 
 def fingerprint(closed: Any) -> str | None:
-    """The hash of a ``ClosedJaxpr``, or None where it holds something that has no text of its own, such as a function.
+    """The hash of a ``ClosedJaxpr``, or None if it contains an object without a reproducible text, such as a function.
 
-    Two functions of one hash have one program. The sources of this folder are part of it, and the versions of Python
-    and JAX.
+    Functions with the same hash have the same program. The hash includes the sources of this folder and the versions of
+    Python and JAX.
 
     Args:
         closed: The traced function.
@@ -48,12 +48,12 @@ def _versions() -> str:
     return f"{digest.hexdigest()} {sys.version_info[:3]} {jax.__version__}"
 
 
-@no_type_check  # at run time: a check of a call takes ten times what the call does
+@no_type_check  # at run time: checking a call takes ten times as much as the call
 class _Walk:
-    """Texts of jaxprs, each of those inside once."""
+    """Texts of jaxprs, with each inner jaxpr hashed once."""
 
     def __init__(self) -> None:
-        # each with the object, whose id is then not given to another one
+        # each with the object, so that its id is not reused
         self._closed: dict[int, tuple[str, Any]] = {}
         self._open: dict[int, tuple[str, Any]] = {}
 
@@ -118,7 +118,7 @@ class _Walk:
             return f"{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}"
         with full_reprs():
             text = repr(value)
-        # numpy prints the middle of a long array, inside of another object too, as points
+        # numpy abbreviates long arrays, also inside of other objects, by "..."
         if " at 0x" in text or "..." in text or (callable(value) and not isinstance(value, type)):
             raise _Nameless
         return text

@@ -1,6 +1,6 @@
-"""Where gathers and scatters take and put entries, computed by numpy for indices that are known.
+"""Source and target indices of gathers and scatters, computed by numpy for known indices.
 
-Semantics: https://openxla.org/xla/operation_semantics#gather, in the words of JAX.
+Semantics: https://openxla.org/xla/operation_semantics#gather, with the terms of JAX.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from jax.lax import GatherScatterMode
 def gathered_places(
     shape: tuple[int, ...], indices: np.ndarray, dims: Any, sizes: tuple[int, ...], mode: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each entry of a gather's result its place in the flat operand, and whether it is inside the operand.
+    """For each entry of a gather's result: its index in the flat operand, and True if it is inside the operand.
 
     Args:
         shape: Shape of the operand.
@@ -34,7 +34,7 @@ def gathered_places(
 def scattered_places(
     shape: tuple[int, ...], indices: np.ndarray, updates: tuple[int, ...], dims: Any, mode: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each entry of a scatter's updates, of this shape, its place in the flat operand, and whether it is inside.
+    """For each entry of a scatter's updates: its index in the flat operand, and True if it is inside the operand.
 
     Args:
         shape: Shape of the operand.
@@ -68,6 +68,7 @@ def _places(shape, indices, mode, sizes, offsets, window, index_map, batching, i
     def spread(x):  # an array over the indices' axes on those of the result
         return np.reshape(x, [extents[axis] if axis in others else 1 for axis in range(rank)])
 
+    # start of each window, clipped to the operand, and whether it was inside
     inside = np.ones(batch, bool)
     starts = np.zeros((len(shape), *batch), int)
     for k, axis in enumerate(index_map):
@@ -76,6 +77,7 @@ def _places(shape, indices, mode, sizes, offsets, window, index_map, batching, i
         starts[axis] = np.clip(start, 0, last)
     for axis, own in zip(batching, index_batching, strict=True):
         starts[axis] = np.arange(batch[own]).reshape([-1 if i == own else 1 for i in range(len(batch))])
+    # flat index = sum over axes of (start + offset in the window) * stride
     strides = np.concatenate([np.cumprod(np.array(shape[:0:-1], int))[::-1], [1]]).astype(int) if shape else []
     places = np.zeros(extents, int)
     for axis in range(len(shape)):

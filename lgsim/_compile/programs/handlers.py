@@ -1,7 +1,7 @@
-"""Handlers: compiled programs under the names by which XLA's programs call them, here and in other processes.
+"""Handlers: compiled programs under the names by which XLA programs call them, in this and other processes.
 
-What an exported or serialized function calls is named by a hash of the program of one state, which is the same on every
-computer. So programs travel as data, and each computer compiles them for its own processor.
+The functions called by an exported or serialized function are named by a hash of the program of one state, which is
+the same on every computer. So programs are transferred as data, and each computer compiles them for its own processor.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lgsim._compile.xla import register_handler
 from lgsim.support.files import write_whole
 from lgsim.support.packages import package
 
-# XLA's error where there is no such handler shows the name, and so says what to do
+# if there is no such handler, XLA's error shows the name, which therefore says what to do
 _REMEDY = "_run_lgsim.load_programs_first"
 _NAME = re.compile(rb"lgsim_([0-9a-f]{40})" + re.escape(_REMEDY).encode())
 _ENTRY = "handler_"
@@ -33,11 +33,11 @@ _HEAD = b"lgsim handler 1\n"
 
 
 class Handler(NamedTuple):
-    """What a handler computes.
+    """The content of a handler.
 
     Attributes:
-        program: The program of one state; no input or output is without entries.
-        shared: Of each input, whether all states of a batch share it.
+        program: The program of one state; all inputs and outputs have entries.
+        shared: Flags of the inputs that all states of a batch share.
     """
 
     program: Program
@@ -55,10 +55,10 @@ class Handler(NamedTuple):
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Handler:
-        """The handler that ``to_bytes`` wrote.
+        """The handler from the bytes of ``to_bytes``.
 
         Raises:
-            ProgramFormatError: the bytes are cut, changed, or those of something else.
+            ProgramFormatError: the bytes are truncated, changed, or in another format.
         """
         flags, end, rest = content.removeprefix(_HEAD).partition(b"\n")
         if not content.startswith(_HEAD) or not end or set(flags) - set(b"01"):
@@ -74,14 +74,14 @@ _lock = Lock()
 
 
 def registered_name(handler: Handler, llvm: Compiler) -> str:
-    """The name by which XLA's programs call a handler, which is compiled and made known where it is not yet.
+    """The name by which XLA programs call a handler; compiles and registers it if needed.
 
     Args:
-        llvm: What compiles it.
+        llvm: The compiler.
 
     Raises:
-        RuntimeError: LLVM does not accept the text.
-        NotImplementedError: an operation has no text.
+        RuntimeError: LLVM rejects the text.
+        NotImplementedError: an operation is not supported.
     """
     key = handler.key
     name = f"lgsim_{key}{_REMEDY}"
@@ -103,7 +103,7 @@ def registered_name(handler: Handler, llvm: Compiler) -> str:
 
 
 def registered_names() -> frozenset[str]:
-    """The names of all handlers of this process."""
+    """The names of all handlers in this process."""
     return frozenset(_registered)
 
 
@@ -111,7 +111,7 @@ def named_handlers(source: Any) -> frozenset[str]:
     """The names of the handlers that a program calls.
 
     Args:
-        source: A ``jax.export.Exported``, or what ``jax.jit(f).lower(...)`` gives, compiled or not.
+        source: A ``jax.export.Exported``, or the result of ``jax.jit(f).lower(...)``, compiled or not.
 
     Raises:
         TypeError: it is something else.
@@ -121,29 +121,29 @@ def named_handlers(source: Any) -> frozenset[str]:
         text = (source.as_text() or "").encode()
     if not isinstance(text, bytes):
         raise TypeError(
-            "of: expected a jax.export.Exported, or what jax.jit(f).lower(...) or .compile() gives, got"
+            "of: expected a jax.export.Exported, or the result of jax.jit(f).lower(...) or .compile(), got"
             f" {type(source).__name__}"
         )
     return frozenset(f"lgsim_{key.decode()}{_REMEDY}" for key in _NAME.findall(text))
 
 
 def save_programs(folder: str | Path, of: Any = None) -> int:
-    """Write programs into a folder, for ``lgsim.load_programs`` in another process or on another computer.
+    """Save compiled functions' programs to a folder, for ``lgsim.load_programs`` in another process or computer.
 
-    What JAX exports or serializes of a function only names the programs that lgsim compiles by itself. They are written
-    as data, not as machine code: the other computer compiles them for its own processor.
+    A function exported or serialized by JAX only names the programs that lgsim compiles. They are saved as data, not as
+    machine code: the other computer compiles them for its own processor.
 
     Args:
-        folder: The folder, which is made where it does not exist. What else is in it stays.
-        of: The function whose programs are written: a ``jax.export.Exported``, or what ``jax.jit(f).lower(...)`` gives,
-            compiled or not. None: the programs of all functions that this process has compiled.
+        folder: The folder; it is created if needed, and other files in it are kept.
+        of: The function whose programs are saved: a ``jax.export.Exported``, or the result of
+            ``jax.jit(f).lower(...)``, compiled or not. None: the programs of all functions compiled in this process.
 
     Returns:
         The number of programs.
 
     Raises:
-        TypeError: ``of`` is something else.
-        ValueError: this process does not have a program that ``of`` calls.
+        TypeError: ``of`` has another type.
+        ValueError: this process lacks a program that ``of`` calls.
         OSError: the folder or a file cannot be written.
     """
     names = registered_names() if of is None else named_handlers(of)
@@ -162,36 +162,36 @@ def save_programs(folder: str | Path, of: Any = None) -> int:
 
 
 def load_programs(folder: str | Path | None = None, of: Any = None) -> int:
-    """Make programs known to this process, so that exported and serialized functions that call them run in it.
+    """Load saved programs, so that exported and serialized functions that call them can run in this process.
 
     Call it before ``jax.export.deserialize(...).call`` and before
     ``jax.experimental.serialize_executable.deserialize_and_load``. LLVM compiles each program for the processor of this
-    computer, or it is taken from the user's cache (``LGSIM_CACHE_DIR``) where it was compiled before.
+    computer, or takes it from the user's cache (``LGSIM_CACHE_DIR``) if it was compiled before.
 
-    A program is data that computes numbers: it is checked when it is read, and cannot reach files. An exported or
-    serialized function itself is code: run only those that you trust.
+    A program is pure computation: it is checked when it is read, and cannot access files. An exported or serialized
+    function itself is code: run only functions that you trust.
 
     Args:
-        folder: A folder that ``lgsim.save_programs`` wrote, or a copy of a cache, of which machine code is not used.
-            None: the user's cache, which has the programs of all functions compiled on this computer.
-        of: The function whose programs are needed, such as a ``jax.export.Exported``; None: all that are there.
+        folder: A folder written by ``lgsim.save_programs``, or a copy of a cache, whose machine code is ignored. None:
+            the user's cache, which has the programs of all functions compiled on this computer.
+        of: The function whose programs are loaded, such as a ``jax.export.Exported``; None: all programs in the folder.
 
     Returns:
-        The number of programs that are known now and were asked for.
+        The number of loaded programs, those that were known before included.
 
     Raises:
-        FileNotFoundError: there is no such folder.
-        TypeError: ``of`` is neither a ``jax.export.Exported`` nor what ``jax.jit(f).lower(...)`` gives.
+        FileNotFoundError: the folder does not exist.
+        TypeError: ``of`` is neither a ``jax.export.Exported`` nor a result of ``jax.jit(f).lower(...)``.
         ValueError: the folder has no program, a file in it is damaged, or a program that ``of`` calls is missing.
         ModuleNotFoundError: llvmlite is missing (extra ``fast``).
-        RuntimeError: llvmlite does not serve.
+        RuntimeError: llvmlite is unusable.
     """
     package("llvmlite", "fast", "lgsim.load_programs")
     llvm = compiler()
     if llvm is None:
         raise RuntimeError(
-            "lgsim.load_programs: expected an llvmlite that compiles programs, got one that does not, as a warning has"
-            " said; update it, or export the function with lgsim.export(f, portable=True)"
+            "lgsim.load_programs: expected a usable llvmlite, got one that does not compile programs (see the warning"
+            " before); update it, or export the function with lgsim.export(f, portable=True)"
         )
     wanted = None if of is None else named_handlers(of)
     found = set()
@@ -200,21 +200,21 @@ def load_programs(folder: str | Path | None = None, of: Any = None) -> int:
             found.add(registered_name(handler, llvm))
         except (RuntimeError, NotImplementedError) as error:
             if folder is not None:
-                raise ValueError(f"{path}: expected a program that lgsim.save_programs wrote, got {error}") from error
+                raise ValueError(f"{path}: expected a program written by lgsim.save_programs, got {error}") from error
     missing = sorted((wanted or set()) - found - registered_names())
     place = store.folder() if folder is None else folder
     if missing:
         raise ValueError(
-            f"{place}: expected the programs that the function calls, got none of the name {missing[0]}; copy what"
+            f"{place}: expected the programs that the function calls, got none with the name {missing[0]}; copy what"
             " lgsim.save_programs(folder, of=exported) writes where the function is exported"
         )
     if folder is not None and not found and not wanted:
-        raise ValueError(f"{place}: expected programs that lgsim.save_programs wrote, got none")
+        raise ValueError(f"{place}: expected programs written by lgsim.save_programs, got none")
     return len(found if wanted is None else wanted)
 
 
 def _cached(wanted: frozenset[str] | None) -> Iterator[tuple[Path, Handler]]:
-    """The handlers in the user's cache; what is damaged is left out, as everywhere in a cache."""
+    """The handlers in the user's cache; damaged entries are skipped."""
     place = store.folder()
     with suppress(OSError):
         for path in _files(place, wanted):
@@ -225,35 +225,35 @@ def _cached(wanted: frozenset[str] | None) -> Iterator[tuple[Path, Handler]]:
 
 
 def _kept(place: Path, wanted: frozenset[str] | None) -> Iterator[tuple[Path, Handler]]:
-    """The handlers in a folder that the user names.
+    """The handlers in a folder given by the user.
 
     Raises:
-        FileNotFoundError: there is no such folder.
+        FileNotFoundError: the folder does not exist.
         ValueError: a file is damaged.
     """
     for path in _files(place, wanted):
         content = store.read_file(path)
         try:
             if content is None:
-                raise ProgramFormatError("expected a whole file, got a damaged one")
+                raise ProgramFormatError("expected a complete file, got a damaged one")
             handler = Handler.from_bytes(content)
             if path.name != _ENTRY + handler.key:
                 raise ProgramFormatError("expected the program of the file's name, got another one")
         except ProgramFormatError as error:
             raise ValueError(
-                f"{path}: {error}; copy the folder anew from where lgsim.save_programs wrote it"
+                f"{path}: {error}; copy the folder again from where lgsim.save_programs wrote it"
             ) from error
         yield path, handler
 
 
 def _files(place: Path, wanted: frozenset[str] | None) -> list[Path]:
-    """The files of handlers in a folder, of those that are wanted."""
+    """The files of the wanted handlers in a folder."""
     names = None if wanted is None else {_ENTRY + name[len("lgsim_") : -len(_REMEDY)] for name in wanted}
     paths = sorted(place.iterdir())
     return [path for path in paths if path.name.startswith(_ENTRY) and (names is None or path.name in names)]
 
 
 def _width(program: Program) -> int:
-    """Bytes of the widest number that a program computes with."""
+    """Bytes of the widest number in a program."""
     kinds = {s.kind for s in program.statements} | {port.kind for port in program.inputs}
     return max((np.dtype(kind).itemsize for kind in kinds if kind.startswith("float")), default=8)

@@ -1,6 +1,6 @@
-"""Text of CUDA C++ compiled in the process, by NVRTC, to PTX; neither a driver nor a device is needed.
+"""In-process compilation of CUDA C++ to PTX by NVRTC; neither a driver nor a device is needed.
 
-Nothing here raises where NVRTC is missing or does not serve: ``nvrtc()`` is None then.
+A missing or unusable NVRTC raises no error: ``nvrtc()`` then returns None.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Any, NamedTuple
 _FIRST_VERSION = {
     75: "6.3", 80: "7.0", 86: "7.1", 87: "7.4", 89: "7.8", 90: "7.8", 100: "8.6", 103: "8.8", 120: "8.7", 121: "8.8",
 }  # fmt: skip
-"""By ten times the compute capability the first version of PTX for such cards."""
+"""The first PTX version by ten times the compute capability."""
 
 _NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
 
 
 class Compiled(NamedTuple):
-    """A kernel.
+    """A compiled kernel.
 
     Attributes:
-        registers: Those of a thread.
-        spilled: Bytes of a thread's numbers that are written to memory for want of registers.
+        registers: Registers per thread.
+        spilled: Bytes per thread that are spilled to memory.
     """
 
     ptx: str
@@ -35,10 +35,10 @@ class Compiled(NamedTuple):
 
 
 class Nvrtc:
-    """The library.
+    """The NVRTC library.
 
     Attributes:
-        version: (major, minor), that of CUDA.
+        version: The CUDA version (major, minor).
     """
 
     def __init__(self, library: Any) -> None:
@@ -48,13 +48,13 @@ class Nvrtc:
         self.version = numbers[0].value, numbers[1].value
 
     def compiled(self, source: str, capability: int) -> Compiled:
-        """The text of one kernel, compiled; registers and what is spilled are those of the assembler inside of NVRTC.
+        """Compile the text of one kernel; registers and spills are those of NVRTC's internal assembler.
 
         Args:
             capability: Ten times the compute capability of the card.
 
         Raises:
-            RuntimeError: NVRTC does not accept the text or the card, with what it says.
+            RuntimeError: NVRTC rejects the text or the card; the message has its log.
         """
         program = ctypes.c_void_p()
         self._call("nvrtcCreateProgram", ctypes.byref(program), source.encode(), b"lgsim.cu", 0, None, None)
@@ -68,10 +68,10 @@ class Nvrtc:
             registers = re.search(r"Used (\d+) registers", log)
             spilled = re.search(r"(\d+) bytes spill stores", log)
             if registers is None or spilled is None:
-                raise RuntimeError(f"NVRTC does not tell a kernel's registers: {log.strip()[:2000]}")
+                raise RuntimeError(f"NVRTC does not report the registers of a kernel: {log.strip()[:2000]}")
             ptx = self._text(program, "nvrtcGetPTXSize", "nvrtcGetPTX")
             if capability in _FIRST_VERSION:
-                # an older assembler refuses the version of NVRTC's own day, which a plain text does not need
+                # older drivers reject NVRTC's current PTX version, which plain text does not need
                 ptx = re.sub(r"^\.version .*$", f".version {_FIRST_VERSION[capability]}", ptx, count=1, flags=re.M)
             return Compiled(ptx, int(registers[1]), int(spilled[1]))
         finally:
@@ -96,7 +96,7 @@ class Nvrtc:
 
 @cache
 def nvrtc() -> Nvrtc | None:
-    """NVRTC, of a wheel or of the system, or None where there is none."""
+    """NVRTC from a wheel or the system, or None if it is missing."""
     for path in _places():
         try:
             return Nvrtc(ctypes.CDLL(path))

@@ -8,7 +8,7 @@ FUNCTIONS = (
     "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
     "exp", "exp2", "expm1", "log", "log1p", "pow", "cbrt",
 )  # fmt: skip
-"""Functions that a target takes from its library of mathematics."""
+"""Functions that a target takes from its math library."""
 
 OPS = (
     "add", "sub", "mul", "div", "rem", "neg", "abs", "sign", "sqrt", "floor", "ceil", "round", "max", "min",
@@ -16,10 +16,10 @@ OPS = (
     "shift_left", "shift_right_arithmetic", "shift_right_logical",
     "select", "convert", "bitcast", "signbit", *FUNCTIONS,
 )  # fmt: skip
-"""The operations. ``select(c, x, y)`` is x where c holds, ``round`` rounds a half to the even number."""
+"""The operations. ``select(c, x, y)`` is x if c is true, else y; ``round`` rounds a half to even."""
 
 _UNARY = {"neg", "abs", "sign", "sqrt", "floor", "ceil", "round", "not", "convert", "bitcast", "signbit"}
 _UNARY |= set(FUNCTIONS) - {"atan2", "pow"}
 
 OPERANDS = {op: 1 if op in _UNARY else 3 if op == "select" else 2 for op in OPS}
-"""How many operands each operation has."""
+"""The number of operands of each operation."""

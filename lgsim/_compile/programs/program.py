@@ -1,11 +1,11 @@
-"""Straight-line programs of scalars: what a function of one state computes, as data.
+"""Straight-line programs of scalars: the computation of a function of one state, as data.
 
 A value is an integer: the entries of the inputs are 0, 1, ...; the statements follow, one value each; constants are
-negative. Every value has a kind, which is the name of its numpy dtype.
+negative. Every value has a kind, the name of its numpy dtype.
 
-What is simplified while a program is built is exact for finite values, but for the sign of a zero and for what is not
-finite: ``x + 0`` and ``x * 1`` are x, ``x * 0`` is +0 whatever x is, NaN and infinity included, ``x + (-y)`` is
-``x - y``, a sign leaves products and quotients. ``x - x``, ``0 / x`` and sums in another order are left alone.
+Simplifications during building are exact for finite values, except for the sign of zero. ``x + 0`` and ``x * 1`` are
+x; ``x * 0`` is +0 for any x, NaN and infinity included; ``x + (-y)`` is ``x - y``; signs are moved out of products and
+quotients. ``x - x``, ``0 / x`` and the order of sums are not changed.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "signbit"))
 
 
 class NotAProgram(Exception):
-    """A function has no straight-line program: a loop depends on the state, or there is no rule for a primitive."""
+    """A function has no straight-line program: a loop depends on the state, or a primitive has no rule."""
 
 
 class TooLong(NotAProgram):
-    """A program has more statements than it may."""
+    """A program exceeds the limit of statements."""
 
 
 class Port(NamedTuple):
@@ -39,7 +39,7 @@ class Port(NamedTuple):
     Attributes:
         kind: Kind of the entries.
         shape: Shape of the array.
-        values: The value of each entry.
+        values: The values of the entries.
     """
 
     kind: str
@@ -48,12 +48,12 @@ class Port(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """One operation.
+    """One operation of a program.
 
     Attributes:
-        op: Its name, of ``lgsim._compile.programs.operations.OPS``.
+        op: Name of the operation, one of ``lgsim._compile.programs.operations.OPS``.
         kind: Kind of the result.
-        operands: Values.
+        operands: Values of the operands.
     """
 
     op: str
@@ -66,8 +66,8 @@ class Program(NamedTuple):
 
     Attributes:
         inputs: The inputs, whose entries are the values 0, 1, ...
-        statements: The statements in an order in which they can run; the i-th one is the value ``entries + i``.
-        constants: Kind and value of the constants; the i-th one is the value ``-1 - i``.
+        statements: The statements in execution order; the i-th one is the value ``entries + i``.
+        constants: Kind and number of each constant; the i-th one is the value ``-1 - i``.
     """
 
     inputs: tuple[Port, ...]
@@ -77,7 +77,7 @@ class Program(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """Number of entries of all inputs."""
+        """The number of entries of all inputs."""
         return sum(len(port.values) for port in self.inputs)
 
     def kind(self, value: int) -> str:
@@ -90,7 +90,7 @@ class Program(NamedTuple):
         return next(port.kind for port in self.inputs if port.values and value <= port.values[-1])
 
     def counts(self) -> dict[str, int]:
-        """How often each operation occurs."""
+        """The number of occurrences of each operation."""
         return dict(Counter(statement.op for statement in self.statements))
 
     def to_bytes(self) -> bytes:
@@ -99,10 +99,10 @@ class Program(NamedTuple):
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Program:
-        """The program that ``to_bytes`` wrote.
+        """The program from the bytes of ``to_bytes``.
 
         Raises:
-            ProgramFormatError: the bytes are cut, changed, or those of something else.
+            ProgramFormatError: the bytes are truncated, changed, or in another format.
         """
         inputs, statements, constants, outputs = unpack(content)
         return cls(
@@ -125,17 +125,17 @@ class Program(NamedTuple):
         return digest.hexdigest()
 
 
-@no_type_check  # at run time: a check of a call takes ten times what the call does
+@no_type_check  # at run time: checking a call takes ten times as much as the call
 class Builder:
-    """A program while it is built: each new statement is simplified and, where it stands already, not made again.
+    """A program under construction: each new statement is simplified and, if it exists already, reused.
 
     Args:
-        limit: The number of statements from which on ``NotAProgram`` is raised.
+        limit: The number of statements above which ``NotAProgram`` is raised.
     """
 
     def __init__(self, limit: int | None = None) -> None:
         self.kinds: list[str] = []
-        """The kind of each value that is no constant."""
+        """The kind of each value that is not a constant."""
         self.constants: list[tuple[str, Any]] = []
         self._inputs: list[Port] = []
         self._statements: list[Statement | None] = []
@@ -147,7 +147,7 @@ class Builder:
         """The entries of a new input, as an array of values.
 
         Raises:
-            NotAProgram: there is no such kind of values.
+            NotAProgram: the dtype is not supported.
         """
         if kind not in KINDS:
             raise NotAProgram(f"an input of dtype {kind}")
@@ -161,7 +161,7 @@ class Builder:
         """A constant.
 
         Raises:
-            NotAProgram: there is no such kind of values.
+            NotAProgram: the dtype is not supported.
         """
         if kind not in KINDS:
             raise NotAProgram(f"a constant of dtype {kind}")
@@ -177,7 +177,7 @@ class Builder:
         """An array of constants.
 
         Raises:
-            NotAProgram: it has more entries than the program may have statements, or is of no kind of values.
+            NotAProgram: it has more entries than the statement limit, or its dtype is not supported.
         """
         numbers = np.asarray(numbers)
         if self._limit is not None and numbers.size > self._limit:
@@ -186,7 +186,7 @@ class Builder:
         return np.array([self.constant(kind, x) for x in numbers.ravel().tolist()], int).reshape(numbers.shape)
 
     def number(self, value: int) -> Any:
-        """The number that a value is.
+        """The number of a constant value.
 
         Raises:
             NotAProgram: the value depends on an input.
@@ -200,19 +200,19 @@ class Builder:
         return self.constants[-1 - value][0] if value < 0 else self.kinds[value]
 
     def negated(self, value: int) -> int | None:
-        """What a value is the negative of, or None where no statement says so."""
+        """The value whose negative this is, or None."""
         statement = self._statements[value] if value >= 0 else None
         return statement.operands[0] if statement is not None and statement.op == "neg" else None
 
     def statement(self, value: int) -> Statement | None:
-        """The statement that makes a value, or None."""
+        """The statement that computes a value, or None."""
         return self._statements[value] if value >= 0 else None
 
     def __call__(self, op: str, *operands: int, kind: str | None = None) -> int:
-        """The value of an operation; ``kind``, where given, is that of a conversion's result.
+        """The value of an operation; ``kind`` is the result kind of a conversion.
 
         Raises:
-            NotAProgram: there are more statements than the limit.
+            NotAProgram: the statement limit is exceeded.
         """
         simplified = SIMPLER.get(op)
         if simplified is not None:
@@ -227,11 +227,11 @@ class Builder:
         return self.append(op, operands, kind)
 
     def fold(self, op: str, kind: str, numbers: Sequence[tuple[str, Any]]) -> int:
-        """The value of an operation of constants, each a kind and a number."""
+        """The value of an operation on constants, each a kind and a number."""
         return self.constant(kind, fold(op, kind, numbers))
 
     def append(self, op: str, operands: tuple[int, ...], kind: str) -> int:
-        """The value of a statement as it stands, which is made where it does not stand yet."""
+        """The value of a statement without simplification; an existing one is reused."""
         key = (op, operands, kind)
         found = self._numbers.get(key)
         if found is None:
@@ -243,12 +243,13 @@ class Builder:
         return found
 
     def program(self, outputs: Sequence[tuple[str, np.ndarray]]) -> Program:
-        """The program of these outputs, each a kind and an array of values, without what none of them needs.
+        """The program for these outputs, each a kind and an array of values, without unused statements.
 
-        The order is that of the function. Depth first, each statement before the one that needs it, it is smaller as
-        machine code and up to half slower, since neighbors then wait for each other.
+        The statements keep the order of the function. A depth-first order, with each statement just before its use,
+        gives smaller machine code but is up to half slower, since adjacent statements then wait for each other.
         """
         first = sum(len(port.values) for port in self._inputs)
+        # mark the values that the outputs depend on, backward
         needed = bytearray(len(self.kinds))
         for _, values in outputs:
             for value in values.ravel().tolist():
@@ -259,12 +260,13 @@ class Builder:
                 for operand in self._statements[value].operands:  # type: ignore[union-attr]
                     if operand >= 0:
                         needed[operand] = 1
+        # renumber them in order, and collect the constants in use
         renamed: dict[int, int] = {i: i for i in range(first)}
         constants: list[tuple[str, Any]] = []
 
         def name(value: int) -> int:
             found = renamed.get(value)
-            if found is None:  # a constant that occurs for the first time
+            if found is None:  # first use of a constant
                 constants.append(self.constants[-1 - value])
                 found = renamed[value] = -len(constants)
             return found
@@ -280,7 +282,7 @@ class Builder:
 
 
 def fold(op: str, kind: str, numbers: Sequence[tuple[str, Any]]) -> Any:
-    """The number that an operation makes of constants, each a kind and a number, rounded as its kind rounds.
+    """The result of an operation on constants, each a kind and a number, rounded to its kind.
 
     Raises:
         NotAProgram: numpy has no such operation.
@@ -297,7 +299,7 @@ def fold(op: str, kind: str, numbers: Sequence[tuple[str, Any]]) -> Any:
 
 
 def _quotient(x: Any, y: Any) -> Any:
-    """Integers divided towards zero, by one above zero."""
+    """Integer division toward zero, by a positive divisor."""
     size = abs(int(x)) // int(y)
     return x.dtype.type(-size if x < 0 else size)
 

@@ -1,7 +1,7 @@
-"""Straight-line programs as bytes, which are data only and are checked when they are read.
+"""Serialization of straight-line programs to bytes, which are pure data and are checked on reading.
 
-After a line that names the format come counts, then the arrays of ports, statements, operands and constants. Nothing is
-allocated whose bytes are not first seen to be there, so that damaged counts cost no memory.
+A header line names the format; counts and the arrays of ports, statements, operands and constants follow. Memory is
+allocated only for bytes that exist, so that damaged counts cost no memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Parts = tuple[list[_Port], list[_Statement], tuple[_Constant, ...], list[_Port]
 
 
 class ProgramFormatError(ValueError):
-    """Bytes that are no program: they were cut, changed, or are something else."""
+    """The bytes are not a program: they were truncated, changed, or have another format."""
 
 
 def pack(
@@ -54,15 +54,16 @@ def pack(
 
 
 def unpack(content: bytes) -> _Parts:
-    """The parts of the ``Program`` of which ``pack`` made these bytes.
+    """The parts of a ``Program`` from the bytes of ``pack``.
 
     Raises:
-        ProgramFormatError: they are none that ``pack`` makes.
+        ProgramFormatError: ``pack`` did not write the bytes.
     """
     if not content.startswith(_HEAD):
         _refuse(f"the line {_HEAD.decode().strip()!r}", repr(content[:20]))
     reader = _Reader(content)
     inputs, outputs, statements, constants = reader.counts(4)
+    # ports: kind, rank, shape and size of each input and output, and the values of their entries
     kinds = reader.codes(inputs + outputs, len(KINDS), "kinds")
     ranks = reader.counts(inputs + outputs)
     axes = reader.counts(sum(ranks))
@@ -77,6 +78,7 @@ def unpack(content: bytes) -> _Parts:
     if not np.array_equal(values[:entries], np.arange(entries)):
         _refuse("inputs whose entries are 0, 1, ...", "others")
     _check_values(values[entries:], constants, entries + statements)
+    # statements: operation, result kind and operands, which must be earlier values
     ops = reader.codes(statements, len(OPS), "operations")
     results = reader.codes(statements, len(KINDS), "kinds")
     counts = reader.codes(statements, 4, "operands")
@@ -84,6 +86,7 @@ def unpack(content: bytes) -> _Parts:
         _refuse("as many operands as an operation has", "others")
     operands = reader.values(int(np.sum(counts)))
     _check_values(operands, constants, entries + np.repeat(np.arange(statements), counts))
+    # constants: kind and eight bytes each
     numbers = _constants(reader.codes(constants, len(KINDS), "kinds"), reader.take("u1", 8 * constants))
     reader.finish()
     flat = tuple(values.tolist())
@@ -95,7 +98,7 @@ def unpack(content: bytes) -> _Parts:
 
 
 class _Reader:
-    """Takes arrays from bytes, one after another."""
+    """Reads consecutive arrays from bytes."""
 
     def __init__(self, content: bytes) -> None:
         self._content, self._at = content, len(_HEAD)
@@ -124,13 +127,13 @@ class _Reader:
 
     def finish(self) -> None:
         if self._at != len(self._content):
-            _refuse("nothing behind the constants", f"{len(self._content) - self._at} bytes")
+            _refuse("no bytes after the constants", f"{len(self._content) - self._at} bytes")
 
 
 def _check_values(values: np.ndarray, constants: int, end: Any) -> None:
-    """Whether values are constants or below ``end``."""
+    """Check that values are constants or below ``end``."""
     if np.any(values < -constants) or np.any(values >= end):
-        _refuse("values that an input, a constant or an earlier statement has", "others")
+        _refuse("values of inputs, constants or earlier statements", "others")
 
 
 def _constants(kinds: np.ndarray, raw: np.ndarray) -> tuple[_Constant, ...]:

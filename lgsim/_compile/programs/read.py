@@ -1,8 +1,8 @@
-"""Straight-line programs of JAX functions of one state: loops of known length are unrolled, indices become numbers.
+"""Straight-line programs from JAX functions of one state: loops of known length are unrolled, indices are constants.
 
-The jaxpr of a function is interpreted on arrays of values of a program (``program.py``), a scalar being an ``int``. A
-call and a loop are read here, any other primitive by its rule in ``RULES``, and one of lgsim's own by the program in
-JAX's primitives that stands for it.
+The jaxpr of a function is interpreted on arrays of values of a program (``program.py``), a scalar being an ``int``.
+Calls and loops are read here, other primitives by their rules in ``RULES``, and lgsim's own primitives by their
+expansion in JAX primitives.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from lgsim._compile.xla.jax_internals import called_program, calls_program, loop
 from lgsim._compile.xla.named_calls import call_name
 
 SLACK = 2
-"""How many times the limit may be written on the way: much of a program folds or is needed by no output."""
+"""Factor by which a program may exceed the limit during reading: much of it folds or is unused."""
 
 _FOLDED = 8
-"""How many times the limit a program may be before anything folds; a step of a legged machine is four times itself."""
+"""Factor by which a program may exceed the limit before folding; it is four for a step of a legged robot."""
 
 
 def read(
@@ -42,10 +42,10 @@ def read(
 
     Args:
         f: A function of pytrees of arrays.
-        *examples: Its arguments, or ``jax.ShapeDtypeStruct`` in the place of arrays; only shapes and dtypes count. The
-            inputs of the program are the leaves of all arguments, its outputs those of the result.
-        limit: The largest number of statements.
-        calls: Rules of named calls, see ``Reader``; ``SINE_AND_COSINE`` for a target with functions of its own.
+        *examples: Its arguments, or ``jax.ShapeDtypeStruct`` for arrays; only shapes and dtypes are used. The inputs of
+            the program are the leaves of all arguments, its outputs those of the result.
+        limit: The maximum number of statements.
+        calls: Rules of named calls, see ``Reader``; ``SINE_AND_COSINE`` for a target with its own functions.
 
     Raises:
         NotAProgram: a loop or an index depends on the state, a primitive has no rule, or the limit is exceeded.
@@ -76,7 +76,7 @@ def read_jaxpr(
 
 
 def size(closed: Any, limit: int) -> int:
-    """An estimate of the scalar operations of a jaxpr, before any is simplified, without unrolling it, or ``limit``."""
+    """An estimate of the scalar operations of a jaxpr before simplification, without unrolling; at most ``limit``."""
     total = 0
     for equation in getattr(closed, "jaxpr", closed).eqns:
         name = equation.primitive.name
@@ -97,12 +97,12 @@ def size(closed: Any, limit: int) -> int:
 
 
 class Reader:
-    """Interprets jaxprs on values of a builder's program.
+    """An interpreter of jaxprs on the values of a builder's program.
 
     Args:
-        builder: What is written to.
-        calls: ``rule(builder, *which, values)`` gives the results of a call by its name, see ``named_calls``; a call
-            without a rule is opened.
+        builder: The builder of the program.
+        calls: ``rule(builder, *which, values)`` returns the results of a call by its name, see ``named_calls``; a call
+            without a rule is inlined.
     """
 
     def __init__(self, builder: Builder, calls: Mapping[str, Callable[..., list[Values]]] | None = None) -> None:
@@ -121,7 +121,7 @@ class Reader:
         """The results of a jaxpr."""
         found = self._prepared.get(id(jaxpr))
         if found is None:
-            found = self._prepared[id(jaxpr)] = (*self._prepare(jaxpr), jaxpr)  # which lives as long as its id
+            found = self._prepared[id(jaxpr)] = (*self._prepare(jaxpr), jaxpr)  # keeps the id of the jaxpr in use
         template, steps, given, outputs, _ = found
         env = template.copy()
         for slot, value in zip(given, (*consts, *args), strict=True):
@@ -172,7 +172,7 @@ class Reader:
         return template, steps, given, [slot(v) for v in jaxpr.outvars]
 
     def step(self, equation: Any) -> tuple[Any, Any, Any]:
-        """(function of scalars or None, function of lists of values, equation if that one needs it)."""
+        """(function of scalars or None, function of lists of values, equation if the latter needs it)."""
         name = equation.primitive.name
         if self._calls:
             call, _, which = (call_name(equation) or "").partition("(")
@@ -200,7 +200,7 @@ class Reader:
         return found[1]
 
     def call(self, equation: Any, values: list[Values]) -> list[Values]:
-        """A call of a program."""
+        """Read a call of a program."""
         return self.closed(called_program(equation), values)
 
     def _expanded(self, equation: Any, values: list[Values]) -> list[Values]:
@@ -210,7 +210,7 @@ class Reader:
         return self.closed(found, values)
 
     def scan(self, equation: Any, values: list[Values]) -> list[Values]:
-        """A loop of known length."""
+        """Read a loop of known length."""
         count, carried = loop_counts(equation)
         body, length = parameter(equation, "jaxpr"), parameter(equation, "length")
         consts, carry, xs = values[:count], values[count : count + carried], values[count + carried :]
@@ -224,7 +224,7 @@ class Reader:
         return [*carry, *ys]
 
     def while_loop(self, equation: Any, values: list[Values]) -> list[Values]:
-        """A loop whose end does not depend on an input."""
+        """Read a loop whose end does not depend on an input."""
         first = parameter(equation, "cond_nconsts")
         second = first + parameter(equation, "body_nconsts")
         going_on, step = parameter(equation, "cond_jaxpr"), parameter(equation, "body_jaxpr")
@@ -238,7 +238,7 @@ class Reader:
             carry = self.closed(step, [*body, *carry])
 
     def cond(self, equation: Any, values: list[Values]) -> list[Values]:
-        """A branch; where it depends on an input, all branches and a choice between their results."""
+        """Read a branch; if it depends on an input, all branches and a selection of their results."""
         branches, index = parameter(equation, "branches"), values[0]
         if index < 0:  # type: ignore[operator]
             place = min(max(int(self.builder.number(index)), 0), len(branches) - 1)  # type: ignore[arg-type]
@@ -274,10 +274,10 @@ def _of_twice(b: Builder, values: list[Values]) -> list[Values]:
 
 
 SINE_AND_COSINE: dict[str, Callable[..., list[Values]]] = {"sincos": _sine_and_cosine, "sincos_of_twice": _of_twice}
-"""Rules of the named calls of sine and cosine: the operations ``sin`` and ``cos`` in the place of polynomials."""
+"""Rules of the named calls of sine and cosine: the operations ``sin`` and ``cos`` instead of polynomials."""
 
 
-@no_type_check  # at run time: a check of a call takes ten times what the call does
+@no_type_check  # at run time: checking a call takes ten times as much as the call
 def _scalar(values: Any) -> Values:
     return int(values) if np.ndim(values) == 0 else values
 

@@ -1,4 +1,4 @@
-"""A program in two: what depends on inputs alone that all states of a batch share, and the rest."""
+"""Split of a program in two: the part that depends only on shared inputs of a batch, and the rest."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from lgsim._compile.programs.program import Port, Program, Statement
 def hoisted(program: Program, shared: Sequence[bool]) -> tuple[Program, Program]:
     """(the program of the shared inputs, the program of a state).
 
-    The first one has the shared inputs, in order, and gives what the states need of them that no input is: an array for
-    each kind of numbers. The second one has the inputs of the whole, and after them those arrays.
+    The first program has the shared inputs, in order, and returns the intermediate values that the states need, as one
+    array for each kind. The second program has the inputs of the whole, followed by these arrays.
 
     Args:
-        shared: Of each of its inputs, whether all states share it.
+        shared: Flags of the inputs that all states share.
     """
     entries = program.entries
     once = [each for port, each in zip(program.inputs, shared, strict=True) for _ in port.values]
@@ -39,7 +39,7 @@ def hoisted(program: Program, shared: Sequence[bool]) -> tuple[Program, Program]
 
 
 def _part(program: Program, inputs: Iterable[Port], values: Iterable[int], outputs: Iterable[Port]) -> Program:
-    """The program of some statements; the ports hold values of the whole program."""
+    """The program of some statements; the ports have values of the whole program."""
     names: dict[int, int] = {}
     ports: list[Port] = []
     for port in inputs:

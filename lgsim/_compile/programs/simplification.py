@@ -1,7 +1,7 @@
-"""What a program's builder knows of an operation before it writes a statement: rules, one for each operation.
+"""Simplification rules that a program's builder applies before it writes a statement, one per operation.
 
-A rule returns the value that the operation has anyway, or None; see ``program.py`` for what is exact.
-Types are not checked at run time: that would take ten times what a rule does.
+A rule returns an existing value that equals the operation, or None; see ``program.py`` for the exactness.
+Types are not checked at run time: that would take ten times as much as a rule.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _convert(b: Any, x: int, kind: str) -> int | None:
         return x
     if kind == "bool" and x >= 0:
         statement = b.statement(x)
-        if statement is not None and statement.op == "shift_right_arithmetic":  # how JAX asks for the sign bit
+        if statement is not None and statement.op == "shift_right_arithmetic":  # JAX's test of the sign bit
             bits, by = statement.operands
             cast = b.statement(bits)
             if cast is not None and cast.op == "bitcast" and by < 0:

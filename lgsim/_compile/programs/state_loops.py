@@ -1,6 +1,6 @@
-"""Whether a loop of a traced function ends when its state says so: such a function has no straight-line program.
+"""A check for loops whose end depends on the state: such functions have no straight-line program.
 
-To find out by reading takes as long as reading all that comes before the loop.
+Finding this out by reading takes as long as reading everything before the loop.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lgsim._compile.xla.jax_internals import called_program, calls_program, loop
 def refuse_state_loops(closed: Any) -> None:
     """Raise NotAProgram if a loop's end depends on an argument of a ``ClosedJaxpr``.
 
-    What depends on an argument is found by the operands alone, and lgsim's own primitives are not opened.
+    Dependence is followed through operands only, and lgsim's own primitives are not expanded.
 
     Args:
         closed: The traced function.
@@ -24,7 +24,7 @@ def refuse_state_loops(closed: Any) -> None:
 
 
 def _depends(closed: Any, given: Sequence[bool]) -> list[bool]:
-    """Which results of a jaxpr depend on the arguments of the whole, of which arguments do."""
+    """Flags of the results of a jaxpr that depend on the given arguments."""
     jaxpr = getattr(closed, "jaxpr", closed)
     moving = {v for v, moves in zip(jaxpr.invars, given, strict=True) if moves}
 
@@ -52,7 +52,7 @@ def _depends(closed: Any, given: Sequence[bool]) -> list[bool]:
 
 
 def _loop(body: Any, consts: list[bool], args: list[bool], carried: int) -> list[bool]:
-    """Which results of a loop depend: of its carry and of what its turns give."""
+    """Flags of the results of a loop, carry and outputs, that depend on the arguments."""
     carry, rest = args[:carried], args[carried:]
     while True:
         found = _depends(body, [*consts, *carry, *rest])

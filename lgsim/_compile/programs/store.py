@@ -1,11 +1,11 @@
-"""Compiled programs in the user's cache: one file each, under a name that is a hash of all that it depends on.
+"""Compiled programs in the user's cache: one file each, named by a hash of everything that it depends on.
 
-An entry begins with a hash of its name and of what follows, so that an entry that is damaged, or was moved to another
-name, is not run. It is written whole or not at all, so that two processes may share the folder.
+An entry begins with a hash of its name and content, so that a damaged or renamed entry is not run. Entries are written
+atomically, so that processes may share the folder.
 
-A hash does not stop a forger: object code runs in the process, and whoever may write the folder can make any entry.
-Only the folder's owner and mode stop one. So a folder or an entry that another user owns or may write is not used. A
-folder that cannot be read or written is no error: nothing is kept then.
+A hash does not prevent forgery: object code runs in the process, and anyone with write access to the folder can create
+an entry. Only ownership and permissions prevent it. So a folder or an entry that another user owns or may write is not
+used. A folder that cannot be read or written is not an error: nothing is cached then.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from pathlib import Path
 from typing import Any
 
 MOST_BYTES = 2**28
-"""Entries of more bytes are neither kept nor read; object code of the longest programs has a twentieth."""
+"""Maximum size of an entry; object code of the longest programs has a twentieth of it."""
 
 _DIGEST = 32
 
-# without O_NONBLOCK a pipe in place of an entry is waited for; Windows has neither
+# without O_NONBLOCK, opening a pipe would block; Windows has neither
 _ENTRY = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 _refused: set[Path] = set()
-"""The folders that the process was warned of."""
+"""The folders for which the process has warned."""
 
 
 def folder() -> Path:
-    """The folder: ``LGSIM_CACHE_DIR``, else ``lgsim/programs`` in the user's folder for caches."""
+    """The folder: ``LGSIM_CACHE_DIR``, else ``lgsim/programs`` in the user's cache folder."""
     given = os.environ.get("LGSIM_CACHE_DIR")
     if given:
         return Path(given)
@@ -40,7 +40,7 @@ def folder() -> Path:
 
 
 def read_entry(name: str) -> bytes | None:
-    """What was kept under a name, or None where there is nothing, or it is damaged or of another name or user."""
+    """The content of an entry, or None if it is missing, damaged, renamed or owned by another user."""
     try:
         place = folder()
         return read_file(place / name, _foreign) if _serves(place) else None
@@ -49,13 +49,13 @@ def read_entry(name: str) -> bytes | None:
 
 
 def read_file(path: Path, refused: Callable[[os.stat_result], Any] = lambda found: None) -> bytes | None:
-    """What an entry holds, or None where it is damaged, of another name, or no regular file.
+    """The content of an entry, or None if it is damaged, renamed or not a regular file.
 
     Args:
-        refused: Whether a file of this status is not read.
+        refused: A function that returns a true value for a file status to reject.
 
     Raises:
-        OSError: it is not there or cannot be read.
+        OSError: the file does not exist or cannot be read.
     """
     handle = os.open(path, _ENTRY)
     try:
@@ -76,7 +76,7 @@ def entry_bytes(name: str, code: bytes) -> bytes:
 
 
 def write_entry(name: str, code: bytes) -> None:
-    """Keep content under a name, where the folder can be written."""
+    """Store an entry if the folder is writable."""
     if len(code) > MOST_BYTES:
         return
     try:
@@ -88,47 +88,47 @@ def write_entry(name: str, code: bytes) -> None:
 
 
 def private_folder(place: Path, variable: str = "LGSIM_CACHE_DIR") -> bool:
-    """Make a folder of the user's alone; whether it is one, else the user is warned, once.
+    """Create a folder that only the user can write; True if it is private, else False with one warning.
 
     Args:
-        variable: The environment variable that names another one, for the warning.
+        variable: The environment variable for another folder, for the warning.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the folder cannot be created.
     """
     place.mkdir(0o700, parents=True, exist_ok=True)
     return _serves(place, variable)
 
 
 def _folder_fault(place: Path) -> str | None:
-    """Why another user may have put into a folder what is there, in words; None where none can have.
+    """The reason why another user may have written to a folder, as text, or None.
 
     Raises:
-        OSError: there is no such folder, or it cannot be reached.
+        OSError: the folder does not exist or cannot be accessed.
     """
     found = os.lstat(place)
     if not stat.S_ISDIR(found.st_mode):
-        return f"it is no folder but a {'link' if stat.S_ISLNK(found.st_mode) else 'file'}"
+        return f"it is not a folder but a {'link' if stat.S_ISLNK(found.st_mode) else 'file'}"
     return _foreign(found)
 
 
 def _foreign(found: os.stat_result) -> str | None:
-    """Why what has this status may come from another user, in words; None where it may not."""
-    if not hasattr(os, "geteuid"):  # Windows keeps the user's folder for caches from others by other means
+    """The reason why another user may have written a file with this status, as text, or None."""
+    if not hasattr(os, "geteuid"):  # Windows protects the user's cache folder by other means
         return None
     if found.st_uid != os.geteuid():
         return "it belongs to another user"
-    return "others may write it" if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) else None
+    return "others have write access" if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) else None
 
 
 def _serves(place: Path, variable: str = "LGSIM_CACHE_DIR") -> bool:
-    """Whether the user alone can have put into a folder what is there; else the user is warned, once."""
+    """True if only the user can have written to a folder; otherwise False, with one warning."""
     fault = _folder_fault(place)
     if fault is not None and place not in _refused:
         _refused.add(place)
         warnings.warn(
-            f"lgsim: the cache {place} is not used, and programs are compiled anew: {fault}, and what is in it would"
-            f" run; delete it, and lgsim makes one that is yours alone, or name another one by {variable}",
+            f"lgsim: the cache {place} is not used, and programs are compiled again: {fault}, and its content would"
+            f" run; delete it, and lgsim creates a private one, or name another one by {variable}",
             RuntimeWarning,
             stacklevel=3,
         )
@@ -136,7 +136,7 @@ def _serves(place: Path, variable: str = "LGSIM_CACHE_DIR") -> bool:
 
 
 def _replace(place: Path, name: str, content: bytes) -> None:
-    """Write an entry in place of whatever is there; nothing in a cache is worth to be followed, kept or synced."""
+    """Replace any entry by a new one; links are not followed, and nothing is synced to disk."""
     handle, temporary = tempfile.mkstemp(dir=place, prefix=".lgsim-")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,8 +1,8 @@
-"""Component algebra: vectors, matrices, motions and transforms whose fields are scalars or arrays of any one shape.
+"""Component algebra: vectors, matrices, twists and transforms whose components are scalars or arrays of one shape.
 
-What is fast on XLA is made of many independent scalars; what is readable is ``R @ (v + w.cross(r))``. These types give
-both: every formula is written once, for one state, and ``jax.vmap`` (or fields that carry a batch) lays it out so that
-each component is its own array. Nothing here knows about groups, bodies or time.
+XLA is fast on many independent scalars; ``R @ (v + w.cross(r))`` is readable. These types give both: every formula is
+written once, for one state, and ``jax.vmap`` (or components with a batch) makes each component an array of its own.
+This package is independent of groups, bodies and time.
 """
 
 from lgsim._compile.spatial.algebra import Mat as Mat

@@ -1,6 +1,4 @@
-"""Vectors, 3x3 matrices, motions and transforms by components, for which only ``+ - *`` are used; the sine and cosine
-that turn them.
-"""
+"""Vectors, 3x3 matrices, twists and transforms by components, with only ``+ - *``; fast sine and cosine."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from jax import Array
 from lgsim._compile.xla.named_calls import named
 
 Scalar = Any
-"""A component: a number or an array; all components of one object have the same shape."""
+"""A component: a number or an array; all components of an object have the same shape."""
 
 
 class Vec(NamedTuple):
@@ -24,14 +22,14 @@ class Vec(NamedTuple):
     y: Scalar
     z: Scalar
 
-    __array_ufunc__ = None  # so that ``numpy_scalar * vec`` reaches __rmul__ instead of becoming an array
+    __array_ufunc__ = None  # so that ``numpy_scalar * vec`` calls __rmul__ and does not become an array
 
     def __add__(self, other: Vec) -> Vec:  # type: ignore[override]
-        """Sum, component by component."""
+        """Componentwise sum."""
         return Vec(self.x + other.x, self.y + other.y, self.z + other.z)
 
     def __sub__(self, other: Vec) -> Vec:
-        """Difference, component by component."""
+        """Componentwise difference."""
         return Vec(self.x - other.x, self.y - other.y, self.z - other.z)
 
     def __neg__(self) -> Vec:
@@ -49,7 +47,7 @@ class Vec(NamedTuple):
         return self.x * other.x + self.y * other.y + self.z * other.z
 
     def cross(self, other: Vec) -> Vec:
-        """Vector product ``self x other``."""
+        """Cross product ``self x other``."""
         return Vec(
             self.y * other.z - self.z * other.y,
             self.z * other.x - self.x * other.z,
@@ -67,11 +65,11 @@ class Mat(NamedTuple):
     __array_ufunc__ = None
 
     def __add__(self, other: Mat) -> Mat:  # type: ignore[override]
-        """Sum, entry by entry."""
+        """Componentwise sum."""
         return Mat(self.r0 + other.r0, self.r1 + other.r1, self.r2 + other.r2)
 
     def __sub__(self, other: Mat) -> Mat:
-        """Difference, entry by entry."""
+        """Componentwise difference."""
         return Mat(self.r0 - other.r0, self.r1 - other.r1, self.r2 - other.r2)
 
     def __mul__(self, scale: Scalar) -> Mat:  # type: ignore[override]
@@ -93,7 +91,7 @@ class Mat(NamedTuple):
         return Mat(*(Vec(*(row.dot(column) for column in columns)) for row in self))
 
     def transpose_apply(self, v: Vec) -> Vec:
-        """The product of the transposed matrix with ``v``, without building the transpose."""
+        """The product of the transposed matrix with ``v``, without forming the transpose."""
         return v.x * self.r0 + v.y * self.r1 + v.z * self.r2
 
     def vee_skew(self) -> Vec:
@@ -143,7 +141,7 @@ class Transform(NamedTuple):
         return Transform(self.R @ other.R, self.R @ other.p + self.p)
 
     def inverse(self) -> Transform:
-        """The displacement that undoes this one."""
+        """The inverse displacement."""
         return Transform(self.R.T, -self.R.transpose_apply(self.p))
 
     def act(self, V: Motion) -> Motion:
@@ -152,7 +150,7 @@ class Transform(NamedTuple):
         return Motion(self.R @ V.v + self.p.cross(w), w)
 
 
-# Polynomials of sin r = r + r^3 S(r^2) and cos r = 1 - r^2/2 + r^4 C(r^2) on |r| <= pi/4, and pi/2 in three pieces
+# Polynomials of sin r = r + r^3 S(r^2) and cos r = 1 - r^2/2 + r^4 C(r^2) on |r| <= pi/4, and pi/2 in three parts
 # whose products with small integers are exact (Cody and Waite, Software Manual for the Elementary Functions, 1980).
 # The coefficients are minimax fits: float64 from FDLIBM (k_sin.c, k_cos.c), float32 from Cephes (sinf.c).
 _SIN = {
@@ -187,10 +185,10 @@ _TWO_OVER_PI = 0.6366197723675814
 @jax.custom_jvp
 @named("sincos")
 def sincos(angle: Array) -> tuple[Array, Array]:
-    """Sine and cosine of an angle in radians, together and in vector instructions (4 to 8 times faster than two calls).
+    """Sine and cosine of an angle in radians, both at once in vector instructions (4 to 8 times faster than two calls).
 
-    Within 1.5 ulp for angles up to 1e6 (float64) or 1e3 (float32) rad; beyond, the error stays at the size that a
-    rounding of the argument causes. Follows the dtype of ``angle``.
+    The error is below 1.5 ulp for angles up to 1e6 (float64) or 1e3 (float32) rad; beyond, it is of the size of the
+    rounding of the argument. The dtype is that of ``angle``.
     """
     size = angle.dtype.itemsize
     quarter = jnp.round(angle * _TWO_OVER_PI)
@@ -212,9 +210,9 @@ def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[tuple[Array, Array
 @jax.custom_jvp
 @named("sincos_of_twice")
 def sincos_of_twice(angle: Array) -> tuple[Array, Array]:
-    """Sine and cosine of twice an angle of at most pi/4, by half of what ``sincos`` computes; beyond it wrong.
+    """Sine and cosine of twice an angle of at most pi/4, at half the cost of ``sincos``; wrong for larger angles.
 
-    Within 2.5 ulp. Follows the dtype of ``angle``.
+    The error is below 2.5 ulp. The dtype is that of ``angle``.
     """
     sine, cosine = _near_zero(angle)
     twice = 2 * sine
@@ -229,7 +227,7 @@ def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[tuple[Array, Array
 
 
 def _near_zero(r: Array) -> tuple[Array, Array]:
-    """Sine and cosine of at most pi/4."""
+    """Sine and cosine for at most pi/4."""
     size, z = r.dtype.itemsize, r * r
     return r + r * z * _horner(_SIN[size], z), 1 - 0.5 * z + z * z * _horner(_COS[size], z)
 

@@ -40,17 +40,17 @@ class Force(NamedTuple):
 
 
 def cross_dual(V: Motion, F: Force) -> Force:
-    """``-ad_V^T F = (w x f, w x n + v x f)``: the rate of a wrench that the motion V carries along."""
+    """``-ad_V^T F = (w x f, w x n + v x f)``: the rate of a wrench that moves with V."""
     return Force(V.w.cross(F.f), V.w.cross(F.n) + V.v.cross(F.f))
 
 
 def to_child(T: Transform, V: Motion) -> Motion:
-    """The twist V of the parent's frame in the child's: ``Ad_T^-1 V``."""
+    """The twist V of the parent frame expressed in the child frame: ``Ad_T^-1 V``."""
     return Motion(T.R.transpose_apply(fusion_barrier(V.v + V.w.cross(T.p))), T.R.transpose_apply(V.w))
 
 
 def to_parent(T: Transform, F: Force) -> Force:
-    """The wrench F of the child's frame in the parent's: ``Ad_T^-T F``."""
+    """The wrench F of the child frame expressed in the parent frame: ``Ad_T^-T F``."""
     f = fusion_barrier(T.R @ F.f)
     return Force(f, T.R @ F.n + T.p.cross(f))
 
@@ -68,11 +68,11 @@ class Sym(NamedTuple):
     __array_ufunc__ = None
 
     def __add__(self, other: Sym) -> Sym:  # type: ignore[override]
-        """Sum, entry by entry."""
+        """Entrywise sum."""
         return Sym(*(a + b for a, b in zip(self, other, strict=True)))
 
     def __sub__(self, other: Sym) -> Sym:
-        """Difference, entry by entry."""
+        """Entrywise difference."""
         return Sym(*(a - b for a, b in zip(self, other, strict=True)))
 
     def __mul__(self, scale: Scalar) -> Sym:  # type: ignore[override]
@@ -96,7 +96,7 @@ class Sym(NamedTuple):
 
     @classmethod
     def of_product(cls, A: Mat, B: Mat) -> Sym:
-        """``A B^T`` where that is symmetric."""
+        """``A B^T`` of a product that is symmetric."""
         return cls(A.r0.dot(B.r0), A.r0.dot(B.r1), A.r0.dot(B.r2), A.r1.dot(B.r1), A.r1.dot(B.r2), A.r2.dot(B.r2))
 
     def inverse(self) -> Sym:
@@ -108,14 +108,14 @@ class Sym(NamedTuple):
 
 
 class Inertia(NamedTuple):
-    """A rigid body: mass, first moment ``h = m c`` and rotational inertia ``I`` about the origin of its frame."""
+    """Rigid-body inertia: mass, first moment ``h = m c`` and rotational inertia ``I`` about the origin of its frame."""
 
     m: Scalar
     h: Vec
     I: Sym  # noqa: E741  the field's symbol
 
     def __add__(self, other: Inertia) -> Inertia:  # type: ignore[override]
-        """Two bodies that move as one, in the same frame."""
+        """The sum of two bodies that move as one, in the same frame."""
         return Inertia(self.m + other.m, self.h + other.h, self.I + other.I)
 
     def momentum(self, V: Motion) -> Force:
@@ -123,12 +123,12 @@ class Inertia(NamedTuple):
         return Force(V.v * self.m - self.h.cross(V.w), self.I @ V.w + self.h.cross(V.v))
 
     def transformed(self, T: Transform) -> Inertia:
-        """The inertia in the frame in which the body's frame has the pose T.
+        """The inertia in a frame in which the body's frame has the pose T.
 
         ``h' = R h + m p``, ``I' = R I R^T + (2 p.Rh + m p.p) 1 - (p Rh^T + Rh p^T + m p p^T)``.
         """
         h, p = T.R @ self.h, T.p
-        s = p * (0.5 * self.m) + h  # p s^T + s p^T holds all three products
+        s = p * (0.5 * self.m) + h  # p s^T + s p^T has all three products
         trace = 2 * p.dot(s)
         shift = Sym(
             trace - 2 * p.x * s.x,
@@ -142,36 +142,36 @@ class Inertia(NamedTuple):
 
     @property
     def articulated(self) -> Articulated:
-        """The same body as an articulated one."""
+        """The same body as an articulated-body inertia."""
         zero, h = 0 * self.m, self.h
         skew = Mat(Vec(zero, -h.z, h.y), Vec(h.z, zero, -h.x), Vec(-h.y, h.x, zero))
         return Articulated(Sym(self.m, zero, zero, self.m, zero, self.m), skew, self.I)
 
 
 class Articulated(NamedTuple):
-    """An articulated-body inertia: ``f = M v + H^T w``, ``n = H v + I w``."""
+    """Articulated-body inertia: ``f = M v + H^T w``, ``n = H v + I w``."""
 
     M: Sym
     H: Mat
     I: Sym  # noqa: E741  the field's symbol
 
     def __add__(self, other: Articulated) -> Articulated:  # type: ignore[override]
-        """Sum of two in the same frame."""
+        """The sum of two in the same frame."""
         return Articulated(self.M + other.M, self.H + other.H, self.I + other.I)
 
     def __matmul__(self, V: Motion) -> Force:
-        """The wrench that gives the acceleration V."""
+        """The wrench for the acceleration V."""
         return Force(self.M @ V.v + self.H.transpose_apply(V.w), self.H @ V.v + self.I @ V.w)
 
     def to_parent(self, T: Transform) -> Articulated:
-        """The inertia in the frame in which this one's frame has the pose T: ``Ad_T^-T A Ad_T^-1``."""
+        """The inertia in a frame in which this one's frame has the pose T: ``Ad_T^-T A Ad_T^-1``."""
         R, p = T
         turned = fusion_barrier(R @ self.H)
         M, H, I = fusion_barrier((self.M.rotated(R), turned @ R.T, self.I.rotated(R)))  # noqa: E741
         return shifted(M, H, I, p)
 
     def solve(self, F: Force) -> Motion:
-        """The twist V with ``self @ V = F``: the mass block first, which is always well conditioned."""
+        """The twist V with ``self @ V = F``, starting with the mass block, which is well conditioned."""
         inverse = fusion_barrier(self.M.inverse())
         H = self.H
         ratio = fusion_barrier(H @ inverse.matrix)
@@ -181,7 +181,7 @@ class Articulated(NamedTuple):
 
 
 def shifted(M: Sym, H: Mat, I: Sym, p: Vec) -> Articulated:  # noqa: E741
-    """The articulated inertia of blocks M, H, I moved by the displacement p of its frame."""
+    """The articulated-body inertia of blocks M, H, I for a displacement p of its frame."""
     moved = fusion_barrier(H + cross_matrix(p, M.matrix))
     Z = cross_matrix(p, H.T).T + cross_matrix(p, moved.T)
     return Articulated(M, moved, I + Sym(Z.r0.x, Z.r0.y, Z.r0.z, Z.r1.y, Z.r1.z, Z.r2.z))

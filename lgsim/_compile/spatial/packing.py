@@ -1,4 +1,4 @@
-"""Between ordinary arrays and the component types, fast in both directions of differentiation."""
+"""Conversion between arrays and component types, fast in both differentiation modes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lgsim._compile.xla.packing import join_last, split_last
 
 
 def unpack(array: Array, start: int = 0) -> Vec:
-    """The three entries ``array[..., start : start + 3]`` as a vector of components."""
+    """The three entries ``array[..., start : start + 3]`` as a vector by components."""
     return Vec(*components(array)[start : start + 3])
 
 
@@ -22,7 +22,7 @@ def unpack_matrix(array: Array) -> Mat:
 
 
 def unpack_transform(array: Array) -> Transform:
-    """A homogeneous matrix ``array`` of shape (..., 4, 4) by components; its bottom row is not read."""
+    """A homogeneous matrix ``array`` of shape (..., 4, 4) by components; its bottom row is ignored."""
     entries = rows(array)[:3]
     return Transform(Mat(*(Vec(*row[:3]) for row in entries)), Vec(*(row[3] for row in entries)))
 
@@ -40,7 +40,7 @@ def components(array: Array) -> list[Array]:
 
 
 def pack(parts: Sequence[Scalar], shape: tuple[int, ...]) -> Array:
-    """One array of shape (..., *shape) from its components in row-major order; Python numbers are constants."""
+    """One array of shape (..., *shape) from components in row-major order; Python numbers are constants."""
     arrays = [c for c in parts if not isinstance(c, int | float)]
     batch = jnp.broadcast_shapes(*(a.shape for a in arrays))
     dtype = arrays[0].dtype

@@ -1,6 +1,6 @@
-"""All that touches XLA's attributes and JAX's interpreters: hints, batches, loops, tiles, closures.
+"""XLA attributes and JAX interpreters: compiler hints, batches, loops, tiles, closures.
 
-What is written here changes how fast a program runs and what reverse mode keeps, never a result.
+This package changes the speed of programs and the memory of reverse mode, but not results.
 """
 
 from lgsim._compile.xla.batch_primitive import batch_last as batch_last

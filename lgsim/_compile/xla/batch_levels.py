@@ -1,7 +1,7 @@
-"""Primitives of nested batches: loops, and functions of one state that stay whole while ``jax.vmap`` passes over them.
+"""Primitives for nested batches: loops, and functions of one state that ``jax.vmap`` keeps as one unit.
 
-Where ``batch_last`` has one number of batch axes for all operands, here each level of ``jax.vmap`` says which operands
-it maps: what no level maps stays one for all entries.
+``batch_last`` has the same number of batch axes for all operands. Here each level of ``jax.vmap`` records which
+operands it maps; an operand that no level maps is stored once for all entries.
 """
 
 from __future__ import annotations
@@ -31,17 +31,16 @@ from lgsim._compile.xla.partition import Axes, BatchAxes
 Result = TypeVar("Result")
 
 _KEPT = 64
-"""Programs of a primitive called outside of ``jit`` that are kept."""
+"""Number of cached programs of a primitive called outside of ``jit``."""
 
 Levels = tuple[tuple[Any, tuple[bool, ...]], ...]
-"""(size, which leaves have it) of each batch, the innermost first; each is on the last axis of what it holds. A size is
-an integer or what ``jax.export`` leaves open."""
+"""(size, flags of the leaves that have it) of each batch, the innermost first; batches are on the last axes.
+
+A size is an integer or a symbolic dimension of ``jax.export``."""
 
 
 def split_leaves(leaves: Sequence[Any], counts: tuple[int, int, int]) -> tuple[tuple, tuple, tuple, tuple]:
-    """(constants of the first function, those of the second, carry, entries) of a loop's leaves, or of what is said of
-    each of them.
-    """
+    """(constants of the first function, of the second, carry, entries) from a loop's leaves, or from their flags."""
     ends = counts[0], counts[0] + counts[1], sum(counts)
     first, second, carry, entries = (slice(*pair) for pair in zip((0, *ends), (*ends, None), strict=True))
     return tuple(leaves[first]), tuple(leaves[second]), tuple(leaves[carry]), tuple(leaves[entries])
@@ -50,17 +49,17 @@ def split_leaves(leaves: Sequence[Any], counts: tuple[int, int, int]) -> tuple[t
 def in_batches(
     levels: Levels, jaxpr: ClosedJaxpr, consts: Sequence[Array], kinds: Callable[[tuple], Sequence[bool]]
 ) -> Callable[..., list[Array]]:
-    """The function of one entry ``jaxpr``, with these constants, mapped over all batches.
+    """The function ``jaxpr`` of one entry, with these constants, mapped over all batches.
 
     Args:
         levels: The batches, the innermost first.
         jaxpr: The program of one entry.
-        kinds: ``kinds(flags)`` picks, from the flags of a level, those of the constants and of the arguments.
+        kinds: ``kinds(flags)`` selects, from the flags of a level, those of the constants and of the arguments.
     """
 
     def f(*args: Array) -> list[Array]:
         found = jaxpr_as_fun(ClosedJaxpr(jaxpr.jaxpr, list(args[: len(consts)])))(*args[len(consts) :])
-        return [jnp.asarray(x) for x in found]  # a literal comes as JAX's own kind of number
+        return [jnp.asarray(x) for x in found]  # a literal has a type of JAX's own
 
     for size, mapped in levels:
         axes = tuple(-1 if each else None for each in kinds(mapped))
@@ -75,16 +74,16 @@ def levels_primitive(
     lowerings: Mapping[str | None, Callable[..., list[Array]]],
     first: bool = False,
 ) -> Primitive:
-    """A primitive that is ``run(*leaves, counts, levels, **rest)``, of leaves as ``split_leaves`` takes them.
+    """A primitive that computes ``run(*leaves, counts, levels, **rest)``, for leaves as in ``split_leaves``.
 
-    Its own parameter ``levels`` says which leaves each batch has, and not how many entries: a device may have a part.
+    Its parameter ``levels`` has the flags of each batch but not its size: a device may have a part of it.
 
     Args:
-        run: What it computes.
-        shapes: (shape, dtype) of what that returns for leaves of these shapes, found without tracing it.
-        lowerings: What stands for ``run`` on platforms, None for all others.
-        first: Whether a batch leaves it by the first axis, as it leaves ``batch_last``: a function and its rule of
-            ``custom_jvp`` have to agree in that.
+        run: The function.
+        shapes: (shape, dtype) of the results for leaves of these shapes, without tracing ``run``.
+        lowerings: Replacements of ``run`` by platform, None for all others.
+        first: Return batches on the first axis, as ``batch_last`` does: a function and its rule of ``custom_jvp`` must
+            agree on it.
     """
 
     def of_leaves(f: Callable[..., Result]) -> Callable[..., Result]:
@@ -95,7 +94,7 @@ def levels_primitive(
 
     def batching_rule(leaves: Any, axes: Any, *, counts: tuple, levels: tuple, **rest: Any) -> tuple[list, list[int]]:
         size = next(x.shape[axis] for x, axis in zip(leaves, axes, strict=True) if axis is not None)
-        # a carry is different for each entry after the first step
+        # after the first step, each entry has its own carry
         mapped = [axis is not None or sum(counts[:2]) <= i < sum(counts) for i, axis in enumerate(axes)]
 
         def last(x: Any, axis: int | None, each: bool) -> Array:
@@ -128,7 +127,7 @@ def levels_primitive(
         return jax.jit(partial(primitive.bind, **dict(rest)))
 
     def impl(*leaves: Any, **rest: Any) -> list[Array]:
-        # one by one: else the primitive would end here again
+        # op by op, since the primitive itself would call this function again
         f = partial(whole, **rest) if one_by_one() else compiled(tuple(rest.items()))
         return f(*leaves)
 
@@ -150,7 +149,7 @@ def levels_primitive(
 
 
 def _sizes(leaves: Sequence[Any], levels: tuple[tuple[bool, ...], ...]) -> list[int]:
-    """The number of entries of each batch, from a leaf that has it."""
+    """The size of each batch, from a leaf that has it."""
     found = []
     for k, mapped in enumerate(levels):
         i = mapped.index(True)

@@ -1,8 +1,8 @@
-"""Batches on the last axis: what makes a recursion over bodies vector code.
+"""Batches on the last axis, which make a recursion over bodies vector code.
 
-A recursion takes one body after another, so the axis along which there is vector work is the batch, and it has to come
-last. ``jax.vmap`` alone puts it first wherever an array is indexed or broadcast. So a recursion is one primitive, whose
-program is that of one state, and which ``jax.vmap`` leaves as it is::
+A recursion processes one body after another, so the axis for vector instructions is the batch, and it must be last.
+``jax.vmap`` alone puts it first wherever an array is indexed or broadcast. So a recursion is one primitive with the
+program of one state, which ``jax.vmap`` leaves unchanged::
 
     f = batch_last(jnp.cumsum)
     jax.make_jaxpr(f)(jnp.ones(3))
@@ -14,8 +14,8 @@ program is that of one state, and which ``jax.vmap`` leaves as it is::
             d:f64[5,3] = transpose[permutation=(1, 0)] c
           in (d,) }
 
-``rank`` counts the batch axes at the end of all operands. Only where the primitive is lowered is its program run for
-the whole batch: by another compiler, that takes the program of one state as it is, or by XLA.
+``rank`` is the number of batch axes at the end of all operands. The program is run for the whole batch when the
+primitive is lowered: by another compiler, which takes the program of one state, or by XLA.
 """
 
 from __future__ import annotations
@@ -45,25 +45,25 @@ from lgsim._compile.xla.jax_internals import (
 from lgsim._compile.xla.partition import Axes, BatchAxes
 
 Rule = Callable[[tuple, tuple], tuple[Any, Any]]
-"""``rule(args, changes)`` gives the value and its change; changes are ``SymbolicZero`` where nothing moves."""
+"""``rule(args, changes)`` returns the value and its change; changes that are zero are ``SymbolicZero``."""
 
 
 def still(change: Any) -> bool:
-    """Whether a change that a ``Rule`` is given is known to be zero."""
+    """True if a change passed to a ``Rule`` is known to be zero."""
     return isinstance(change, SymbolicZero)
 
 
 def change_along(f: Callable[..., Any], args: tuple, changes: tuple, besides: tuple[Any, ...] = ()) -> Any:
-    """The change of ``f(*args)`` along changes of its arguments, what stands still taken as constant.
+    """The change of ``f(*args)`` along changes of its arguments; arguments without a change are constants.
 
     Args:
         f: A differentiable function of pytrees.
-        args: Where.
-        changes: Pytrees of the same structures, ``SymbolicZero`` where nothing moves.
-        besides: Leaves of ``args`` whose changes do not count.
+        args: The arguments at which the change is taken.
+        changes: Pytrees of the same structure, ``SymbolicZero`` for zero.
+        besides: Leaves of ``args`` whose changes are ignored.
 
     Returns:
-        The change; None where nothing moves.
+        The change; None if it is zero.
     """
     leaves, structure = jax.tree.flatten(args)
     rates = jax.tree.leaves(changes, is_leaf=still)
@@ -76,7 +76,7 @@ def change_along(f: Callable[..., Any], args: tuple, changes: tuple, besides: tu
 
 
 def as_function_of(places: Sequence[int], leaves: Sequence[Any], f: Callable[[list], Any]) -> Callable[..., Any]:
-    """``f`` of a list of leaves as a function of those at some places, the others as they are."""
+    """``f`` of a list of leaves, as a function of the leaves at ``places``; the others are constant."""
 
     def of_some(*given: Any) -> Any:
         at = dict(zip(places, given, strict=True))
@@ -86,13 +86,13 @@ def as_function_of(places: Sequence[int], leaves: Sequence[Any], f: Callable[[li
 
 
 def batch_last(core: Callable[..., Any], rule: Rule | None = None) -> Callable[..., Any]:
-    """``core`` as one function that a batch enters by its last axis, whatever axis ``jax.vmap`` maps over.
+    """``core`` as one primitive that keeps batches on the last axis, whatever axis ``jax.vmap`` maps over.
 
-    ``core`` takes and returns pytrees of arrays whose own axes come first; any number of batch axes follows, the same
-    number for all its arguments, of full length or of length 1, and full in what it returns. A derivative, in every
-    order and mode, is that of ``core`` by JAX, or what ``rule`` gives for one entry of a batch.
+    ``core`` takes and returns pytrees of arrays whose own axes come first, followed by any number of batch axes. All
+    arguments have the same number of them, each of full length or 1; results have full length. Derivatives of any order
+    and mode are those of ``core`` by JAX, or the result of ``rule`` for one entry of a batch.
 
-    It is a primitive of JAX, since loops in reverse mode forget the rules of ``custom_jvp`` and ``custom_vmap``.
+    It is a JAX primitive, since loops in reverse mode drop the rules of ``custom_jvp`` and ``custom_vmap``.
     """
     program = BatchProgram(core, rule)
     return wraps(core)(lambda *args: program(*args))
@@ -101,16 +101,16 @@ def batch_last(core: Callable[..., Any], rule: Rule | None = None) -> Callable[.
 def linear_last(
     core: Callable[[Any, Any], Any], transposed: Callable[[Any, Any], Any], full: bool = False
 ) -> Callable[[Any, Any], Any]:
-    """``core(args, x)`` as with ``batch_last``, linear in x; reverse mode pulls y back by ``transposed(args, y)``.
+    """``core(args, x)``, linear in x, as for ``batch_last``; reverse mode computes ``transposed(args, y)``.
 
-    In a batch x always has its full length, and with ``full`` so have args.
+    In a batch x has its full length, and with ``full`` so do the args.
     """
     program = _linear(core, transposed, full)
     return wraps(core)(lambda args, x: program(args, x))
 
 
 class BatchProgram:
-    """``core`` on flat lists of leaves; one for each ``batch_last``, compared by identity."""
+    """``core`` on flat lists of leaves; one object per ``batch_last``, compared by identity."""
 
     def __init__(
         self,
@@ -131,12 +131,12 @@ class BatchProgram:
         return jax.tree.unflatten(self.traced(structure, *map(_kind, leaves))[1], out)
 
     def traced(self, structure: Any, *kinds: jax.ShapeDtypeStruct, native: bool = True) -> tuple[Any, Any]:
-        """The program for leaves of these kinds, and the structure of what it returns.
+        """The program for leaves of these shapes and dtypes, and the structure of its result.
 
         Args:
-            structure: Of the arguments.
-            *kinds: Those of their leaves.
-            native: Whether it is marked as a native function, as programs for CPU are.
+            structure: Structure of the arguments.
+            *kinds: Shapes and dtypes of their leaves.
+            native: Mark it as a native function, as programs for CPU are.
         """
         key = structure, kinds, jax.dtypes.canonicalize_dtype(int), native
         if key not in self._traces:
@@ -146,7 +146,7 @@ class BatchProgram:
         return self._traces[key]
 
     def compiled(self, platform: str, structure: Any, kinds: tuple, shared: tuple[bool, ...]) -> CompiledBatch | None:
-        """What another compiler than XLA makes of the program for leaves of these kinds in one state, or None."""
+        """The program compiled by another compiler than XLA for leaves of these kinds in one state, or None."""
         compiler = batch_compiler(platform)
         if compiler is None:
             return None
@@ -157,7 +157,7 @@ class BatchProgram:
         return None if program is None else made_once(program, made, shared)
 
     def derivative(self, structure: Any, moving: tuple[int, ...]) -> BatchProgram:
-        """The program of (leaves, their changes at these places) that gives the change, linear in the changes."""
+        """The program of (leaves, their changes at these indices) that returns the change, linear in the changes."""
         if (structure, moving) not in self._derivatives:
 
             def of_leaves(leaves: list) -> Any:
@@ -171,17 +171,17 @@ class BatchProgram:
                 f = as_function_of(moving, leaves, of_leaves)
                 return list(jax.vjp(f, *(leaves[i] for i in moving))[1](y))
 
-            # full: else a cotangent would be summed over those that share an argument
+            # full: otherwise a cotangent would be summed over the entries that share an argument
             self._derivatives[structure, moving] = _linear(along, back, full=True)
         return self._derivatives[structure, moving]
 
     def linear(self, structure: Any) -> int:
-        """How many leaves, the last ones, it is linear in."""
+        """The number of trailing leaves in which it is linear."""
         return 0 if self.transposed is None else structure.children()[1].num_leaves
 
 
 def _linear(core: Callable[..., Any], transposed: Callable[..., Any], full: bool) -> BatchProgram:
-    """What ``linear_last`` binds; each of the two functions is the transpose of the other one."""
+    """The implementation of ``linear_last``; each of the two functions is the transpose of the other."""
     program, back = BatchProgram(core, full=full), BatchProgram(transposed, full=full)
     program.transposed, back.transposed = back, program
     return program
@@ -197,30 +197,30 @@ def _lowering(*leaves: Array, program: BatchProgram, structure: Any, rank: int, 
 
 
 def _filled(found: list[Array], leaves: Sequence[Any], rank: int) -> list[Array]:
-    """Results with the full length of each batch axis."""
+    """Results broadcast to the full length of each batch axis."""
     if not rank:
         return found
-    # a result that no mapped argument enters comes with a batch of length 1
+    # a result that depends on no mapped argument has a batch of length 1
     return [jnp.broadcast_to(x, (*x.shape[: x.ndim - rank], *_batch(leaves, rank))) for x in found]
 
 
 def _batch(leaves: Sequence[Any], rank: int) -> tuple[Any, ...]:
-    """The full length of each axis of a batch, an integer or what ``jax.export`` leaves open."""
+    """The full length of each batch axis, an integer or a symbolic dimension of ``jax.export``."""
     return tuple(_full(x.shape[x.ndim - rank + axis] for x in leaves) for axis in range(rank))
 
 
 def _full(lengths: Iterable[Any]) -> Any:
-    """The length of an axis that is of full length or 1; it may be 0, or one that ``jax.export`` leaves open."""
+    """The length of an axis that has full length or 1; it may be 0, or a symbolic dimension of ``jax.export``."""
     return next((length for length in lengths if length != 1), 1)
 
 
 def _of_one(x: Any, rank: int) -> jax.ShapeDtypeStruct:
-    """The kind of a leaf in one entry of a batch."""
+    """The shape and dtype of a leaf in one entry of a batch."""
     return jax.ShapeDtypeStruct(x.shape[: x.ndim - rank], x.dtype)
 
 
 def _lowering_on(platform: str, *leaves: Array, program: BatchProgram, structure: Any, rank: int) -> list[Array]:
-    """As ``_lowering``, by another compiler than XLA where there is one that takes the program."""
+    """As ``_lowering``, by another compiler than XLA if one takes the program."""
     own = [leaf.ndim - rank for leaf in leaves]
     shared = tuple(all(size == 1 for size in x.shape[axes:]) for x, axes in zip(leaves, own, strict=True))
     compiled = program.compiled(platform, structure, tuple(_of_one(x, rank) for x in leaves), shared)
@@ -231,7 +231,7 @@ def _lowering_on(platform: str, *leaves: Array, program: BatchProgram, structure
 
 
 def _abstract_eval(*leaves: Any, program: BatchProgram, structure: Any, rank: int) -> list[Any]:
-    # of one entry, so that what another compiler takes is not traced for its batch as well
+    # for one entry, so that a program for another compiler is not also traced for its batch
     found = program.traced(structure, *(_of_one(x, rank) for x in leaves))[0].out_avals
     return [aval.update(shape=(*aval.shape, *_batch(leaves, rank))) for aval in found]
 
@@ -239,7 +239,7 @@ def _abstract_eval(*leaves: Any, program: BatchProgram, structure: Any, rank: in
 def _batching_rule(
     leaves: Sequence[Any], axes: Sequence[int | None], program: BatchProgram, structure: Any, rank: int
 ) -> Any:
-    """One more axis of the batch, the last one of all operands."""
+    """Add one batch axis, as the last axis of all operands."""
     size = next(x.shape[axis] for x, axis in zip(leaves, axes, strict=True) if axis is not None)
 
     def wide(x: Array) -> Array:
@@ -248,10 +248,10 @@ def _batching_rule(
     def last(i: int, x: Any, axis: int | None) -> Array:
         if axis is not None:
             return jnp.moveaxis(x, axis, -1)
-        x = jnp.asarray(x)[..., None]  # a scalar constant may come as a number of Python's kind
+        x = jnp.asarray(x)[..., None]  # a scalar constant may be a Python number
         return x if i < shared else wide(x)
 
-    # an operand that is the same for all entries keeps length 1, but where a cotangent would be summed over its entries
+    # an operand shared by all entries keeps length 1, unless a cotangent would be summed over its entries
     shared = 0 if program.full else len(leaves) - program.linear(structure)
     given = map(last, range(len(leaves)), leaves, axes)
     out = _batch_last.bind(*given, program=program, structure=structure, rank=rank + 1)
@@ -259,7 +259,7 @@ def _batching_rule(
 
 
 def _jvp_rule(leaves: Sequence[Any], changes: Sequence[Any], program: BatchProgram, structure: Any, rank: int) -> Any:
-    """Value and change: of a linear program by the program itself, else by the rule that it has, else by JAX."""
+    """Value and change: by the program itself if it is linear, else by its rule if it has one, else by JAX."""
     moving = [i for i, change in enumerate(changes) if not is_symbolic_zero(change)]
     core, rule = program.core, program.rule
 
@@ -285,7 +285,7 @@ def _jvp_rule(leaves: Sequence[Any], changes: Sequence[Any], program: BatchProgr
 def _linear_jvp_rule(
     leaves: Sequence[Any], changes: Sequence[Any], program: BatchProgram, structure: Any, rank: int
 ) -> Any:
-    """Of a derivative: what is linear goes through the same program, the rest is a program of its own."""
+    """Value and change of a derivative: the linear part uses the same program, the rest one of its own."""
     first = len(leaves) - program.linear(structure)
     bind = partial(_batch_last.bind, program=program, structure=structure, rank=rank)
     found = []
@@ -302,7 +302,7 @@ def _linear_jvp_rule(
 
 
 def _entrywise(f: Callable[..., Any], rank: int) -> Callable[..., Any]:
-    """``f`` of one entry on lists of arrays with ``rank`` batch axes at their ends, each of full length or 1."""
+    """``f`` of one entry on lists of arrays with ``rank`` trailing batch axes, each of full length or 1."""
     if rank == 0:
         return f
 
@@ -318,10 +318,10 @@ def _entrywise(f: Callable[..., Any], rank: int) -> Callable[..., Any]:
 def _transpose_rule(
     cotangents: Sequence[Any], *leaves: Any, program: BatchProgram, structure: Any, rank: int
 ) -> list[Any]:
-    """Cotangents of what the program is linear in, by the program that is its transpose."""
+    """Cotangents of the linear operands, by the transposed program."""
     count = len(leaves) - program.linear(structure)
     if program.transposed is None or any(map(is_undefined, leaves[:count])):
-        raise NotImplementedError(f"{program.core}: not linear, so that JAX cannot transpose it")
+        raise NotImplementedError(f"{program.core}: expected a linear function for transposition, got one that is not")
     args, x = jax.tree.unflatten(structure, [leaf.aval if is_undefined(leaf) else leaf for leaf in leaves])
     kinds = [_kind(leaf) for leaf in jax.tree.leaves((args, x))]
     y = jax.tree.unflatten(program.traced(structure, *kinds)[1], [instantiated(each) for each in cotangents])
@@ -331,7 +331,7 @@ def _transpose_rule(
 
 
 def _batch_axes(operands: Sequence[Any], results: Sequence[Any], *, rank: int, **rest: Any) -> BatchAxes:
-    """Which axes several devices may divide: those of the batch, where an operand has their full length."""
+    """The axes that several devices may divide: batch axes of operands with full length."""
     lengths = _batch(operands, rank)
 
     def axes(x: Any) -> Axes:
@@ -346,7 +346,7 @@ def _impl(*leaves: Array, **params: Any) -> list[Array]:
 
 
 def _one_by_one(*leaves: Array, program: BatchProgram, structure: Any, rank: int) -> list[Array]:
-    # the function itself, not its program: what is compiled is looked at for NaN, which operations of a program are not
+    # the function itself, not its program: checks for NaN do not see the operations inside of a program
     return _filled(jax.tree.leaves(program.core(*jax.tree.unflatten(structure, leaves))), leaves, rank)
 
 
@@ -369,9 +369,9 @@ register_expansion(_batch_last, lambda *kinds, program, structure, rank: program
 
 
 def native_with_derivatives(core: Callable[..., Any]) -> Callable[..., Any]:
-    """``core`` of pytrees of arrays, with batch axes at their ends, as ``batch_last`` takes it.
+    """``core`` of pytrees of arrays with trailing batch axes, compiled as by ``batch_last``.
 
-    So is its derivative, in both modes; derivatives of higher order are those of ``core`` by JAX.
+    Its derivative is compiled too, in both modes; derivatives of higher order are those of ``core`` by JAX.
     """
     derivative = native_derivative(core)
 
@@ -383,9 +383,9 @@ def native_with_derivatives(core: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def native_derivative(core: Callable[..., Any]) -> Callable[[tuple, tuple], Any]:
-    """The function of (args, changes) that gives the change of ``core(*args)``, native, linear in the changes.
+    """The native function of (args, changes) that returns the change of ``core(*args)``, linear in the changes.
 
-    Leaves of ``changes`` are arrays, or ``SymbolicZero`` where an argument does not move.
+    Leaves of ``changes`` are arrays, or ``SymbolicZero`` for zero.
     """
     program = BatchProgram(core)
 

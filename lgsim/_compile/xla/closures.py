@@ -1,4 +1,4 @@
-"""Functions that close over numbers that JAX traces, as pytrees of these: a rule of differentiation must see them."""
+"""Functions that close over traced values, as pytrees of these values, so that differentiation rules see them."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from jax.core import Tracer
 from jaxtyping import PyTree
 
 
-# not equinox.filter_closure_convert: it needs a function's arguments, and what it gives takes their shapes alone, while
-# functions in a problem are called at places and with shapes that only they know (tests/_compile/xla/test_closures.py)
+# not equinox.filter_closure_convert: it needs a function's arguments, and its result accepts only their shapes, while
+# functions in a problem are called at points and with shapes that only they know (tests/_compile/xla/test_closures.py)
 class Opened(eqx.Module):
-    """A function whose traced numbers, in its closure and its defaults, are leaves.
+    """A function whose traced values, in its closure and its defaults, are leaves.
 
     Attributes:
-        numbers: The traced numbers.
-        frame: The function, and all else that it closes over.
+        numbers: The traced values.
+        frame: The function, and everything else that it closes over.
     """
 
     numbers: list[Any]
     frame: _Frame = eqx.field(static=True)
 
     def __call__(self, *args: Any) -> Any:
-        """What the function returns with these numbers."""
+        """Call the function with these values."""
         return self.frame.function(self.numbers)(*args)
 
 
 def opened(tree: PyTree) -> PyTree:
-    """The tree with an ``Opened`` in the place of each function that closes over tracers.
+    """The tree with each function that closes over tracers replaced by an ``Opened``.
 
-    Tracers count that a function closes over itself or through functions in its closure, and those in its defaults. All
-    other leaves, and functions without tracers, stay as they are.
+    This includes tracers in its closure, in functions of its closure, and in its defaults. All other leaves, and
+    functions without tracers, are unchanged.
     """
     return jax.tree.map(lambda leaf: _open(leaf, ()), tree)
 
 
 class _Frame:
-    """A function, and the contents of its closure and its defaults: leaves in which None stands for a traced number.
+    """A function, and the contents of its closure and its defaults, with None for each traced value.
 
     Args:
         shape: Structure of the leaves, (contents of the closure, defaults, keyword defaults).
@@ -50,7 +50,7 @@ class _Frame:
         self.plain, self.rest, self.shape = plain, rest, shape
 
     def function(self, numbers: list[Array]) -> FunctionType:
-        """The function with other numbers in its closure and its defaults."""
+        """The function with other values in its closure and its defaults."""
         following = iter(numbers)
         leaves = [next(following) if x is None else x for x in self.rest]
         contents, defaults, keywords = jax.tree.unflatten(self.shape, leaves)
@@ -62,8 +62,8 @@ class _Frame:
 
 
 def _open(leaf: Any, outer: tuple[Any, ...]) -> Any:
-    """A leaf, opened if it is a function that closes over tracers; ``outer`` are the functions around it."""
-    # a function that calls itself holds itself
+    """A leaf, converted if it is a function that closes over tracers; ``outer`` are the enclosing functions."""
+    # a recursive function contains itself
     if not isinstance(leaf, FunctionType) or any(leaf is x for x in outer):
         return leaf
     try:

@@ -1,4 +1,4 @@
-"""Functions compiled once for all numbers: a Python float is a number of the program's, as an array is."""
+"""Functions compiled once for all numbers: Python floats are operands of the program, as arrays are."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from jax import Array
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-"""Options that shorten compilation; XLA after jaxlib 0.10 knows the second one no more."""
+"""Options for shorter compile times; XLA after jaxlib 0.10 lacks the second one."""
 
 
 def with_arrays(tree: Any) -> Any:
-    """The tree with arrays () in the place of Python floats, whatever they are in: another number is no new program.
+    """The tree with Python floats replaced by arrays (), so that another number needs no new program.
 
-    They follow the dtype of what they meet, as floats do. Python integers, booleans and texts stay what they are: they
-    may be numbers of steps, or choices.
+    They take the dtype of the arrays that they are combined with, as floats do. Python integers, booleans and strings
+    are kept: they may be numbers of steps, or choices.
     """
     return jax.tree.map(lambda x: jnp.asarray(x) if type(x) is float else x, tree)
 
@@ -32,21 +32,21 @@ def _as_float(x: Any) -> Any:
 
 
 def number_field(default: Any = MISSING) -> Any:
-    """A field of an ``equinox.Module`` for numbers, of which no value is part of a program: 2 is 2.0.
+    """A field of an ``equinox.Module`` for numbers that are operands of the program: 2 is stored as 2.0.
 
     Args:
-        default: Its value where none is given.
+        default: The default value.
     """
     more = {} if default is MISSING else {"default": default}
     return eqx.field(converter=_as_float, **more)
 
 
 def compiled(f: Function, **options: Any) -> Function:
-    """``equinox.filter_jit`` for which Python floats among the arguments, and in them, are operands.
+    """``equinox.filter_jit`` that makes Python floats among the arguments, and in them, operands.
 
     Args:
-        f: The function; arguments that hold neither arrays nor floats choose the program.
-        **options: Those of ``equinox.filter_jit``.
+        f: The function; arguments without arrays and floats select the program.
+        **options: Options of ``equinox.filter_jit``.
     """
     program = eqx.filter_jit(f, **options)
 
@@ -59,9 +59,9 @@ def compiled(f: Function, **options: Any) -> Function:
 
 
 def compiled_fast(f: Function) -> Function:
-    """``compiled`` for a large program that runs a few times, outside of any trace.
+    """``compiled`` for a large program that runs only a few times, outside of any trace.
 
-    It is compiled in a third of the time, and slower where it loops over many numbers; results agree to rounding.
+    It compiles in a third of the time but loops over many numbers are slower; results agree to rounding.
     """
 
     @cache
@@ -77,7 +77,7 @@ def compiled_fast(f: Function) -> Function:
 
 @cache
 def fast_options() -> dict[str, Any]:
-    """The options of ``compiled_fast`` that this XLA knows."""
+    """The options of ``compiled_fast`` that this XLA supports."""
     given: dict[str, Any] = {}
     for name, value in FAST.items():
         try:
@@ -91,7 +91,7 @@ def fast_options() -> dict[str, Any]:
 def strongly_typed(tree: Any) -> Any:
     """The tree with its arrays strongly typed.
 
-    A state that begins with a Python number is weakly typed and what follows from it is not, so that the program that
-    advances it would be traced and compiled twice.
+    A state that starts as a Python number is weakly typed, but the next state is not. Then the program of a step
+    would be traced and compiled twice.
     """
     return jax.tree.map(lambda x: jax.lax.convert_element_type(x, x.dtype) if isinstance(x, Array) else x, tree)

@@ -1,6 +1,6 @@
-"""Whether batches on the last axis are compiled by XLA alone, or by another compiler where that takes the program.
+"""Switches of the compiler for batches on the last axis: XLA only, or another compiler for the programs it supports.
 
-The other compiler lives on a higher floor: ``lgsim`` registers it.
+The other compiler is defined in a higher-level package and registered by ``lgsim``.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from lgsim._compile.xla.jax_internals import ClosedJaxpr, Setting
 from lgsim.support.batch_compiler import COMPILERS
 
 CompiledBatch = Callable[[Sequence[Array], Any], list[Array]]
-"""``compiled(leaves, states)``: of leaves, (*own, states) or (*own) where all states share it, (*own, states)."""
+"""``compiled(leaves, states)``: from leaves (*own, states), or (*own) if shared, to results (*own, states)."""
 
 
 @runtime_checkable
 class ReadProgram(Protocol):
-    """A program of one state that a compiler takes."""
+    """A program of one state that a compiler supports."""
 
     @property
     def digest(self) -> str:
@@ -32,49 +32,50 @@ class ReadProgram(Protocol):
         ...
 
     def __call__(self, shared: tuple[bool, ...]) -> CompiledBatch | None:
-        """What is compiled, or None where the compiler fails.
+        """The compiled program, or None if compilation fails.
 
         Args:
-            shared: Of each argument, whether all states share it.
+            shared: Flags of the arguments that all states share.
         """
         ...
 
 
 BatchCompiler = Callable[[ClosedJaxpr], ReadProgram | None]
-"""Of the program of one state, what compiles it, or None."""
+"""A function of the program of one state that returns its compilable form, or None."""
 
-# LGSIM_LLVM_LOWERING=0 switches it off for a process.
+# LGSIM_LLVM_LOWERING=0 disables it for a process.
 _DEFAULT = os.environ.get("LGSIM_LLVM_LOWERING", "1") != "0"
 
 
-# LGSIM_CUDA_KERNELS=90 switches kernels of CUDA on for a process, for cards of compute capability 9.0.
+# LGSIM_CUDA_KERNELS=90 enables CUDA kernels for a process, for cards of compute capability 9.0.
 _CAPABILITY = int(os.environ.get("LGSIM_CUDA_KERNELS", "0"))
 
 
 _SWITCH = Setting(_DEFAULT)
-"""Its ``value`` says whether the compiler for CPUs is asked."""
+"""True in ``value`` enables the compiler for CPUs."""
 
 CUDA_SWITCH = Setting(_CAPABILITY)
-"""Its ``value`` is the compute capability that kernels of CUDA are made for, ten times, or 0 for none."""
+"""Ten times the compute capability of CUDA kernels in ``value``, or 0 for none."""
 
 
 SWITCHES = {"cpu": ("cpu", _SWITCH), "cuda": ("cuda", CUDA_SWITCH), "gpu": ("cuda", CUDA_SWITCH)}
-"""By platform the name of the compiler that is asked first, and its switch."""
+"""The name of the first compiler by platform, and its switch."""
 
 
 @contextmanager
 def llvm_lowering(enabled: bool) -> Iterator[None]:
-    """``with lgsim.llvm_lowering(False):`` compile by XLA alone what is compiled inside, in this thread.
+    """Switch compilation by LLVM on or off in this thread: ``with lgsim.llvm_lowering(False):`` uses only XLA.
 
-    By default, on a CPU, lgsim's algorithms are compiled as straight-line programs of several states to a vector by
-    LLVM, where the package llvmlite is installed (extra ``fast``) and a program is not too long. The results of both
-    are the same to rounding. The environment variable ``LGSIM_LLVM_LOWERING=0`` switches it off for a process.
+    By default, LLVM compiles lgsim's algorithms on a CPU to straight-line programs with several states per vector. This
+    needs the package llvmlite (extra ``fast``), and a program that is not too long. Results agree to rounding. The
+    environment variable ``LGSIM_LLVM_LOWERING=0`` disables it for a process.
 
-    What LLVM made is kept in the user's folder for caches (``LGSIM_CACHE_DIR``) and known to the process that lowers a
-    program. Another process that runs an exported or serialized one needs them too, see ``lgsim.load_programs``.
+    Compiled programs are kept in the user's cache folder (``LGSIM_CACHE_DIR``) and registered in the process that
+    lowers them. Another process that runs an exported or serialized function needs them too, see
+    ``lgsim.load_programs``.
 
     Args:
-        enabled: Whether LLVM is used where it can be.
+        enabled: Use LLVM where possible.
     """
     with _SWITCH.changed(enabled):
         yield
@@ -82,23 +83,23 @@ def llvm_lowering(enabled: bool) -> Iterator[None]:
 
 @contextmanager
 def cuda_kernels(capability: int) -> Iterator[None]:
-    """``with lgsim.cuda_kernels(90):`` one kernel of CUDA for each of lgsim's recursions and steps, in this thread.
+    """Compile each of lgsim's recursions and steps to one CUDA kernel in this thread: ``with lgsim.cuda_kernels(90):``.
 
-    What is lowered for CUDA inside is the text of ``programs.targets.Cuda``, a state a thread, compiled by NVRTC and
-    launched by XLA through the custom call that jaxlib has for kernels of Triton. It compiles, and its text is tested
-    on a CPU; **it has not run on a GPU yet**, and so it is off unless it is asked for. The environment variable
-    ``LGSIM_CUDA_KERNELS=90`` switches it on for a process.
+    Programs lowered for CUDA inside are generated by ``programs.targets.Cuda``, one thread per state, compiled by NVRTC
+    and launched by XLA through jaxlib's custom call for Triton kernels. The kernels compile, and their text is tested
+    on a CPU; **they have not run on a GPU yet**, and are therefore off by default. The environment variable
+    ``LGSIM_CUDA_KERNELS=90`` enables them for a process.
 
-    Left to XLA, with the same results to rounding, are short programs, loops whose end depends on the state and, with a
-    warning, programs of more than 30 000 operations, kernels that spill more than 8192 bytes a thread or do not
-    compile, and all of it where NVRTC or the custom call is missing.
+    XLA compiles short programs and loops whose end depends on the state, with the same results to rounding. With a
+    warning, it also compiles programs of more than 30 000 operations and kernels that spill more than 8192 bytes per
+    thread or do not compile. It compiles everything if NVRTC or the custom call is missing.
 
     Args:
         capability: Ten times the compute capability of the card, such as 80 for an A100 and 90 for an H100 or H200;
             0 switches kernels off.
 
     Raises:
-        ValueError: no card has such a number.
+        ValueError: the capability does not exist.
     """
     if capability not in (0, *range(50, 200)):
         raise ValueError(
@@ -110,18 +111,18 @@ def cuda_kernels(capability: int) -> Iterator[None]:
 
 
 def batch_compiler(platform: str) -> BatchCompiler | None:
-    """The compiler that is asked first on a platform, or None."""
+    """The first compiler on a platform, or None."""
     return COMPILERS.get(compiler_name(platform) or "")
 
 
 def compiler_name(platform: str) -> str | None:
-    """The name of the compiler that is asked first on a platform, or None where none is."""
+    """The name of the first compiler on a platform, or None."""
     name, switch = SWITCHES.get(platform, ("", None))
     return name if switch is not None and switch.value else None
 
 
 def made_once(program: ReadProgram, made: dict[Any, Any], shared: tuple[bool, ...]) -> CompiledBatch | None:
-    """What is compiled of a program, once for each kind of batch and card."""
+    """The compiled program, compiled once for each kind of batch and card."""
     key = shared, CUDA_SWITCH.value
     if key not in made:
         made[key] = attempt(program, shared)
@@ -131,18 +132,18 @@ def made_once(program: ReadProgram, made: dict[Any, Any], shared: tuple[bool, ..
 def run_compiled(
     compiled: CompiledBatch | None, leaves: Sequence[Array], own: Sequence[int], batch: tuple[Any, ...]
 ) -> list[Array] | None:
-    """The results (*own, *batch) of what another compiler than XLA made of a program, or None where XLA has to do it.
+    """The results (*own, *batch) of a program compiled by another compiler, or None to leave it to XLA.
 
     Args:
-        compiled: The program, made for leaves that all states share where they have no batch axis above 1, or None.
-        leaves: The arguments, (*own, *batch) or with 1 in the place of axes of the batch.
-        own: Of each argument its number of own axes.
+        compiled: The program, for leaves that are shared if no batch axis is longer than 1, or None.
+        leaves: The arguments, (*own, *batch), with 1 for shared batch axes.
+        own: The number of own axes of each argument.
         batch: The shape of the batch.
     """
     states = prod(batch)
 
     def flat(x: Array, axes: int) -> Array:
-        """(*own,) where all states share the leaf, else (*own, states)."""
+        """(*own,) if all states share the leaf, else (*own, states)."""
         mine = x.shape[:axes]
         if all(size == 1 for size in x.shape[axes:]):
             return x.reshape(mine)

@@ -1,9 +1,9 @@
-"""JAX's loops and choices where a ``shard_map`` may be around them.
+"""JAX's loops and branches for use inside of ``shard_map``.
 
-Under ``jax.shard_map`` the kind of an array says over which axes it differs between devices, and JAX wants a loop's
-carry to be of one kind in all steps, the branches of a choice of one kind. A carry that begins as zeros is the same on
-all devices and differs after the first step. What is here begins with the kind that the steps end in; anywhere else it
-is JAX's own function.
+Under ``jax.shard_map`` the type of an array includes the axes over which it differs between devices. JAX requires the
+same type of a loop carry in all steps, and of the branches of a conditional. A carry that starts as zeros is the same
+on all devices and differs after the first step. These functions start with the final type; elsewhere they are JAX's
+own functions.
 """
 
 from __future__ import annotations
@@ -67,18 +67,18 @@ Axes = list[frozenset]
 
 
 def _axes(f: Callable[..., Any], *args: Any) -> Axes:
-    """Over which axes each leaf of ``f(*args)`` differs between devices."""
+    """The axes over which each leaf of ``f(*args)`` differs between devices."""
     return [varying_axes(x) for x in jax.make_jaxpr(f)(*args).out_avals]
 
 
 def _over(tree: Any, axes: Axes) -> Any:
     leaves, structure = jax.tree.flatten(tree)
-    # a structure that does not fit is JAX's to refuse, in its words
+    # a structure that does not match is left to JAX's own error
     return jax.tree.unflatten(structure, [*map(varying_over, leaves, axes), *leaves[len(axes) :]])
 
 
 def _settled(step: Callable[[Any], Any], carry: Any) -> tuple[Any, Axes]:
-    """The carry with the axes over which it differs after any number of steps, and these."""
+    """The carry with the axes over which it differs after any number of steps, and these axes."""
     carry = jax.tree.map(jnp.asarray, carry)
     axes = [varying_axes(x) for x in jax.tree.leaves(carry)]
     while True:

@@ -1,4 +1,4 @@
-"""What lgsim's own primitives stand for: programs in JAX's primitives, for whoever reads a jaxpr."""
+"""Expansions of lgsim's own primitives: programs in JAX primitives, for interpreters of jaxprs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _EXPANSIONS: dict[Primitive, Callable[..., ClosedJaxpr]] = {}
 
 
 def register_expansion(primitive: Primitive, expand: Callable[..., ClosedJaxpr]) -> None:
-    """``expand(*kinds, **params)`` is the program of an equation of the primitive with operands of these kinds."""
+    """Register ``expand(*kinds, **params)``, the program of an equation with operands of these kinds."""
     _EXPANSIONS[primitive] = expand
 
 
 def register_definition(primitive: Primitive, run: Callable[..., Any]) -> None:
-    """An equation of the primitive is what JAX traces of ``run(*operands, **params)``."""
+    """Register ``run(*operands, **params)``, whose JAX trace is the expansion of an equation."""
 
     def expand(*kinds: jax.ShapeDtypeStruct, **params: Any) -> ClosedJaxpr:
         return jax.make_jaxpr(lambda *operands: run(*operands, **params))(*kinds)
@@ -28,7 +28,7 @@ def register_definition(primitive: Primitive, run: Callable[..., Any]) -> None:
 
 
 def expansion(equation: JaxprEqn) -> ClosedJaxpr | None:
-    """The program that an equation stands for, or None if its primitive is not one of lgsim's."""
+    """The expansion of an equation, or None if its primitive is not one of lgsim's."""
     expand = _EXPANSIONS.get(equation.primitive)
     if expand is None:
         return None
@@ -37,7 +37,7 @@ def expansion(equation: JaxprEqn) -> ClosedJaxpr | None:
 
 
 def program_texts(program: ClosedJaxpr) -> Iterator[str]:
-    """The text of a traced program, and of the programs that it calls whose text stands in no other."""
+    """The text of a traced program, and of the programs that it calls but does not print."""
     yield str(program.jaxpr)
     seen: set[Any] = set()
     yield from _inner_texts(program.jaxpr, seen)
@@ -50,7 +50,7 @@ def _inner_texts(jaxpr: Jaxpr, seen: set[Any]) -> Iterator[str]:
                 if isinstance(inner, ClosedJaxpr | Jaxpr):
                     yield from _inner_texts(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner, seen)
         program: Any = parameters(equation).get("program")
-        if hasattr(program, "traced"):  # of batch_last, whose text stands in no other
+        if hasattr(program, "traced"):  # a batch_last program, which its caller does not print
             avals: list[Any] = [x.aval for x in equation.invars]
             kinds = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals)
             structure = parameters(equation)["structure"]

@@ -1,4 +1,4 @@
-"""What ``jax.export`` writes of classes that are arguments and results of exported functions; none of it is code."""
+"""Serialization by ``jax.export`` of classes that are arguments and results of exported functions, without code."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from jax import export
 Class = TypeVar("Class", bound=type)
 
 _codes: dict[str, Any] = {}
-"""By name a code of each enumeration of result codes."""
+"""One code of each enumeration of result codes, by name."""
 
 
 def export_node(
     kind: type, name: str, to_text: Callable[[Any], str], of_text: Callable[[str], Any], make: Callable[..., Any]
 ) -> None:
-    """Register a class of pytrees, whose leaves and static part are known.
+    """Register a pytree class with known leaves and static part.
 
     Args:
-        name: Its name in files.
-        to_text: What is written of the static part that its flattening gives.
-        of_text: The static part from what was written; any error where it is none.
-        make: ``make(static, *children)``, of children that need not be arrays.
+        name: Name of the class in files.
+        to_text: A function from the static part of its flattening to text.
+        of_text: The inverse function; it raises any error for invalid text.
+        make: ``make(static, *children)``; children need not be arrays.
     """
     export.register_pytree_node_serialization(
         kind,
@@ -37,11 +37,11 @@ def export_node(
 
 
 def export_module(name: str) -> Callable[[Class], Class]:
-    """The decorator that registers an ``equinox.Module`` without static fields under a name."""
+    """A decorator that registers an ``equinox.Module`` without static fields under a name."""
 
     def register(kind: Class) -> Class:
         def make(_: None, *children: Any) -> Any:
-            # of placeholders, which a constructor may refuse
+            # from placeholders, which a constructor may reject
             made = object.__new__(kind)
             for field, child in zip(fields(kind), children, strict=True):
                 object.__setattr__(made, field.name, child)
@@ -54,7 +54,7 @@ def export_module(name: str) -> Callable[[Class], Class]:
 
 
 def export_tuple(name: str) -> Callable[[Class], Class]:
-    """The decorator that registers a ``NamedTuple`` under a name."""
+    """A decorator that registers a ``NamedTuple`` under a name."""
 
     def register(kind: Class) -> Class:
         export_node(kind, name, lambda _: "", lambda _: None, lambda _, *children: tuple.__new__(kind, children))
@@ -64,11 +64,11 @@ def export_tuple(name: str) -> Callable[[Class], Class]:
 
 
 def export_codes(name: str) -> Callable[[Class], Class]:
-    """The decorator that registers an ``equinox.Enumeration`` of result codes, one of which is ``successful``."""
+    """A decorator that registers an ``equinox.Enumeration`` of result codes, one of which is ``successful``."""
 
     def register(kind: Class) -> Class:
         _codes[name] = kind.successful  # type: ignore[attr-defined]
-        # one class holds the codes of all enumerations; another package may have registered it
+        # one class has the codes of all enumerations; another package may have registered it
         with suppress(ValueError):
             export_node(type(_codes[name]), "lgsim.code", _code_name, _codes.__getitem__, _code)
         return kind

@@ -1,4 +1,4 @@
-"""What another compiler than XLA cannot do, for whatever reason, XLA does; what was not foreseen is told once."""
+"""Fallback to XLA if another compiler fails for any reason; an unexpected failure causes one warning."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _told = threading.Event()
 
 
 class LoweringWarning(RuntimeWarning):
-    """lgsim could not compile a program by itself and left it to XLA: the results are right, and come more slowly."""
+    """lgsim could not compile a program by itself and left it to XLA: the results are right, but slower."""
 
 
 def attempt(f: Callable[..., Result | None], *args: Any) -> Result | None:
-    """``f(*args)``, or None where it raises: XLA then takes the program.
+    """``f(*args)``, or None if it raises: XLA then compiles the program.
 
-    The first failure of a process is a ``LoweringWarning`` that names the version of JAX and, where it is known, the
+    The first failure in a process causes a ``LoweringWarning`` with the version of JAX and, if it is known, the
     primitive.
 
     Args:
-        f: What reads or compiles a program; None where XLA is to do it.
+        f: A function that reads or compiles a program; None leaves it to XLA.
 
     Raises:
-        Warning: where warnings are errors.
+        Warning: if warnings are errors.
     """
     try:
         return f(*args)
@@ -44,8 +44,8 @@ def attempt(f: Callable[..., Result | None], *args: Any) -> Result | None:
         text = " ".join(str(failure).split())[:300]
         warnings.warn(
             f"lgsim: XLA compiles a program that lgsim could not, with JAX {jax.__version__}{notes}: "
-            f"{type(failure).__name__}: {text}. Results are right, and slower. Please report this text at {ISSUES}; "
-            "lgsim.llvm_lowering(False) goes to XLA without trying. Further programs may be concerned without a word.",
+            f"{type(failure).__name__}: {text}. Results are right, but slower. Please report this text at {ISSUES}; "
+            "lgsim.llvm_lowering(False) uses only XLA. Further programs may be affected without a warning.",
             LoweringWarning,
             stacklevel=3,
         )
@@ -53,7 +53,7 @@ def attempt(f: Callable[..., Result | None], *args: Any) -> Result | None:
 
 
 def note_primitive(error: Exception, name: str) -> None:
-    """Note in an error of which primitive it comes, unless that is known.
+    """Add the primitive to an error as a note, unless it has one.
 
     Args:
         name: The name of the primitive.

@@ -1,4 +1,4 @@
-"""Functions of machine code in XLA's programs, by its foreign function interface."""
+"""Functions of machine code in XLA programs, by XLA's foreign function interface."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def ffi_headers() -> str:
 
 
 def ffi_version() -> tuple[int, int]:
-    """Version of XLA's interface.
+    """The version of XLA's interface.
 
     Raises:
-        RuntimeError: jaxlib's headers do not say it, or it is another one than the handlers are written for.
+        RuntimeError: jaxlib's headers do not define it, or the handlers do not support it.
     """
     text = (Path(ffi_headers()) / "xla" / "ffi" / "api" / "c_api.h").read_text(encoding="utf-8")
     found = [re.search(rf"#define XLA_FFI_API_{part} (\d+)", text) for part in ("MAJOR", "MINOR")]
@@ -34,23 +34,23 @@ def ffi_version() -> tuple[int, int]:
 
 
 def register_handler(name: str, address: int) -> None:
-    """Make a handler of XLA's interface known under a name, for programs of the CPU in this process.
+    """Register a handler of XLA's interface under a name, for programs of the CPU in this process.
 
     Args:
-        name: The name; no other function may have it.
-        address: Where the function is, ``XLA_FFI_Error* (XLA_FFI_CallFrame*)``; it has to stay there.
+        name: A unique name.
+        address: Address of the function ``XLA_FFI_Error* (XLA_FFI_CallFrame*)``, which must stay valid.
     """
     jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(ctypes.c_void_p(address)), platform="cpu")
 
 
 def handler_call(name: str, results: Sequence[jax.ShapeDtypeStruct]) -> Callable[..., list[Array]]:
-    """The function of arrays that a registered handler is, in row-major order."""
+    """A registered handler as a function of arrays in row-major order."""
     return lambda *operands: list(jax.ffi.ffi_call(name, list(results))(*operands))
 
 
 _Handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 _METADATA = 1
-"""The type of the extension by which XLA asks a handler for its version."""
+"""The type of the extension by which XLA queries the version of a handler."""
 _INTERNAL_ERROR = 13
 
 
@@ -62,17 +62,17 @@ class _ErrorText(ctypes.Structure):
 
 
 def handler_of(f: Callable[[], bytes], version: tuple[int, int]) -> tuple[Callable[..., Any], int]:
-    """(a handler that calls a function of Python's, which has to be kept, its address).
+    """(a handler that calls a Python function and must be kept alive, its address).
 
     Args:
-        f: Called without the operands; it returns the bytes of the one result. What it raises ends the program.
-        version: That of the interface, by ``ffi_version``.
+        f: A function without arguments that returns the bytes of the single result. An error in it ends the program.
+        version: Version of the interface, from ``ffi_version``.
     """
 
     def pointer(address: int, offset: int) -> int:
         return ctypes.c_void_p.from_address(address + offset).value or 0
 
-    # XLA_FFI_CallFrame and what hangs on it: xla/ffi/api/c_api.h, version 0
+    # XLA_FFI_CallFrame and its members: xla/ffi/api/c_api.h, version 0
     def call(frame: int) -> int | None:
         extension = pointer(frame, 8)
         while extension:
@@ -97,7 +97,7 @@ def handler_of(f: Callable[[], bytes], version: tuple[int, int]) -> tuple[Callab
 
 
 def launches_kernels() -> bool:
-    """Whether jaxlib, with its plugin for CUDA, has the custom call that launches a kernel of Triton as here."""
+    """True if jaxlib, with its plugin for CUDA, has the custom call for Triton kernels in the form used here."""
     triton = importlib.import_module("jaxlib.gpu_triton")
     plugin = getattr(triton, "_cuda_triton", None)
     if KERNEL_LAUNCH not in getattr(plugin, "registrations", dict)():
@@ -116,7 +116,7 @@ KERNEL_LAUNCH = "triton_kernel_call_ffi"
 def _launch(
     triton: Any, name: str, ptx: str, block: int, capability: int, states: int, arrays: int, numbers: Sequence[int] = ()
 ) -> bytes:
-    """What the custom call is told: the kernel, its blocks and its arguments."""
+    """The configuration of the custom call: the kernel, its blocks and its arguments."""
     kernel = triton.TritonKernel(name, block // 32, 1, 0, ptx, "", capability)
     given = [triton.create_array_parameter(0, 1)] * arrays
     given += [triton.create_scalar_parameter(number, "i32") for number in (*numbers, states)]
@@ -134,17 +134,17 @@ def cuda_kernel_call(
     rows: Sequence[bool],
     numbers: Sequence[int] = (),
 ) -> Callable[..., list[Array]]:
-    """The function of arrays that a kernel is; its arguments are the operands, the results, numbers, that of states.
+    """A kernel as a function of arrays; its arguments are the operands, the results, numbers, and the state count.
 
     Args:
         name: Name of the kernel.
-        block: Threads of a block, a multiple of 32.
+        block: Threads per block, a multiple of 32.
         capability: Ten times the compute capability.
-        states: The number of states, a thread each.
+        states: The number of states, one thread each.
         results: Shapes and dtypes.
-        rows: Of each operand and result, whether its last axis stands first in memory: XLA then moves nothing where
-            a batch came first.
-        numbers: Whole numbers, such as that of the steps.
+        rows: Flags of the operands and results whose last axis is first in memory: XLA then needs no transpose of a
+            leading batch axis.
+        numbers: Integers, such as the number of steps.
     """
     triton = importlib.import_module("jaxlib.gpu_triton")
 

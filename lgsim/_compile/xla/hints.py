@@ -1,9 +1,9 @@
-"""Hints to XLA's CPU back end and to reverse mode: they change speed and memory, never results.
+"""Hints to XLA's CPU backend and to reverse mode, which change speed and memory but not results.
 
-On the CPU back end an operation with several consumers is computed again inside each of them, and
-``lax.optimization_barrier`` does not stop that; a call that is not inlined does. The hint is an undocumented attribute:
-a JAX that ignores it only loses the speed. Programs for other platforms have none: the platform is known when a program
-is lowered, and ``traced_platform`` says it where a choice cannot wait.
+The CPU backend recomputes an operation with several consumers in each of them. ``lax.optimization_barrier`` does not
+prevent that, but a call that is not inlined does. The hint is an undocumented attribute: a JAX that ignores it only
+loses speed. Programs for other platforms have none. The platform is known when a program is lowered;
+``traced_platform`` returns it for choices that must be made before.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from lgsim._compile.xla.jax_internals import (
 Tree = TypeVar("Tree")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# Before jaxlib 0.7.2 XLA ends the process where a marked call has a large batch and the machine several cores.
+# Before jaxlib 0.7.2 XLA crashes if a marked call has a large batch and the computer has several cores.
 _SAFE = tuple(int(part) for part in version("jaxlib").split(".")[:3]) >= (0, 7, 2)
 
-# LGSIM_LOWERING_HINTS=0 switches the hints off: to see what they give, or where a back end does not bear them.
+# LGSIM_LOWERING_HINTS=0 disables the hints: to measure their effect, or for a backend that does not support them.
 _HINTS = _SAFE and set_xla_metadata is not None and os.environ.get("LGSIM_LOWERING_HINTS", "1") != "0"
 
 _CHOSEN = Setting(None)
 
 
 def traced_platform() -> str:
-    """The platform that ``compiling_for`` names, else the one that JAX uses."""
+    """The platform of ``compiling_for``, else the one that JAX uses."""
     return _CHOSEN.value or jax.default_backend()
 
 
 @contextmanager
 def compiling_for(platform: str) -> Iterator[None]:
-    """``with lgsim.compiling_for("cuda"):`` trace for a platform that is not the one that JAX uses, in this thread.
+    """Trace for another platform in this thread: ``with lgsim.compiling_for("cuda"):``, for export without a device.
 
-    For ``jax.export`` and for compilers without a device. Recursions over bodies, loops and hints find the platform
-    when they are lowered; a few choices stand in the traced program: whether a stage of a Munthe-Kaas method branches,
-    what the derivative of a loop computes before it, the tiles of ``tiled_vmap`` and of studies. Either choice gives
-    the same results to rounding; the other platform's is slower.
+    Use it for ``jax.export`` and for ahead-of-time compilation. Recursions over bodies, loops and hints adapt to the
+    platform when they are lowered. Some choices are part of the traced program: branching in a stage of a Munthe-Kaas
+    method, precomputation in the derivative of a loop, and the tiles of ``tiled_vmap`` and of studies. They do not
+    change results beyond rounding, but a program traced for another platform is slower.
 
     Args:
         platform: Such as ``"cpu"``, ``"cuda"``, ``"rocm"`` or ``"tpu"``.
@@ -64,13 +64,14 @@ def compiling_for(platform: str) -> Iterator[None]:
 
 
 def xla_options(platform: str | None = None) -> dict[str, str | bool]:
-    """XLA's options for large batches: ``jax.jit(f, compiler_options=lgsim.xla_options())``.
+    """XLA options for large batches: ``jax.jit(f, compiler_options=lgsim.xla_options())``.
 
-    On a CPU with AVX-512 XLA by itself takes vectors of half the width; programs that spend their time on products of
-    small matrices gain a quarter by whole ones. Other CPUs are not concerned. An outermost ``jit`` alone takes options.
+    On a CPU with AVX-512, XLA by default uses vectors of half the width; full vectors make programs that are dominated
+    by products of small matrices a quarter faster. Other CPUs are unaffected. Only an outermost ``jit`` accepts
+    options.
 
     Args:
-        platform: Such as ``"cpu"``, by default the one that JAX uses; on others than the CPU there are no options.
+        platform: Such as ``"cpu"``, by default the one that JAX uses; there are no options for others than the CPU.
     """
     return {"xla_cpu_prefer_vector_width": "512"} if (platform or traced_platform()) == "cpu" else {}
 
@@ -81,10 +82,10 @@ def _identity(*leaves: Array) -> tuple[Array, ...]:
 
 
 def fusion_barrier(tree: Tree) -> Tree:
-    """The tree unchanged, as a barrier to fusion on CPU: what enters it is computed once, whatever uses it.
+    """The tree unchanged, as a barrier to fusion on CPU: its inputs are computed once for all consumers.
 
     Args:
-        tree: A pytree of arrays and Python numbers; the numbers pass by.
+        tree: A pytree of arrays and Python numbers; numbers are unaffected.
     """
     if not _HINTS:
         return tree
@@ -101,7 +102,7 @@ def _behind_call(*leaves: Array) -> list[Array]:
 
 
 def _jvp_rule(leaves: Sequence[Any], changes: Sequence[Any]) -> tuple[list[Array], list[Any]]:
-    # of values and of changes apart: reverse mode computes the first ones beforehand
+    # separate calls for values and changes: reverse mode computes the values beforehand
     moving = [i for i, change in enumerate(changes) if not is_symbolic_zero(change)]
     found = list(changes)
     for i, change in zip(moving, _barrier.bind(*(changes[i] for i in moving)), strict=True):
@@ -140,7 +141,7 @@ _barrier = define_primitive(
     jvp_rule=_jvp_rule,
     transpose_rule=_transpose_rule,
 )
-"""Lowered by platform; its derivatives are barriers, so that what they need is computed once as well."""
+"""Lowered by platform; its derivatives are barriers, so that their inputs are computed once as well."""
 register_dce_rule(_barrier, _dce_rule)
 register_lowering(_barrier, _behind_call, "cpu")
 register_definition(_barrier, _leaves)
@@ -149,30 +150,30 @@ register_definition(_barrier, _leaves)
 def native_call(f: Callable[..., Any]) -> Callable[..., Any]:
     """``f`` as one native function of a program for CPU, its loops included, without a call for each operation.
 
-    Its derivative, of any order and mode, is that of ``f``. Inside, a sum over an axis and a product of matrices have
-    to be written as loops or explicit sums: in a batch the back end refuses what it would give to its matrix library.
+    Its derivatives of any order and mode are those of ``f``. Inside, a sum over an axis and a product of matrices must
+    be written as loops or explicit sums: in a batch the backend rejects operations for its matrix library.
     """
 
     @partial(jax.jit, static_argnums=(0, 1, 2))
     def compiled(structure: Any, empty: tuple, single: tuple, *leaves: Array) -> Any:
         operands = iter([x if s is None else x[:1].reshape(s) for x, s in zip(leaves, single, strict=True)])
-        # the attributes of the call would hold for all calls inside; a loop's body that is a call of its own has its
-        # slices of arrays copied
+        # the attributes of the call would apply to all calls inside; a loop body that is a call of its own gets copies
+        # of its slices of arrays
         with set_xla_metadata(inlineable="true"):
             out = f(*jax.tree.unflatten(structure, [next(operands) if e is None else jnp.zeros(*e) for e in empty]))
-        # XLA ends the process where such a call has an operand that it does not use: a result that all enter
+        # XLA crashes if such a call has an unused operand: add a result that depends on all
         return out, sum(leaf.ravel()[0].astype(jnp.float32) for leaf in leaves)
 
-    @jax.jit  # the attributes belong on a call inside a program, not on a program
+    @jax.jit  # the attributes belong to a call inside of a program, not to a program
     @wraps(f)
     def call(*args: Any) -> Any:
         if not _HINTS:
             return f(*args)
         leaves, structure = jax.tree.flatten(args)
-        # nor may an operand be without entries
+        # nor may an operand be empty
         empty = tuple(None if leaf.size else (leaf.shape, leaf.dtype) for leaf in leaves)
-        # XLA ends the process where such a call has a constant for an operand, and where it does not use one: it takes
-        # constants with a single entry to be known inside
+        # XLA crashes if such a call has a constant operand, and if an operand is unused: it inlines constants with a
+        # single entry
         given = [x for x in leaves if x.size]
         single = tuple(x.shape if x.size == 1 else None for x in given)
         operands = [
@@ -181,10 +182,10 @@ def native_call(f: Callable[..., Any]) -> Callable[..., Any]:
         ]
         with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
             results = compiled(structure, empty, single, *operands)
-        # else the second result would go, and with it the use of an operand
+        # otherwise the second result would be removed, and with it the use of an operand
         return jax.lax.optimization_barrier(results)[0]
 
-    # a derivative would be calls with the same attributes, of functions that need not use all their operands
+    # a derivative would contain calls with the same attributes to functions that may not use all their operands
     @jax.custom_jvp
     def differentiable(*args: Any) -> Any:
         return call(*args)
@@ -199,12 +200,12 @@ def native_call(f: Callable[..., Any]) -> Callable[..., Any]:
 _MARK = "lgsim: kept at each step"
 
 save_marked_values = jax.checkpoint_policies.save_only_these_names(_MARK)
-"""The policy for ``jax.checkpoint`` under which reverse mode keeps what ``save_in_checkpoint`` has marked, no more."""
+"""The policy of ``jax.checkpoint`` under which reverse mode stores only values marked by ``save_in_checkpoint``."""
 
 
 def save_in_checkpoint(x: Array) -> Array:
-    """x, marked as few and dear to compute again: reverse mode through a loop keeps it under ``save_marked_values``.
+    """Mark x as small and expensive to recompute: reverse mode through a loop stores it under ``save_marked_values``.
 
-    A derivative rule has to use what this returns in place of x.
+    A derivative rule must use the result in place of x.
     """
     return checkpoint_name(x, _MARK)

@@ -1,4 +1,4 @@
-"""Calls of the host from inside of a program: a look at the gradients that reverse mode passes back, and a warning."""
+"""Host calls from inside of a program: checks of the gradients in reverse mode, and warnings."""
 
 from __future__ import annotations
 
@@ -25,19 +25,18 @@ def probe_gradient(check: Check, place: Hashable, x: Array, step: Array, t: Arra
     """x; in reverse mode ``check(place, gradient, step, t)`` is called on the host with the gradient with respect to x.
 
     Args:
-        check: A function of a module: two calls share a program where it and the place are equal.
-        place: What x is, for the words of an error.
+        check: A module-level function: two calls share a program if it and the place are equal.
+        place: A label of x for error messages.
         x: Any array.
-        step: The number of a simulation's step, handed on to ``check``; in a batch that of its first entry if x is
-            shared.
-        t: Its time, likewise.
+        step: Index of a simulation step, passed to ``check``; in a batch that of the first entry if x is shared.
+        t: Time of the step, likewise.
     """
     return _probe.bind(x, step, t, check=check, place=place)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def _checked(check: Check, place: Hashable, gradient: Array, step: Array, t: Array) -> Array:
-    # its result is what goes on backwards, so that the first fault is the first to be found
+    # its result is passed on backward, so that the first fault is the first one reported
     shape = jax.ShapeDtypeStruct(gradient.shape, gradient.dtype)
     return jax.pure_callback(partial(check, place), shape, gradient, step, t, vmap_method="broadcast_all")
 
@@ -82,11 +81,11 @@ _probe = define_primitive(
 
 
 def warn_where(condition: Bool[Array, ""], text: str, category: type[Warning]) -> Bool[Array, ""]:
-    """False, after ``warnings.warn(text, category)`` if the condition holds; in a batch, if it holds anywhere in it.
+    """False, after ``warnings.warn(text, category)`` if the condition is true, in a batch for any entry.
 
-    The result must enter what the program returns, or the warning is taken away with it as dead code. On a CPU the
-    call is a handler of XLA's, not a callback of JAX, so that programs with it stay in the persistent cache of
-    compilations and their calls stay fast. Where warnings are errors, running the program raises.
+    The program's result must depend on it, or it is removed as dead code. On a CPU the call is a handler of XLA, not a
+    callback of JAX, so that programs with it stay in the persistent compilation cache and their calls stay fast. If
+    warnings are errors, running the program raises.
     """
     return _warn.bind(condition, text=text, category=category)
 
@@ -98,7 +97,7 @@ def _warned(text: str, category: type[Warning], condition: Any = True) -> np.nda
 
 
 def _by_callback(condition: Array, *, text: str, category: type[Warning]) -> Array:
-    """The primitive by a callback of JAX."""
+    """The primitive by a JAX callback."""
     shape = jax.ShapeDtypeStruct((), bool)
 
     def call(condition: Array) -> Array:
@@ -108,7 +107,7 @@ def _by_callback(condition: Array, *, text: str, category: type[Warning]) -> Arr
 
 
 def _by_handler(condition: Array, *, text: str, category: type[Warning]) -> Array:
-    """The primitive by a handler of XLA's."""
+    """The primitive by an XLA handler."""
     name = _registered(text, category)
     if name is None:
         return _by_callback(condition, text=text, category=category)
@@ -117,12 +116,12 @@ def _by_handler(condition: Array, *, text: str, category: type[Warning]) -> Arra
 
 
 _HANDLERS: list[Callable[..., Any]] = []
-"""What is registered, which has to stay where it is."""
+"""Registered handlers, which must stay alive."""
 
 
 @cache
 def _registered(text: str, category: type[Warning]) -> str | None:
-    """The name of the handler that warns, or None where this version of XLA takes none."""
+    """The name of the handler that warns, or None if this version of XLA does not support it."""
     try:
         version = ffi_version()
     except RuntimeError:
@@ -135,7 +134,7 @@ def _registered(text: str, category: type[Warning]) -> str | None:
 
 
 def _batch_warning(operands: tuple, axes: tuple, **about: Any) -> tuple[Array, None]:
-    # one warning for all
+    # one warning for the whole batch
     return _warn.bind(jnp.any(operands[0], axis=axes[0]), **about), None
 
 

@@ -1,8 +1,8 @@
-"""What lgsim knows of JAX beyond its documented interface, all of it in this file.
+"""All uses of JAX beyond its documented interface, in one file.
 
-Each function says with which versions of JAX it was seen; its test runs under the oldest, the locked and the newest
-one. Where a version has another shape, ``UnknownJax`` says which, and what cannot be read
-goes to XLA by ``lgsim._compile.xla.fallback``: an unknown JAX costs speed, never an answer.
+Each function names the versions of JAX for which it was verified; its test runs with the oldest, the locked and the
+newest one. For a version with other internals, ``UnknownJax`` names the difference, and unreadable programs fall back
+to XLA by ``lgsim._compile.xla.fallback``: an unknown JAX costs speed, not correctness.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ except ImportError:
 
 
 class UnknownJax(Exception):
-    """This version of JAX has another shape than the versions that lgsim was written for."""
+    """This version of JAX has other internals than the versions that lgsim supports."""
 
     def __init__(self, primitive: str, what: str) -> None:
         self.primitive = primitive
@@ -54,7 +54,7 @@ def parameter(equation: JaxprEqn, name: str) -> Any:
 
 
 class _Parameters(dict[str, Any]):
-    """Parameters by name; one that is missing says so in words."""
+    """Parameters by name; a missing one raises ``UnknownJax``."""
 
     def __init__(self, equation: JaxprEqn) -> None:
         super().__init__(equation.params)
@@ -65,7 +65,7 @@ class _Parameters(dict[str, Any]):
 
 
 def parameters(equation: JaxprEqn) -> Mapping[str, Any]:
-    """All parameters of an equation by their names; one that is asked for and missing raises ``UnknownJax``."""
+    """All parameters of an equation by name; access to a missing one raises ``UnknownJax``."""
     return _Parameters(equation)
 
 
@@ -82,11 +82,11 @@ _CALLED = {
     "custom_vjp_call_jaxpr": ("fun_jaxpr", "call_jaxpr"),
     "eval_jaxpr": ("call_jaxpr",),
 }
-"""Primitives that call a program, and the names of the parameter that holds it, JAX 0.6.2 to 0.12.0."""
+"""Primitives that call a program, and the possible names of its parameter, JAX 0.6.2 to 0.12.0."""
 
 
 def calls_program(name: str) -> bool:
-    """Whether a primitive of this name does no more than call a program."""
+    """True if a primitive of this name only calls a program."""
     return name in _CALLED
 
 
@@ -94,7 +94,7 @@ def called_program(equation: JaxprEqn) -> Any:
     """The program that an equation calls, a ``ClosedJaxpr`` or a jaxpr without constants (JAX 0.6.2 to 0.12.0).
 
     Raises:
-        UnknownJax: it stands in no parameter that is known.
+        UnknownJax: no known parameter has it.
     """
     name = equation.primitive.name
     for key in _CALLED[name]:
@@ -104,11 +104,11 @@ def called_program(equation: JaxprEqn) -> Any:
 
 
 class LoopCounts(NamedTuple):
-    """How the operands of a scan are divided: constants, then the carry, then what it runs over.
+    """The division of the operands of a scan: constants, then the carry, then the scanned arrays.
 
     Attributes:
         consts: The number of constants.
-        carry: The number of arrays that are carried on; the first results are these.
+        carry: The number of arrays in the carry, which are also the first results.
     """
 
     consts: int
@@ -116,12 +116,12 @@ class LoopCounts(NamedTuple):
 
 
 def loop_counts(equation: JaxprEqn) -> LoopCounts:
-    """How the operands of an equation of the primitive ``scan`` are divided.
+    """The division of the operands of a ``scan`` equation.
 
-    JAX 0.6.2 to 0.10.2 gives two numbers, 0.11.0 to 0.12.0 a tree ``ft_in`` of three parts.
+    JAX 0.6.2 to 0.10.2 has two numbers, 0.11.0 to 0.12.0 a tree ``ft_in`` of three parts.
 
     Raises:
-        UnknownJax: neither is there.
+        UnknownJax: it has neither.
     """
     p = equation.params
     if "num_consts" in p and "num_carry" in p:
@@ -131,28 +131,28 @@ def loop_counts(equation: JaxprEqn) -> LoopCounts:
     except (KeyError, AttributeError, TypeError, ValueError):
         raise UnknownJax("scan", "numbers of constants and carry that lgsim can read") from None
     if consts + carry + entries != len(equation.invars):
-        raise UnknownJax("scan", "numbers of constants and carry that belong to its operands")
+        raise UnknownJax("scan", "numbers of constants and carry that match its operands")
     return LoopCounts(consts, carry)
 
 
 def origin(called: Any) -> str:
-    """The name of the function that a program was traced from, "" where it is not said (JAX 0.6.2 to 0.12.0)."""
+    """The name of the function that a program was traced from, "" if unknown (JAX 0.6.2 to 0.12.0)."""
     info = getattr(getattr(called, "jaxpr", called), "debug_info", None)
     return str(getattr(info, "func_src_info", None) or "").partition(" at ")[0]
 
 
 def is_symbolic_zero(change: Any) -> bool:
-    """Whether a tangent or cotangent that a rule of a primitive is given is known to be zero (JAX 0.6.2 to 0.12.0)."""
+    """True if a tangent or cotangent passed to a rule of a primitive is known to be zero (JAX 0.6.2 to 0.12.0)."""
     return isinstance(change, ad.Zero)
 
 
 def symbolic_zero(x: Any) -> Any:
-    """The tangent of a value that is known to be zero (JAX 0.6.2 to 0.12.0)."""
+    """The symbolic zero tangent of a value (JAX 0.6.2 to 0.12.0)."""
     return ad.Zero(jax.typeof(x).to_tangent_aval())
 
 
 def is_undefined(operand: Any) -> bool:
-    """Whether an operand of a transpose rule is the one that it is linear in (JAX 0.6.2 to 0.12.0)."""
+    """True if an operand of a transpose rule is the linear one (JAX 0.6.2 to 0.12.0)."""
     return ad.is_undefined_primal(operand)
 
 
@@ -162,13 +162,13 @@ def instantiated(change: Any) -> Any:
 
 
 def _varying(aval: Any) -> frozenset:
-    """The axes of a ``shard_map`` over which an array of this kind differs between devices."""
+    """The axes of a ``shard_map`` over which an array of this type differs between devices."""
     axes = getattr(aval, "vma", None)  # JAX 0.6.2 to 0.9
     return getattr(getattr(aval, "manual_axis_type", None), "varying", frozenset()) if axes is None else axes
 
 
 def in_shard_map() -> bool:
-    """Whether what is traced now is the program of one device of a ``shard_map`` (JAX 0.6.2 to 0.12.0)."""
+    """True while the program of one device of a ``shard_map`` is traced (JAX 0.6.2 to 0.12.0)."""
     try:
         return bool(jax.sharding.get_abstract_mesh().manual_axes)
     except AttributeError:
@@ -181,12 +181,12 @@ def varying_axes(x: Any) -> frozenset:
 
 
 def varies(*trees: Any) -> bool:
-    """Whether an array in a pytree differs between the devices of a ``shard_map``."""
+    """True if an array in a pytree differs between the devices of a ``shard_map``."""
     return in_shard_map() and any(map(varying_axes, jax.tree.leaves(trees)))
 
 
 def varying_over(x: Any, axes: frozenset) -> Any:
-    """X as an array that differs over these axes, too (JAX 0.6.2 to 0.12.0); its transpose sums over them."""
+    """X as an array that also differs over these axes (JAX 0.6.2 to 0.12.0); its transpose sums over them."""
     more = tuple(axes - varying_axes(x))
     if not more:
         return x
@@ -195,10 +195,10 @@ def varying_over(x: Any, axes: frozenset) -> Any:
 
 
 def zeros_beside(length: int, *trees: Any) -> Any:
-    """Zeros (length,) that differ over the axes of a ``shard_map`` over which arrays do, and of the first one's dtype.
+    """Zeros (length,) that differ over the same axes of a ``shard_map`` as the arrays, in the dtype of the first one.
 
-    Where a function of coordinates about a point is differentiated in reverse at their zero: that of a constant, which
-    is the same on all devices, would be the sum over them.
+    Used for reverse-mode derivatives at the zero of local coordinates: for a constant, which is the same on all
+    devices, they would be summed over the devices.
     """
     leaves = jax.tree.leaves(trees)
     zeros = jax.numpy.zeros(length, leaves[0].dtype)
@@ -206,7 +206,7 @@ def zeros_beside(length: int, *trees: Any) -> Any:
 
 
 def _varying_alike(leaves: Sequence[Any]) -> list[Any]:
-    """Arrays, all of which differ over the axes of a ``shard_map`` over which one of them does."""
+    """Arrays that all differ over each axis of a ``shard_map`` over which one of them does."""
     if not in_shard_map():
         return list(leaves)
     axes = frozenset().union(*map(varying_axes, leaves))
@@ -214,21 +214,21 @@ def _varying_alike(leaves: Sequence[Any]) -> list[Any]:
 
 
 def _alike(found: Any, operands: Sequence[Any]) -> Any:
-    """The kind of a result, which differs over the axes of ``shard_map`` that the operands of a primitive do."""
+    """The type of a result, which differs over the axes of ``shard_map`` over which the operands do."""
     one = next(iter(operands), None)
     if one is None or not _varying(one):
         return found
-    # of the operand's kind: what was traced elsewhere has another mesh
+    # from the operand's type: a trace from elsewhere has another mesh
     return one.update(shape=found.shape, dtype=found.dtype, weak_type=found.weak_type)
 
 
 class _Primitive(Primitive):
-    """A primitive whose operands all differ over the same axes of a ``shard_map``, as JAX asks of its own.
+    """A primitive whose operands all differ over the same axes of a ``shard_map``, as JAX requires.
 
     Attributes:
         batch_axes: See ``define_primitive``.
-        computes: See there.
-        lowering: That for platforms without one of their own.
+        computes: See ``define_primitive``.
+        lowering: The lowering for platforms without one of their own.
     """
 
     batch_axes: Callable[..., BatchAxes] | None
@@ -236,12 +236,12 @@ class _Primitive(Primitive):
     lowering: Callable[..., Any]
 
     def bind(self, *operands: Any, **params: Any) -> Any:
-        """As JAX's, with operands cast."""
+        """Bind as JAX does, with operands cast to the same axes."""
         return super().bind(*_varying_alike(operands), **params)
 
 
 PRIMITIVES: list[_Primitive] = []
-"""All that are defined."""
+"""All defined primitives."""
 
 
 def define_primitive(
@@ -257,21 +257,21 @@ def define_primitive(
     transpose_rule: Callable[..., Any] | None = None,
     multiple_results: bool = True,
 ) -> Primitive:
-    """A primitive with its rules, as JAX 0.6.2 to 0.12.0 takes them.
+    """A primitive with its rules, for JAX 0.6.2 to 0.12.0.
 
     Args:
-        impl: Its values outside of any trace.
-        abstract_eval: Shapes and dtypes of its results; that they differ between the devices of a ``shard_map`` where
-            operands do is said here.
-        lowering: A function of arrays that JAX traces, which stands for it on every platform, see
-            ``register_lowering``.
-        batching_rule: Of operands and their axes.
-        batch_axes: Of the kinds of operands and results, and its parameters: where the batches are that several
-            devices may divide under ``jit``. None for operations that XLA knows how to divide.
-        computes: Whether its results can be NaN where no operand is: ``jax.experimental.checkify`` then says so.
-        jvp_rule: Of operands and tangents.
-        transpose_rule: Of cotangents and operands; alone it says that a primitive is linear in all its operands.
-        multiple_results: Whether it returns a list.
+        impl: The values outside of any trace.
+        abstract_eval: Shapes and dtypes of the results; axes over which they differ between the devices of a
+            ``shard_map`` are added.
+        lowering: A function of arrays that JAX traces, the lowering on every platform, see ``register_lowering``.
+        batching_rule: A function of operands and their axes.
+        batch_axes: A function of the types of operands and results and of the parameters, which returns the batches
+            that several devices may divide under ``jit``. None for operations that XLA divides itself.
+        computes: True if its results can be NaN without a NaN operand; ``jax.experimental.checkify`` then reports it.
+        jvp_rule: A function of operands and tangents.
+        transpose_rule: A function of cotangents and operands; without ``jvp_rule``, the primitive is linear in all
+            operands.
+        multiple_results: True if it returns a list.
     """
 
     def kinds(*operands: Any, **params: Any) -> Any:
@@ -304,14 +304,14 @@ def define_primitive(
 def register_lowering(
     primitive: Any, run: Callable[..., Any], platform: str | None = None, alone: bool = False
 ) -> None:
-    """What a primitive is lowered to: the function of arrays ``run(*operands, **parameters)`` (JAX 0.6.2 to 0.12.0).
+    """Register a lowering: the function of arrays ``run(*operands, **parameters)`` (JAX 0.6.2 to 0.12.0).
 
-    Where one program is lowered for several devices, each runs it for its part of the batches; a primitive without
-    batch axes is lowered to what it is on all platforms then.
+    In a program for several devices, each device runs it on its part of the batches. A primitive without batch axes is
+    then lowered by its platform-independent lowering.
 
     Args:
-        platform: The platform, None for all that have no lowering of their own.
-        alone: Whether ``run`` is traced as the program of one device, which knows of no ``shard_map`` around it.
+        platform: The platform, None for all without a lowering of their own.
+        alone: Trace ``run`` as the program of one device, without a surrounding ``shard_map``.
     """
 
     def rule(ctx: Any, *operands: Any, **params: Any) -> Any:
@@ -319,7 +319,7 @@ def register_lowering(
             ctx = ctx.replace(avals_in=[ShapedArray(x.shape, x.dtype, x.weak_type) for x in ctx.avals_in])
         traced = run
         if _several_devices(ctx):
-            # an exported program can ask nothing when it is divided
+            # an exported program cannot call back when it is divided
             if primitive.batch_axes is None or ctx.module_context.lowering_parameters.for_export:
                 traced = primitive.lowering
             else:
@@ -335,7 +335,7 @@ def register_lowering(
 
 
 def _several_devices(ctx: Any) -> bool:
-    """Whether XLA is going to divide what is lowered among several devices (JAX 0.6.2 to 0.12.0)."""
+    """True if XLA will divide the lowered program among several devices (JAX 0.6.2 to 0.12.0)."""
     context = ctx.module_context.axis_context
     mesh = getattr(context, "mesh", None)
     if mesh is not None:  # inside of a shard_map
@@ -344,7 +344,7 @@ def _several_devices(ctx: Any) -> bool:
 
 
 def _needs_devices(primitive: Primitive) -> None:
-    """Let JAX name the devices when it lowers a program with this primitive (JAX 0.6.2 to 0.12.0)."""
+    """Let JAX pass the devices when it lowers a program with this primitive (JAX 0.6.2 to 0.12.0)."""
     try:
         from jax._src.dispatch import prim_requires_devices_during_lowering
     except ImportError:
@@ -355,12 +355,12 @@ def _needs_devices(primitive: Primitive) -> None:
 def register_dce_rule(
     primitive: Primitive, keep: Callable[[list[bool], JaxprEqn], tuple[list[bool], JaxprEqn | None]]
 ) -> None:
-    """A rule for dead code, called with (used, equation) by JAX 0.6.2 to 0.11, with (used, live, equation) by 0.12.
+    """Register a rule for dead code, called with (used, equation) by JAX 0.6.2 to 0.11, (used, live, equation) by 0.12.
 
-    Without a rule, and where a later version calls it in another way, nothing of a primitive is taken away.
+    Without a rule, or if a later version calls it in another way, no part of the primitive is removed.
 
     Args:
-        keep: Of which results are used: which operands are, and what remains of the equation.
+        keep: A function of the used results and the equation: the used operands, and the reduced equation.
     """
     try:
         from jax.interpreters.partial_eval import dce_rules
@@ -378,7 +378,7 @@ def register_dce_rule(
 
 
 def _check_nan(primitive: Primitive) -> None:
-    """Let ``checkify`` name a primitive that makes a NaN (JAX 0.6.2 to 0.12.0); else it looks at JAX's own only."""
+    """Let ``checkify`` report a primitive that produces a NaN (JAX 0.6.2 to 0.12.0); else it checks only JAX's own."""
     try:
         from jax._src.checkify import error_checks, nan_error_check
     except ImportError:
@@ -387,9 +387,9 @@ def _check_nan(primitive: Primitive) -> None:
 
 
 class Setting:
-    """A value of this thread on which compiled programs depend, with ``setting.changed(value)``.
+    """A value per thread on which compiled programs depend, with ``setting.changed(value)``.
 
-    JAX 0.8 and later compile anew for another value; before, what is compiled is forgotten at each change.
+    JAX 0.8 and later recompile for another value; before, each change clears the compiled programs.
 
     Args:
         default: The value outside of ``changed``.
@@ -403,12 +403,12 @@ class Setting:
 
     @property
     def value(self) -> Any:
-        """The value now."""
+        """The current value."""
         return getattr(self._local, "value", self._default) if self._context is None else self._context.value
 
     @contextmanager
     def changed(self, value: Any) -> Iterator[None]:
-        """Another value for what is traced inside."""
+        """Set another value for everything traced inside."""
         if self._context is not None:
             with self._context(value):
                 yield
@@ -423,13 +423,13 @@ class Setting:
 
 
 def without_jit() -> bool:
-    """Whether JAX runs every operation by itself (``jax.disable_jit``, JAX 0.6.2 to 0.12.0)."""
+    """True if JAX runs operations one by one (``jax.disable_jit``, JAX 0.6.2 to 0.12.0)."""
     return bool(getattr(jax.config, "jax_disable_jit", False))
 
 
 def one_by_one() -> bool:
-    """Whether a primitive outside of a program is to run its operations one by one (JAX 0.6.2 to 0.12.0).
+    """True if a primitive outside of a program must run its operations one by one (JAX 0.6.2 to 0.12.0).
 
-    Under ``jax_debug_nans`` JAX runs a program with a NaN again like that, and what is compiled again would end there.
+    Under ``jax_debug_nans`` JAX reruns a program with a NaN in this way, and a compiled call would fail there again.
     """
     return without_jit() or any(getattr(jax.config, f"jax_debug_{kind}", False) for kind in ("nans", "infs"))

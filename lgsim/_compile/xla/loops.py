@@ -1,7 +1,7 @@
-"""Loops and choices that keep a batch on the last axis.
+"""Loops and conditionals that keep a batch on the last axis.
 
-``jax.vmap`` puts the batch of a loop of JAX on the first axis; native functions hold it on the last one. The loops here
-are primitives of their own that a batch enters by the last axis, with the derivatives of JAX's loops.
+``jax.vmap`` puts the batch of a JAX loop on the first axis; native functions have it on the last one. These loops are
+primitives whose batch is on the last axis, with the derivatives of JAX's loops.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lgsim._compile.xla.jax_internals import ClosedJaxpr, varies
 from lgsim._compile.xla.straight_line import straight_line
 
 LANES = 16
-"""Batches from this size on are large enough for vector instructions: what precedes a step is done within the loop."""
+"""Batch size from which vector instructions pay off: ``prepare`` is then computed inside of the loop."""
 
 
 def scan_last(
@@ -35,24 +35,24 @@ def scan_last(
     prepare: Callable[[Any], Any] | None = None,
     reverse: bool = False,
 ) -> tuple[Any, Any]:
-    """``jax.lax.scan(step, carry, xs)``, in a batch without a transpose for each step.
+    """``jax.lax.scan(step, carry, xs)`` that needs no transpose in each step of a batch.
 
-    Under ``jax.vmap`` a loop of JAX holds the batch on the first axis, native functions hold it on the last one, and a
-    step that calls them spends more time on turning matrices than on multiplying them.
+    Under ``jax.vmap`` a JAX loop has the batch on the first axis, native functions on the last one. A step that calls
+    them would spend more time on transposes than on products of matrices.
 
     Args:
         step: ``step(carry, x) -> (carry, y)``, or ``step(carry, prepare(x))``.
         carry: The carry of the first step, a pytree of arrays.
         xs: A pytree of arrays whose leading axis is that of the loop.
-        prepare: ``prepare(x)`` is what a step needs of x without the carry. For one problem, and off the CPU, it is
-            computed of all x at once before the loop; in a batch on CPU within the loop, so that it stays in the cache.
-        reverse: Whether the loop runs from the last x to the first.
+        prepare: ``prepare(x)`` is the part of a step that does not need the carry. For one problem, and off the CPU, it
+            is computed for all x at once before the loop; for a batch on CPU inside of the loop, to stay in the cache.
+        reverse: Run the loop from the last x to the first.
 
     Returns:
-        The last carry, and what the steps gave, stacked along a new leading axis.
+        The last carry, and the outputs of the steps stacked along a new leading axis.
 
     Raises:
-        TypeError: what the step carries on has other shapes or types than the carry.
+        TypeError: the carry that a step returns has other shapes or dtypes than the initial one.
     """
     first = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), xs)
     carry, xs = jax.tree.map(jnp.asarray, (carry, xs))
@@ -72,7 +72,7 @@ def scan_last(
 
 
 def _check_carry(starts: Sequence[Array], found: Sequence[Any]) -> None:
-    """Check that a step leaves the kinds of the numbers that it carries on.
+    """Check that a step preserves the types of the carry.
 
     Raises:
         TypeError: it does not.
@@ -131,18 +131,18 @@ _scan = levels_primitive(
 
 @batch_last
 def where_last(condition: Array, x: Any, y: Any) -> Any:
-    """The tree x where the condition holds, else the tree y; one condition () for all leaves of an entry of a batch."""
+    """The tree x if the condition is true, else the tree y; one condition () for all leaves of an entry of a batch."""
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), x, y)
 
 
 def while_last(going: Callable[[Any], Array], step: Callable[[Any], Any], carry: Any) -> Any:
-    """``jax.lax.while_loop(going, step, carry)``, in a batch without a transpose for each step; see ``scan_last``.
+    """``jax.lax.while_loop(going, step, carry)`` without a transpose in each step of a batch; see ``scan_last``.
 
-    In a batch an entry that goes on no more keeps its carry while others do. As with JAX's loop, forward mode passes
-    and reverse mode does not.
+    In a batch, a finished entry keeps its carry while others continue. As with JAX's loop, forward mode is supported
+    and reverse mode is not.
 
     Raises:
-        TypeError: what the step returns has another structure, other shapes or other types than the carry.
+        TypeError: the step returns another structure, other shapes or other dtypes than the carry.
     """
     carry = jax.tree.map(jnp.asarray, carry)
     leaves, structure = jax.tree.flatten(carry)

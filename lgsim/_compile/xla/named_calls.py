@@ -1,6 +1,6 @@
-"""Names of functions with derivatives of their own, by which a reader of a jaxpr takes a call for what it computes.
+"""Names of functions with their own derivatives, by which an interpreter of jaxprs recognizes their calls.
 
-A name changes nothing that JAX compiles: it stands in what a jaxpr says of the origin of a call.
+A name does not affect compilation: it is part of the debug information of a call.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PREFIX = "lgsim."
 
 
 def named(name: str) -> Callable[[Function], Function]:
-    """Decorates the function under ``jax.custom_jvp``: a call of it bears the name, with what it is made for in it."""
+    """Decorate the function under ``jax.custom_jvp``: its calls carry the name, with its parameters."""
 
     def decorate(f: Function) -> Function:
         f.__name__ = inspect.unwrap(f).__name__ = _PREFIX + name
@@ -27,7 +27,7 @@ def named(name: str) -> Callable[[Function], Function]:
 
 
 def call_name(equation: Any) -> str | None:
-    """The name that ``named`` gave the function that an equation of a jaxpr calls, or None."""
+    """The name by ``named`` of the function that an equation of a jaxpr calls, or None."""
     if equation.primitive.name != "custom_jvp_call":
         return None
     name = origin(called_program(equation))

@@ -1,8 +1,8 @@
-"""Arrays joined along a new last axis and taken apart again, fast in both directions of differentiation.
+"""Arrays joined along a new last axis and split again, fast in both differentiation modes.
 
-``join_last`` and ``split_last`` are linear and each is the transpose of the other. They are primitives of their own
-because JAX's ready operations transpose badly here: slices turn into sums of padded arrays, in each of which XLA's CPU
-back end computes the whole cotangent again.
+``join_last`` and ``split_last`` are linear and transposes of each other. They are primitives because the transposes of
+JAX's own operations are slow here: slices become sums of padded arrays, in each of which XLA's CPU backend recomputes
+the whole cotangent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def split_last(array: Array) -> list[Array]:
 
 
 def _select(*parts: Array) -> Array:
-    """Joined by selecting on the index: one vectorised loop, where a concatenation is a branch for each element."""
+    """Join by selecting on the index: one vectorized loop, where a concatenation has a branch per element."""
     rank = parts[0].ndim
     index = jax.lax.broadcasted_iota(jnp.int32, (1,) * rank + (len(parts),), rank)
     out = parts[0][..., None]
@@ -48,7 +48,7 @@ def _join_batches(arrays: Sequence[Any], axes: Sequence[Any]) -> tuple[Any, int]
 
 
 def _first(array: Any, axis: int | None, size: Any) -> Array:
-    """An array with its batch, which it may have none of, on the first axis."""
+    """An array with its batch axis, if any, moved to the front, else a new one."""
     if axis is None:
         return jnp.broadcast_to(array, (size, *jnp.shape(array)))
     return jnp.moveaxis(array, axis, 0)

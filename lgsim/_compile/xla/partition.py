@@ -1,9 +1,8 @@
-"""Several devices under one ``jit``: each computes its part of a batch.
+"""Partitioning for several devices under one ``jit``: each computes its part of a batch.
 
-XLA's partitioner divides operations that it knows. A call to machine code it would run on every device for the whole
-batch, and into a call that its CPU back end compiles as one function it would put communication. What is said here of
-a primitive is all that the partitioner needs: which axes are those of a batch, whose entries know nothing of each
-other; all other axes are whole on every device.
+XLA's partitioner divides only operations that it knows. It would run a call to machine code on every device for the
+whole batch, and insert communication into a call that the CPU backend compiles as one function. This module
+declares the batch axes of a primitive, whose entries are independent; all other axes are not divided.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from jax.experimental.custom_partitioning import ArrayMapping, SdyShardingRule, 
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 Axes = tuple[int | None, ...]
-"""Of each axis of an array, which batch runs along it, None for an axis of the array's own."""
+"""The batch along each axis of an array, None for an axis of its own."""
 
 
 class BatchAxes(NamedTuple):
-    """Where the batches of a primitive are.
+    """The batch axes of a primitive.
 
     Attributes:
-        operands: Of each operand.
-        results: Of each result.
+        operands: Axes of each operand.
+        results: Axes of each result.
     """
 
     operands: Sequence[Axes]
@@ -37,7 +36,7 @@ class BatchAxes(NamedTuple):
 def divided(run: Callable[..., list[Array]], axes: BatchAxes) -> Callable[..., list[Array]]:
     """``run(*operands)`` as a function whose batches XLA's partitioner may divide among devices.
 
-    Each device then runs it for its part of the operands, traced and lowered for the shapes of that part.
+    Each device runs it on its part of the operands, traced and lowered for the shapes of that part.
     """
     whole = custom_partitioning(lambda *operands: tuple(run(*operands)))
 
@@ -54,7 +53,7 @@ def divided(run: Callable[..., list[Array]], axes: BatchAxes) -> Callable[..., l
 
 
 def _rule(axes: BatchAxes) -> SdyShardingRule:
-    """The axes for the partitioner Shardy: a batch has one name in all arrays, every other axis a name of its own."""
+    """The rule for the partitioner Shardy: a batch has one name in all arrays, every other axis its own."""
 
     def names(kind: str, arrays: Sequence[Axes]) -> tuple[ArrayMapping, ...]:
         return tuple(
@@ -66,9 +65,9 @@ def _rule(axes: BatchAxes) -> SdyShardingRule:
 
 
 def _division(mesh: Mesh, axes: BatchAxes, operands: Any, results: Any) -> tuple[Mesh, tuple, tuple]:
-    """A mesh whose axes are the batches, and how operands and results are divided on it.
+    """A mesh with the batches as axes, and the sharding of operands and results on it.
 
-    Of the divisions of batches that the arrays come with the finest is taken.
+    It is the finest of the divisions of batches in the arrays.
     """
     known = [*zip(axes.operands, operands, strict=True), *zip(axes.results, results, strict=True)]
     found = max(_parts(known), key=lambda parts: prod(parts[1].values()), default=None)
@@ -88,7 +87,7 @@ def _name(batch: int | None) -> str:
 
 
 def _parts(known: Iterable[tuple[Axes, Any]]) -> Iterator[tuple[dict[Any, dict[int, int]], dict[int, int]]]:
-    """Of each array: which part of each batch a device has, and how many parts there are."""
+    """For each array: the part of each batch that a device has, and the number of parts."""
     for axes, x in known:
         sharding = getattr(x, "sharding", None)
         if sharding is None:
@@ -104,10 +103,10 @@ def _parts(known: Iterable[tuple[Axes, Any]]) -> Iterator[tuple[dict[Any, dict[i
 
 
 def _mesh(of_device: dict[Any, dict[int, int]], counts: dict[int, int]) -> Mesh:
-    """The devices by the parts that they have; those with the same part are on an axis of their own.
+    """The devices ordered by their parts; devices with the same part are along an axis of their own.
 
-    Where it can be, its axes are in the order in which the program knows its devices: XLA takes a mesh for a list of
-    them, and would move every part in another order.
+    If possible the devices are in the order of the program: XLA treats a mesh as a list of devices, and would move
+    every part for another order.
     """
     batches = sorted(counts)
     same: dict[tuple[int, ...], list[Any]] = {}

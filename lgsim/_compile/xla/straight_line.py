@@ -1,6 +1,6 @@
-"""Functions of one state as straight-line programs of their own: a whole step of an integration, and loops of it.
+"""Functions of one state as straight-line programs: a whole integration step, and loops over steps.
 
-Where another compiler than XLA takes the program, what lies between two of lgsim's recursions is part of it.
+If another compiler than XLA takes the program, it includes everything between lgsim's recursions.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ Result = TypeVar("Result")
 
 
 def straight_line(f: Callable[..., Result]) -> Callable[..., Result]:
-    """``f`` of one state, as one program where another compiler than XLA takes it, else unchanged.
+    """``f`` of one state as one program if another compiler than XLA takes it, else unchanged.
 
-    Its derivative, of any order and mode, is that of ``f``: no program, but what ``f`` calls may be some. A program is
-    exact for finite values; a product with a constant 0 is 0 in it, NaN and infinity included. Where operands differ
-    between the devices of a ``shard_map`` it is ``f``.
+    Its derivatives of any order and mode are those of ``f``: not a program, though functions in it may be. A program is
+    exact for finite values; a product with a constant 0 is 0, NaN and infinity included. If operands differ between the
+    devices of a ``shard_map``, it is ``f``.
 
     Args:
-        f: A function of pytrees of arrays; arrays that it closes over are operands where they are traced, and numbers
-            of the program where they are not.
+        f: A function of pytrees of arrays. Arrays that it closes over are operands if they are traced, else constants
+            of the program.
     """
     known: dict[Any, _Traced] = {}
 
     def trace(args: tuple, platform: str, compiler: BatchCompiler) -> _Traced:
-        """What is traced of the function; that without operands from outside serves every call of the same kinds."""
+        """The traced function; without operands from outside, it is reused for every call with the same types."""
         leaves, structure = jax.tree.flatten(args)
         kinds = ((x.shape, x.dtype, x.weak_type) for x in leaves)
         key = compiler, structure, jax.dtypes.canonicalize_dtype(int), *kinds
@@ -63,6 +63,7 @@ def straight_line(f: Callable[..., Result]) -> Callable[..., Result]:
 
     @wraps(f)
     def call(*args: Any) -> Any:
+        # without a compiler, with jit disabled, or with operands that differ between devices: f itself
         platform = traced_platform()
         compiler = batch_compiler(platform)
         if compiler is None or without_jit():
@@ -73,6 +74,7 @@ def straight_line(f: Callable[..., Result]) -> Callable[..., Result]:
         jaxpr, outside, structure, line = trace(args, platform, compiler)
         if varies(outside):
             return f(*args)
+        # operands: traced values from outside, then the leaves of the arguments
         leaves = [*outside, *jax.tree.leaves(args)]
         if line is None:
             found = jaxpr_as_fun(jaxpr)(*leaves)
@@ -90,17 +92,17 @@ def straight_line_loop(
     start: Array,
     steps: int,
 ) -> tuple[Any, Any]:
-    """``loop(carry, start)``, as one program that keeps the state in registers where a compiler of loops takes it.
+    """``loop(carry, start)`` as one program that keeps the state in registers, if a compiler of loops takes it.
 
-    Its derivative, of any order and mode, is that of ``loop``.
+    Its derivatives of any order and mode are those of ``loop``.
 
     Args:
-        step: ``step(carry, k)`` gives the carry after step k, and an output. Where that holds arrays there is no such
-            program.
-        loop: What takes the steps k = start .. start + steps - 1 and gives the last carry, and what they gave.
-        carry: The carry of the first step, a pytree of arrays.
-        start: The number of the first step, ().
-        steps: How many there are.
+        step: ``step(carry, k)`` returns the carry after step k, and an output. There is no such program if the output
+            has arrays.
+        loop: A function that runs the steps k = start .. start + steps - 1; it returns the last carry and the outputs.
+        carry: The initial carry, a pytree of arrays.
+        start: Index of the first step, ().
+        steps: Number of steps.
     """
     platform = traced_platform()
     compiler = LOOP_COMPILERS.get(compiler_name(platform) or "")
@@ -128,17 +130,17 @@ def straight_line_loop(
 
 
 def _outside(*programs: ClosedJaxpr) -> list[Any]:
-    """What traced functions close over that is traced itself, each once."""
+    """Traced values that traced functions close over, each once."""
     return list({id(x): x for closed in programs for x in closed.consts if isinstance(x, Tracer)}.values())
 
 
 def _with_operands(closed: ClosedJaxpr, outside: list[Any], leaves: list[Any]) -> ClosedJaxpr:
-    """The program of (*outside, *leaves) of a traced function of the leaves."""
+    """The program of (*outside, *leaves) for a traced function of the leaves."""
     return jax.make_jaxpr(_opened(closed, outside))(outside, leaves)
 
 
 def _opened(closed: ClosedJaxpr, outside: list[Any]) -> Callable[[list[Any], list[Any]], list[Array]]:
-    """A traced function of its leaves as one of what it closes over and them."""
+    """A traced function of its leaves as a function of its closure and of them."""
 
     def opened(values: list[Any], leaves: list[Any]) -> list[Array]:
         given = dict(zip(map(id, outside), values, strict=True))
@@ -148,13 +150,13 @@ def _opened(closed: ClosedJaxpr, outside: list[Any]) -> Callable[[list[Any], lis
 
 
 class _Traced(NamedTuple):
-    """A function of one state, traced.
+    """A traced function of one state.
 
     Attributes:
-        jaxpr: Its program, of the operands from outside and its own arguments.
-        outside: What it closes over that is traced.
-        structure: That of its result.
-        line: The program where a compiler takes it.
+        jaxpr: Its program, with the operands from outside and its own arguments.
+        outside: Traced values that it closes over.
+        structure: Structure of its result.
+        line: The program if a compiler takes it.
     """
 
     jaxpr: ClosedJaxpr
@@ -164,18 +166,18 @@ class _Traced(NamedTuple):
 
 
 class _Line:
-    """A program that the compiler takes, and what was compiled of it; one for each call that is traced."""
+    """A program that the compiler takes, with its compiled versions; one for each traced call."""
 
     def __init__(self, read: ReadProgram, platform: str) -> None:
         self._read, self._platform = read, "cpu" if platform == "cpu" else "cuda"
         self._made: dict[Any, CompiledBatch | None] = {}
 
     def __repr__(self) -> str:
-        # part of the text of a traced program, where the numbers of the program inside do not stand
+        # part of the text of a traced program, which does not include the constants of the inner program
         return f"straight line {self._read.digest[:16]}"
 
     def compiled(self, platform: str, shared: tuple[bool, ...]) -> CompiledBatch | None:
-        """What is compiled for a platform, None where the program was read for another one."""
+        """The program compiled for a platform; None if it was read for another one."""
         if platform != self._platform or batch_compiler(platform) is None:
             return None
         return made_once(self._read, self._made, shared)
@@ -191,17 +193,17 @@ def _run_line(
 def _line_on(
     platform: str, *leaves: Array, jaxpr: ClosedJaxpr, line: _Line, counts: tuple, levels: Levels
 ) -> list[Array]:
-    """As ``_run_line``, by another compiler than XLA where it does not fail."""
+    """As ``_run_line``, by another compiler than XLA unless it fails."""
     own = [aval.ndim for aval in jaxpr.in_avals]
     given = []
     for i, (x, axes) in enumerate(zip(leaves, own, strict=True)):
-        # an axis of length 1 where a batch shares the leaf
+        # an axis of length 1 for a leaf shared by a batch
         given.append(x.reshape(*x.shape[:axes], *(size if mapped[i] else 1 for size, mapped in levels)))
     shared = tuple(all(size == 1 for size in x.shape[axes:]) for x, axes in zip(given, own, strict=True))
     found = run_compiled(line.compiled(platform, shared), given, own, tuple(size for size, _ in levels))
     if found is None:
         return _run_line(*leaves, jaxpr=jaxpr, line=line, counts=counts, levels=levels)
-    return found[: len(jaxpr.out_avals)]  # a loop also gives the number of the step after it
+    return found[: len(jaxpr.out_avals)]  # a loop also returns the index of the next step
 
 
 def _line_shapes(*leaves: Any, jaxpr: ClosedJaxpr, line: _Line, counts: tuple, levels: Levels) -> list[tuple]:

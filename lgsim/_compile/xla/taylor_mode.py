@@ -1,4 +1,4 @@
-"""Rules of primitives for ``jax.experimental.jet``, which knows JAX's own primitives only."""
+"""Rules of primitives for ``jax.experimental.jet``, which supports only JAX's own primitives."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from jax import lax
 
 try:  # JAX 0.6.2 to 0.12.0; without it there is no Taylor mode
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that an experimental module will go concerns who uses it
+        warnings.simplefilter("ignore")  # the deprecation of an experimental module concerns its direct users
         from jax.experimental.jet import jet_rules
 except Exception:
     jet_rules = {}
 
 
 def register_taylor_rule(primitive: Any) -> None:
-    """Let ``jet`` differentiate a primitive by its rules of forward mode, the cost of which doubles with each order."""
+    """Let ``jet`` differentiate a primitive by its forward-mode rules, with a cost that doubles per order."""
     jet_rules[primitive] = lambda primals, series, **params: _propagated(primitive, primals, series, params)
 
 
 def _propagated(
     primitive: Any, primals: Sequence[Any], series: Sequence[Sequence[Any]], params: dict[str, Any]
 ) -> tuple[Any, Any]:
-    """The values of a primitive and the terms of each of them: it is differentiated along the polynomial of a time."""
+    """The values of a primitive and their terms, by differentiation along the polynomial of a time."""
     order = len(series[0])
     scales = [float(math.factorial(k)) if _derivative_terms() else 1.0 for k in range(1, order + 1)]
 
@@ -54,12 +54,12 @@ def _propagated(
 
 
 def _term(factor: float, change: Any, value: Any) -> Any:
-    """A term of a result; one of integers has none."""
+    """A term of a result; integers have none."""
     return factor * change if jnp.issubdtype(value.dtype, jnp.inexact) else jnp.zeros_like(value)
 
 
 def _derivatives(f: Callable[[Any], Any], order: int) -> Callable[[Any], tuple[Any, ...]]:
-    """The function of a time that gives ``f`` and its derivatives."""
+    """The function of a time that returns ``f`` and its derivatives."""
     if order == 0:
         return lambda t: (f(t),)
     lower = _derivatives(f, order - 1)
@@ -73,7 +73,7 @@ def _derivatives(f: Callable[[Any], Any], order: int) -> Callable[[Any], tuple[A
 
 @cache
 def _derivative_terms() -> bool:
-    """Whether rules are given derivatives, as by JAX 0.6.2, or coefficients of a polynomial: those of ``t * t`` say."""
+    """True if rules receive derivatives, as in JAX 0.6.2, and not Taylor coefficients; tested on ``t * t``."""
     with jax.ensure_compile_time_eval():
         t = jnp.zeros(()), [jnp.ones(()), jnp.zeros(())]
         _, terms = jet_rules[lax.mul_p]((t[0], t[0]), (t[1], t[1]))

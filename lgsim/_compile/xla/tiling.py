@@ -1,4 +1,4 @@
-"""Large batches in tiles that stay in the cache."""
+"""Large batches in tiles that fit the cache."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from jax.export import is_symbolic_dim
 
 from lgsim._compile.xla.hints import traced_platform
 
-# Measured on one core with 32 KiB of first-level and 1 MiB of second-level cache, in both precisions: below 64 the
-# loops are short for vector code, beyond 128 what a row of a recursion needs leaves the first level, and beyond this
-# number of entries in arguments and results, which matrices reach, 64 is better than 128.
+# Measured on one core with 32 KiB of first-level and 1 MiB of second-level cache, in both precisions: below 64 states
+# the loops are short for vector code; beyond 128 the data of a row of a recursion exceed the first level. For more
+# entries in arguments and results than this number, which matrices reach, 64 is better than 128.
 _ENTRIES = 131072
 _SMALLEST, _LARGEST = 64, 128
 
@@ -22,15 +22,15 @@ _SMALLEST, _LARGEST = 64, 128
 def tiled_vmap(
     f: Callable[..., Any], tile: int | None = None, in_axes: int | Sequence[int | None] | None = 0
 ) -> Callable[..., Any]:
-    """``jax.vmap(f, in_axes)`` in tiles: the same results, faster for large batches on CPU.
+    """``jax.vmap(f, in_axes)`` in tiles that fit the cache: the same results, faster for large batches on CPU.
 
     Args:
         f: A function of one state, e.g. ``lambda q, v, tau: lgsim.forward_dynamics(model, q, v, tau)``.
-        tile: States in a tile; by default chosen by the size of a state on CPU, and one tile on other devices.
-        in_axes: As in ``jax.vmap``, one for each argument: 0, or None for an argument that all states share.
+        tile: States per tile; by default chosen by the size of a state on CPU, and one tile on other devices.
+        in_axes: As in ``jax.vmap``, one per argument: 0, or None for an argument that all states share.
 
     Returns:
-        A function whose mapped arguments and results have the batch as their first axis, of any length but zero.
+        A function whose mapped arguments and results have the batch as their first axis, of any positive length.
 
     Raises:
         ValueError: ``in_axes`` has other entries than 0 and None, no argument is mapped, or lengths differ.
@@ -41,6 +41,7 @@ def tiled_vmap(
         axes = (in_axes,) * len(args) if in_axes is None or isinstance(in_axes, int) else tuple(in_axes)
         if len(axes) != len(args) or any(axis not in (0, None) for axis in axes) or all(a is None for a in axes):
             raise ValueError(f"in_axes: expected 0 or None for each of {len(args)} arguments, not all None, got {axes}")
+        # the common length of the batch
         moving = [arg for arg, axis in zip(args, axes, strict=True) if axis == 0]
         lengths = {jnp.shape(leaf)[0] if jnp.ndim(leaf) else 0 for leaf in jax.tree.leaves(moving)}
         if len(lengths) != 1 or 0 in lengths:
@@ -51,12 +52,13 @@ def tiled_vmap(
             given = iter(moving)
             return f(*(next(given) if axis == 0 else arg for arg, axis in zip(args, axes, strict=True)))
 
-        # of a length that jax.export leaves open there is one tile
+        # a symbolic length of jax.export has one tile
         size = length if is_symbolic_dim(length) else _tile(one, moving, length) if tile is None else tile
         if size is length or size >= length:
             return jax.vmap(one)(*moving)
         count = -(-length // size)
 
+        # pad to whole tiles with copies of the last state, and cut the result
         def cut_up(x: Any) -> Any:
             x = jnp.asarray(x)
             rest = jnp.broadcast_to(x[-1:], (count * size - length, *x.shape[1:]))
@@ -69,7 +71,7 @@ def tiled_vmap(
 
 
 def _tile(one: Callable[..., Any], moving: Sequence[Any], length: int) -> int:
-    """The number of states in a tile, by the numbers that enter and leave for each."""
+    """The number of states per tile, from the number of entries of arguments and results."""
     if traced_platform() != "cpu" or length <= _SMALLEST:
         return length
     state = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x)[1:], jnp.result_type(x)), tuple(moving))

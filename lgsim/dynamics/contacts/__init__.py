@@ -1,1 +1,1 @@
-"""Forces of contacts, their energy, and advice about their numbers."""
+"""Contact forces, contact energy, and suggested contact parameters."""

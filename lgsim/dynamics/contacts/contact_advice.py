@@ -1,4 +1,4 @@
-"""Numbers of a contact from what is known of a machine: how deep it may sink, how it bounces or comes to rest."""
+"""Suggested contact parameters from the weight of a robot: static penetration, bounce and settling time."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _HALVINGS = 200
 
 
 class ContactAdvice(NamedTuple):
-    """Numbers for ``ModelBuilder.add_contact``, and what they mean for steps.
+    """Parameters for ``ModelBuilder.add_contact``, and the step sizes that they allow.
 
     Attributes:
-        stiffness: N/m^exponent.
-        dissipation: s/m.
-        rate: Of the oscillation about rest, ``sqrt(exponent g / depth)``, rad/s: explicit steps of order four bear dt
-            up to 2.5 / rate and are exact well below.
-        friction_rate: ``g / slip_speed`` for a friction of 1, 1/s: what friction adds to the rates, times the friction
-            and the ratio of the whole mass to that which slips.
+        stiffness: Stiffness, N/m^exponent.
+        dissipation: Hunt-Crossley dissipation, s/m.
+        rate: Angular frequency of the oscillation about rest, ``sqrt(exponent g / depth)``, rad/s. Explicit methods of
+            order four are stable for dt up to 2.5 / rate, and accurate well below it.
+        friction_rate: ``g / slip_speed``, 1/s, for a friction coefficient of 1. Friction adds this rate times the
+            coefficient and the ratio of the total mass to the slipping mass.
     """
 
     stiffness: float
@@ -42,28 +42,28 @@ def suggest_contact(
     exponent: float = 1.5,
     slip_speed: float = 0.01,
 ) -> ContactAdvice:
-    """The stiffness with which a machine sinks in by ``depth``, and the dissipation that brings it to rest.
+    """Contact parameters for a given penetration at rest, and for a given settling time or restitution.
 
-    At rest ``m g = points stiffness depth^exponent``. Small oscillations about rest die out as
-    ``exp(-t / duration)`` with ``dissipation = 2 / (g duration)``; an impact that comes with the speed u leaves with
-    ``restitution u`` where ``x - log(1 + x) = - y - log(1 - y)``, x = dissipation u, y = restitution x, whatever the
-    stiffness, the exponent and the mass.
+    At rest ``m g = points stiffness depth^exponent``. Small oscillations about rest decay as
+    ``exp(-t / duration)`` with ``dissipation = 2 / (g duration)``. An impact at speed u rebounds at
+    ``restitution u``, where ``x - log(1 + x) = - y - log(1 - y)``, x = dissipation u, y = restitution x. This holds
+    for any stiffness, exponent and mass.
 
     Args:
-        model: The machine; its mass and gravity are taken.
-        depth: How deep the machine sinks in at rest, m.
-        duration: The time in which oscillations about rest fall to 1/e, s; or
-        restitution: Speed after over speed before an impact, above 0 and at most 1. Without both there is no
-            dissipation.
-        speed: Of the impact, m/s.
-        points: The number of points that carry the machine.
-        exponent: Of the law.
-        slip_speed: Of the law, m/s.
+        model: The robot; its mass and gravity are used.
+        depth: Penetration at rest, m.
+        duration: Time constant of oscillations about rest, s. Give either this or ``restitution``.
+        restitution: Ratio of the speeds after and before an impact, above 0 and at most 1. Without ``duration`` and
+            ``restitution`` there is no dissipation.
+        speed: Impact speed for the restitution, m/s.
+        points: The number of points that carry the robot.
+        exponent: Exponent of the contact law.
+        slip_speed: Speed at which friction is regularized, m/s.
 
     Raises:
-        ValueError: a number is not positive, the machine has no weight, or both duration and restitution are given.
+        ValueError: an argument is not positive, the model has no weight, or both duration and restitution are given.
 
-    Source: Hunt and Crossley 1975, for the law; its first integral, for the restitution.
+    Source: Hunt and Crossley 1975 for the contact law; the restitution follows from its first integral.
     """
     check_model(model)
     given = {"depth": depth, "duration": duration, "speed": speed, "points": points, "slip_speed": slip_speed}
@@ -81,7 +81,7 @@ def suggest_contact(
     mass = float(np.sum(np.asarray(model.inertias, float)[:, 0]))
     g = float(np.linalg.norm(np.asarray(model.gravity, float)))
     if not mass * g > 0:
-        raise ValueError(f"model: expected a machine with weight, got a mass of {mass:g} kg and gravity {g:g} m/s^2")
+        raise ValueError(f"model: expected a model with weight, got a mass of {mass:g} kg and gravity {g:g} m/s^2")
     dissipation = 0.0
     if duration is not None:
         dissipation = 2 / (g * duration)

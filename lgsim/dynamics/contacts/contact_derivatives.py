@@ -1,14 +1,14 @@
-"""The derivatives of contact forces as joint forces, in closed form: no forward mode through the kinematics.
+"""Closed-form derivatives of contact forces as joint forces, without forward mode through the kinematics.
 
-Seen from the surface's frame a contact's wrench F on the shape depends on the pose and the twist V of the shape alone,
-by six columns P and six columns N. With the screw S_i and the change ``psi'_i`` of row i of the tree
-(``linearization.Changes``), V_a the twist of the shape's body, and sums over the rows that carry only the shape
-(s = 1) or only the surface (s = -1), moves dx and rates dv of the rows change
+In the surface frame, the wrench F of a contact on the shape depends only on the pose and the twist V of the shape,
+by six columns P and six columns N. Let S_i be the screw of row i of the tree and ``psi'_i`` its change
+(``linearization.Changes``), and V_a the twist of the shape's body. Sums run over the rows that carry only the shape
+(s = 1) or only the surface (s = -1). Displacements dx and rates dv of the rows change
 
     dxi = sum s_i S_i dx_i,    dV = sum s_i (psi'_i + S_i x V_a) dx_i + s_i S_i dv_i,    dF = P dxi + N dV.
 
-The opposite wrench keeps to the surface, the wrench on the shape turns beside it by ``- dxi x* F``, as wrenches are
-those of the bodies' own frames; a row feels ``S_j .`` the sum of what acts on the sides that it carries.
+The opposite wrench is fixed in the surface; the wrench on the shape also changes by ``- dxi x* F``, since wrenches
+are expressed in body frames. Row j feels ``S_j .`` the sum of the wrenches on the sides that it carries.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def _derivatives(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
 
 
 contact_derivatives = native_where_even(_derivatives)
-"""``contact_derivatives(model, q, v)``: derivatives of joint forces equivalent to the wrenches of ``contact_forces``.
+"""``contact_derivatives(model, q, v)``: derivatives of the joint forces that the contact wrenches are equivalent to.
 
-Along the tangent at q, and with respect to v, (nv, nv) each; of one state, without checks."""
+With respect to the tangent at q and to v, (nv, nv) each; for one state, without checks."""
 
 
 def _bodies(model: Model, frozen: linearization.WorldFrameState, q: Array) -> Bodies:
-    """The bodies in the frame of the roots, which is that of a free base; twists in their own frames."""
+    """The bodies in the root frame, which is the frame of a floating base; twists in body frames."""
     tree = model.topology
     align = row.select(row.rows(model).align, tree.body_row)
     at, V = row.select(frozen.poses, tree.body_row), row.select(frozen.V, tree.body_row)
@@ -61,6 +61,7 @@ def _bodies(model: Model, frozen: linearization.WorldFrameState, q: Array) -> Bo
     one = jnp.ones(q.shape[1:], q.dtype)
     zero = jnp.zeros_like(one)
     zero_vector = Vec(zero, zero, zero)
+    # the world as the last body, in the frame of a floating base
     world = Transform(Mat(Vec(one, zero, zero), Vec(zero, one, zero), Vec(zero, zero, one)), zero_vector)
     if tree.floats:
         pose = row.transform(model.placements[:1]) @ tree.base.transform([q[i : i + 1] for i in range(tree.base.nq)])
@@ -75,7 +76,7 @@ def _bodies(model: Model, frozen: linearization.WorldFrameState, q: Array) -> Bo
 def _of_kind(
     tree: Topology, frozen: linearization.WorldFrameState, psi: Motion, meeting: ContactPair
 ) -> tuple[Array, Array]:
-    """(by_q, by_v) by rows (k, k, *batch) of the contacts of one kind, those on one surface's frame together."""
+    """(by_q, by_v) by rows (k, k, *batch) of contacts of one kind, grouped by surface frame."""
     local = _local(meeting)
     against = [tree.contacts[i].against for i in meeting.places]
     found = []
@@ -83,6 +84,7 @@ def _of_kind(
         group = np.array([i for i, name in enumerate(against) if name == frame])
         F, P, N = row.select(local, group)
         X = row.select(meeting.surface.pose, group[:1])
+        # S_i and psi'_i in the surface frame; s_i = 1 for rows that carry the shape, -1 for the surface
         S, change = fusion_barrier((to_child(X, frozen.S), to_child(X, psi)))
         carries = [_carries(tree, side.bodies[group]) for side in (meeting.shape, meeting.surface)]
         sign = carries[0] - carries[1]
@@ -90,15 +92,17 @@ def _of_kind(
         Va = row.select(meeting.relative.act(meeting.shape.twist), group)
         x, psi_x = (_columns(y) * _beside(sign, S.v.x) for y in (S, change))
         by_q = fusion_barrier(_applied(P, x) + _applied(N, psi_x + x.cross(_rows(Va))))
+        # dF = P dxi + N dV with dxi = s S dx, dV = s (psi' + S x V_a) dx + s S dv
         turned = fusion_barrier(-cross_dual(x, _rows(F)))
         found.append((
+            # the wrench on the shape moves with it: - dxi x* F
             _felt(S, [(sign, by_q), (carries[0], turned)]), _felt(S, [(sign, fusion_barrier(_applied(N, x)))])
         ))  # fmt: skip
     return reduce(lambda a, b: fusion_barrier(jax.tree.map(jnp.add, a, b)), found)
 
 
 def _local(meeting: ContactPair) -> tuple[Force, list[Force], list[Force]]:
-    """(F, P, N) of contacts (m, *batch) in the surfaces' frames."""
+    """(F, P, N) of contacts (m, *batch) in the surface frames."""
 
     def wrench(relative: Transform, V: Motion) -> Force:
         t = points_of(meeting, relative, V)
@@ -123,21 +127,21 @@ def _local(meeting: ContactPair) -> tuple[Force, list[Force], list[Force]]:
 
 
 def _moved(T: Transform, xi: Motion) -> Transform:
-    """The change ``hat(xi) T`` of a pose under a displacement xi in the axes in which it is."""
+    """The change ``hat(xi) T`` of a pose under a displacement xi in the axes in which the pose is given."""
     (a, b, c), w = T.R, xi.w
     return Transform(Mat(c * w.y - b * w.z, a * w.z - c * w.x, b * w.x - a * w.y), xi.v + w.cross(T.p))
 
 
 def _applied(columns: list[Force], x: Motion) -> Force:
-    """The product of columns (m, *batch) with motions (m, k, *batch)."""
+    """Products of columns (m, *batch) with motions (m, k, *batch)."""
     parts = (_rows(column) * number for column, number in zip(columns, (*x.v, *x.w), strict=True))
     return reduce(lambda a, b: a + b, parts)
 
 
 def _felt(S: Motion, wrenches: list[tuple[np.ndarray, Force]]) -> Array:
-    """``sum_m c_mj S_j . F_mi``, (j, i, *batch), summed over pairs of c (m, k), which is -1, 0 or 1, and F (m, k).
+    """``sum_m c_mj S_j . F_mi``, (j, i, *batch), over pairs of c (m, k), which is -1, 0 or 1, and F (m, k).
 
-    Rows that are told apart by no contact, such as those of a base, take one sum of wrenches.
+    Rows with the same c for all contacts, such as those of a base, share one sum of wrenches.
     """
     kinds, of_row = np.unique(np.concatenate([c for c, _ in wrenches]), axis=1, return_inverse=True)
     columns = [jax.tree.map(lambda x, m=m: x[m], F) for _, F in wrenches for m in range(len(F.f.x))]
@@ -150,7 +154,7 @@ def _felt(S: Motion, wrenches: list[tuple[np.ndarray, Force]]) -> Array:
 
 
 def _carries(tree: Topology, bodies: np.ndarray) -> np.ndarray:
-    """Whether each row carries a body, (m, k), 0 or 1."""
+    """1 where a row carries a body, else 0, (m, k)."""
     none = np.zeros(tree.rows)
     return np.array([none if b == WORLD else tree.row_carried[tree.body_row[b]] for b in bodies], float)
 

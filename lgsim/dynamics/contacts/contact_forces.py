@@ -1,4 +1,4 @@
-"""Forces of compliant contacts between bodies, and between bodies and the world: smooth functions of (q, v)."""
+"""Forces of compliant contacts between bodies, and between bodies and the world, smooth in (q, v)."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from lgsim.multibody.topology import WORLD, ModelError, Topology
 
 
 class ContactForces(NamedTuple):
-    """The forces of all contacts at states; points in the order of ``Model.point_slices``.
+    """Forces of all contacts; points in the order of ``Model.point_slices``.
 
     Attributes:
-        wrenches: What all contacts together do to each body, (f, n) in the body's frame, (..., bodies, 6), N and N m.
-        depth: Of each point (..., points), m; negative where it is apart from the surface by that distance.
-        normal: The force along the surface's normal at each point, (..., points), N, never negative.
-        tangential: The force along the surface on the shape, in world axes, (..., points, 3), N.
-        couple: That on the shape by torsion and rolling resistance, in world axes, (..., points, 3), N m; zero for
-            contacts without.
+        wrenches: Total contact wrench on each body, (f, n) in the body's frame, (..., bodies, 6), N and N m.
+        depth: Penetration depth of each point (..., points), m; negative values are the distance to the surface.
+        normal: Force along the surface normal at each point, (..., points), N, nonnegative.
+        tangential: Tangential force on the shape, in world axes, (..., points, 3), N.
+        couple: Couple on the shape from torsion and rolling resistance, in world axes, (..., points, 3), N m; zero for
+            contacts without them.
     """
 
     wrenches: Float[Array, "*batch bodies 6"]
@@ -47,11 +47,11 @@ class ContactForces(NamedTuple):
 
 
 class ContactPoints(NamedTuple):
-    """Where contacts act, in the order of ``Model.point_slices``.
+    """Contact points, in the order of ``Model.point_slices``.
 
     Attributes:
-        position: The deepest point of the shape's surface, in the world, (..., points, 3), m.
-        normal: The surface's normal there, in world axes, (..., points, 3).
+        position: The deepest point of the shape, in the world, (..., points, 3), m.
+        normal: The surface normal there, in world axes, (..., points, 3).
         depth: As in ``ContactForces``, (..., points), m.
     """
 
@@ -61,31 +61,31 @@ class ContactPoints(NamedTuple):
 
 
 def contact_forces(model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]) -> ContactForces:
-    """What the contacts of a machine do to its bodies.
+    """Compliant contact forces on the bodies of a model: normal force, friction, torsion and rolling resistance.
 
-    At each point of a shape with the depth d >= 0 in a surface, its rate d' and the velocity u along the surface,
+    At each point of a shape with penetration depth d >= 0, depth rate d' and tangential velocity u,
 
         f_n = stiffness d^exponent (1 + dissipation d')_+
         f_t = -(friction f_n / sqrt(u.u + slip_speed^2) + viscous d^exponent) u
 
-    act on the shape's body, and the opposite on the surface's, at one point: the deepest one of the shape. The law has
-    no state and no jump. With an exponent of 3/2 or more its derivatives are continuous where it sets in; at rest and
-    without slip friction is a damper ``friction f_n / slip_speed``, so that what it holds creeps.
+    act on the shape's body, and the opposite on the surface's body, at the deepest point of the shape. The law has no
+    state and no discontinuity. With an exponent of 3/2 or more its derivatives are continuous at first contact. At low
+    slip speed, friction acts as a damper ``friction f_n / slip_speed``, so that a body held by friction creeps.
 
-    Of the options, ``stribeck`` makes the friction ``friction + stribeck exp(-u.u / stribeck_speed^2)``, and with the
-    relative angular velocity w of both bodies, w_n of it along the normal and w_t along the surface, ``torsion`` and
-    ``rolling`` add the couple
+    Optionally, ``stribeck`` makes the friction coefficient ``friction + stribeck exp(-u.u / stribeck_speed^2)``. With
+    the relative angular velocity w of both bodies, its part w_n along the normal and its tangential part w_t,
+    ``torsion`` and ``rolling`` add the couple
 
         n = -f_n (torsion w_n + rolling w_t) / sqrt(w.w + spin_speed^2).
 
     Args:
-        model: The machine; its contacts are those of ``ModelBuilder.add_contact``.
+        model: A model with contacts, see ``ModelBuilder.add_contact``.
         q: Configuration.
-        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
+        v: Velocity, rad/s or m/s; for group joints and a floating base in the child's frame.
 
     Returns:
-        ContactForces(wrenches, depth, normal, tangential, couple); ``forward_dynamics`` takes the wrenches, and
-        simulations add them by themselves.
+        ContactForces(wrenches, depth, normal, tangential, couple). ``forward_dynamics`` takes the wrenches as an
+        argument; simulations add them automatically.
 
     Raises:
         ModelError: the model has no contacts.
@@ -100,7 +100,7 @@ def contact_forces(model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, 
 
 
 def contact_points(model: Model, q: Float[Array, "*batch nq"]) -> ContactPoints:
-    """The points at which contacts act, whether they touch or not.
+    """The points at which contacts act, touching or not.
 
     Args:
         q: Configuration.
@@ -114,13 +114,13 @@ def contact_points(model: Model, q: Float[Array, "*batch nq"]) -> ContactPoints:
 
 
 def contact_energy(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch"]:
-    """The energy of the contacts' springs, ``sum stiffness d^(exponent + 1) / (exponent + 1)``; 0 without contacts.
+    """The elastic energy of all contacts, ``sum stiffness d^(exponent + 1) / (exponent + 1)``; 0 without contacts.
 
     Args:
         q: Configuration.
 
     Returns:
-        J. Without dissipation and friction it and the energies of the machine keep their sum.
+        J. Without dissipation and friction, the sum of this and the mechanical energy of the model is constant.
 
     Raises:
         ValueError, TypeError: as ``contact_forces``.
@@ -148,7 +148,7 @@ def energy(model: Model, q: Array) -> Array:
 
 def _check(model: Any) -> None:
     if isinstance(model, Model) and not model.topology.contacts:
-        raise ModelError("model: expected one with contacts, it has none; ModelBuilder.add_contact adds some")
+        raise ModelError("model: expected a model with contacts, got one without; add them by ModelBuilder.add_contact")
 
 
 def _points(model: Model, q: Array) -> tuple[Array, Array, Array]:
@@ -207,7 +207,7 @@ _native_points = native_where_even(_places)
 
 
 def _in_world(at: ContactPair, x: Vec) -> Array:
-    """A vector of the surface's axes in those of the world, (p, m, 3, *batch)."""
+    """A vector in the axes of the surface, in world axes, (p, m, 3, *batch)."""
     return _stacked(jax.tree.map(lambda c: c[None], at.surface.pose.R) @ x)
 
 
@@ -216,20 +216,20 @@ def _stacked(x: Vec) -> Array:
 
 
 def _listed(values: list[Array]) -> Array:
-    """Values (p, m, ...) of kinds of contacts as one array (points, ...), kind by kind, contact by contact."""
-    # not -1, which an empty batch leaves open
+    """Values (p, m, ...) by kind of contact as one array (points, ...), kind by kind, contact by contact."""
+    # an explicit size: -1 is ambiguous for an empty batch
     return jnp.concatenate([x.swapaxes(0, 1).reshape(x.shape[0] * x.shape[1], *x.shape[2:]) for x in values])
 
 
 def _order(tree: Topology) -> np.ndarray:
-    """Where the points of each contact in turn are among those that ``_listed`` gives."""
+    """Index of the points of each contact in the order of ``_listed``."""
     counts = [contact.points for contact in tree.contacts]
     owner = np.concatenate([np.repeat(places, counts[places[0]]) for _, places in kinds(tree)])
     return np.argsort(owner, kind="stable")
 
 
 def _on_bodies(tree: Topology, found: list[tuple[ContactPair, ContactState, PointForces]], q: Array) -> Array:
-    """The wrenches (bodies, 6, *batch) of forces (p, m, *batch) on shapes and their opposites on surfaces."""
+    """The wrenches (bodies, 6, *batch) of forces (p, m, *batch) on shapes and of their opposites on surfaces."""
     parts: list[Force] = []
     owners: list[np.ndarray] = []
     for at, t, law in found:
@@ -250,13 +250,13 @@ def _on_bodies(tree: Topology, found: list[tuple[ContactPair, ContactState, Poin
 
 
 def _turns(owners: np.ndarray) -> list[np.ndarray]:
-    """The places of entries in turns, in each of which every owner has one at most."""
+    """Indices of entries split into groups that contain each owner at most once."""
     rank = np.array([np.sum(owners[:i] == owner) for i, owner in enumerate(owners)])
     return [np.flatnonzero(rank == turn) for turn in range(rank.max() + 1)]
 
 
 def _on_shape(at: ContactPair, t: ContactState, law: PointForces) -> Force:
-    """The wrench (m, *batch) on the shape's side in its frame, of what acts in the surface's."""
+    """The wrench (m, *batch) on the shape's side in its frame, from forces in the surface frame."""
     R, p = jax.tree.map(lambda x: x[None], at.relative)
     f, n = law.total, (t.point - p).cross(law.total)
     return _summed(Force(R.transpose_apply(f), R.transpose_apply(n if law.couple is None else n + law.couple)))

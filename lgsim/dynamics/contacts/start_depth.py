@@ -1,4 +1,4 @@
-"""Whether a motion starts with a shape that is already through a surface."""
+"""A check for shapes that start too deep inside a surface."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _points = jax.jit(contact_points)
 
 
 def check_start_depth(model: Model, q: Float[Array, " nq"]) -> None:
-    """Check that no contact starts deeper than the radius of its shape, or where it has none half of its least size.
+    """Check that no contact starts deeper than the radius of its shape, or else half of the shape's smallest extent.
 
     Raises:
-        ValueError: one does: such a start is a mistake of numbers, and its forces would throw the machine away.
+        ValueError: a contact starts deeper, which would give unphysical contact forces.
     """
     if not model.topology.contacts:
         return
@@ -28,7 +28,7 @@ def check_start_depth(model: Model, q: Float[Array, " nq"]) -> None:
         depth = float(np.max(depths[model.point_slices[contact.name]]))
         if reach is not None and depth > reach:
             raise ValueError(
-                f"q0: the contact {contact.name!r} starts {depth:.3g} m deep, and its shape on {contact.frame!r} is"
+                f"q0: the contact {contact.name!r} starts {depth:.3g} m deep, but its shape on {contact.frame!r} is"
                 f" through the surface from {reach:.3g} m on; start at least {depth:.3g} m further along the surface's"
                 f" normal, or check the frame {contact.against!r} of the surface"
             )

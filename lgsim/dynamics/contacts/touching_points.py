@@ -1,4 +1,4 @@
-"""Where the points of contacts are, how deep and how fast: batch last, all contacts of a kind at once."""
+"""Contact points with their gaps and velocities, all contacts of a kind at once, batch axis last."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lgsim.multibody.topology import WORLD, Topology
 
 
 class Bodies(NamedTuple):
-    """Poses and twists of the bodies, those of the world behind them, (n + 1, *batch); twists in their own frames."""
+    """Poses and twists of the bodies, followed by the world, (n + 1, *batch); twists in body frames."""
 
     poses: Transform
     twists: Motion | None
@@ -33,10 +33,10 @@ class Side(NamedTuple):
     """The frames of one side of m contacts.
 
     Attributes:
-        bodies: What carries each, ``WORLD`` for the world.
-        placement: Their poses on their bodies, (m, *batch).
-        pose: Their poses in the world, (m, *batch).
-        twist: Their twists in their own axes, (m, *batch); None where velocities were not asked for.
+        bodies: Index of the body that carries each frame, ``WORLD`` for the world.
+        placement: Poses of the frames on their bodies, (m, *batch).
+        pose: Poses of the frames in the world, (m, *batch).
+        twist: Twists of the frames in their own axes, (m, *batch); None if velocities were not requested.
     """
 
     bodies: np.ndarray
@@ -46,17 +46,17 @@ class Side(NamedTuple):
 
 
 class ContactPair(NamedTuple):
-    """m contacts of one shape, one surface and one set of options: what meets what, and where.
+    """m contacts of one kind, which share the types of shape and surface and the options of the law.
 
     Attributes:
-        contact: One of them.
-        places: Their places in the topology.
-        numbers: Numbers of the law, the shape and the surface by name, (1, m, *batch).
+        contact: One of the contacts.
+        places: Indices of the contacts in the topology.
+        numbers: Parameters of the law, the shape and the surface by name, (1, m, *batch).
         shape: The side of the shapes.
         surface: The side of the surfaces.
-        relative: The poses of the shapes' frames in the surfaces', (m, *batch).
-        twist: The shapes' twists against the surfaces, in the surfaces' axes about their origins, (m, *batch); None
-            without velocities.
+        relative: Poses of the shape frames in the surface frames, (m, *batch).
+        twist: Twists of the shapes relative to the surfaces, in the surface axes about their origins, (m, *batch); None
+            if velocities were not requested.
     """
 
     contact: Contact
@@ -69,15 +69,15 @@ class ContactPair(NamedTuple):
 
 
 class ContactState(NamedTuple):
-    """The points (p, m, *batch) of m contacts, in the frames of the surfaces.
+    """The points (p, m, *batch) of m contacts, in the surface frames.
 
     Attributes:
-        law: The numbers of the law by name, (1, m, *batch).
-        point: Where the contact acts: the point of the shape's surface that is deepest.
-        gap: Its distance from the surface, negative inside, m.
-        normal: The surface's normal there.
-        slip: The velocity of the shape's body there against the surface's, m/s; None without velocities.
-        spin: Its angular velocity against the surface's, rad/s; None where the law does not ask for it.
+        law: Parameters of the law by name, (1, m, *batch).
+        point: The deepest point of the shape, where the contact force acts.
+        gap: Distance of the point from the surface, negative inside, m.
+        normal: The surface normal there.
+        slip: Velocity of the shape's body there relative to the surface, m/s; None if velocities were not requested.
+        spin: Angular velocity relative to the surface, rad/s; None if the law does not use it.
     """
 
     law: dict[str, Array]
@@ -89,9 +89,9 @@ class ContactState(NamedTuple):
 
 
 def native_where_even(core: Callable[..., Any]) -> Callable[..., Any]:
-    """``core(model, ...)`` of one state as a native function; compiled as it is where ground has heights on a grid.
+    """``core(model, ...)`` of one state as a native function, or as it is for height fields.
 
-    There places in an array depend on numbers, which native functions do not take.
+    A height field is indexed by computed values, which native functions do not support.
     """
     native, plain = native_with_derivatives(core), jax.jit(core)
 
@@ -103,7 +103,7 @@ def native_where_even(core: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def bodies(model: Model, q: Array, v: Array | None) -> Bodies:
-    """The bodies at q (nq, *batch), and with v (nv, *batch) their twists."""
+    """The bodies at q (nq, *batch), with their twists if v (nv, *batch) is given."""
     m = row_tree.machine(model, q)
     poses = _with_world(body_poses(model, m, world_poses(model, m)), identity(m))
     if v is None:
@@ -112,7 +112,7 @@ def bodies(model: Model, q: Array, v: Array | None) -> Bodies:
 
 
 def meetings(model: Model, held: Bodies) -> Iterator[ContactPair]:
-    """The contacts of a model, all of a kind at once."""
+    """The contacts of a model, grouped by kind."""
     slices = height_slices(model.topology.contacts)
     for contact, places in kinds(model.topology):
         own = [model.topology.contacts[i] for i in places]
@@ -127,7 +127,7 @@ def meetings(model: Model, held: Bodies) -> Iterator[ContactPair]:
 
 
 def points_of(meeting: ContactPair, relative: Transform, twist: Motion | None) -> ContactState:
-    """The points of contacts at poses and twists (m, *batch) of the shapes in the surfaces' frames."""
+    """The points of contacts at poses and twists (m, *batch) of the shapes in the surface frames."""
     contact, (law, of_shape, of_surface) = meeting.contact, meeting.numbers
     one, V = (jax.tree.map(lambda x: x[None], x) for x in (relative, twist))
     center = contact.shape.centers(of_shape, one, contact.surface, of_surface)
@@ -146,7 +146,7 @@ def touching(model: Model, held: Bodies) -> Iterator[tuple[ContactPair, ContactS
 
 
 def kinds(tree: Topology) -> list[tuple[Contact, np.ndarray]]:
-    """(one contact, the places of all) of each kind of shape, surface and options of the law; of grids by frame."""
+    """(one contact, indices of all) for each kind of shape, surface and options; height fields one frame at a time."""
     found: dict[tuple, list[int]] = {}
     for i, contact in enumerate(tree.contacts):
         frame = contact.against if contact.surface.grid else ""
@@ -155,7 +155,7 @@ def kinds(tree: Topology) -> list[tuple[Contact, np.ndarray]]:
 
 
 def _relative(shape: Side, surface: Side) -> Transform:
-    """The poses of the shapes' frames in those of the surfaces."""
+    """The poses of the shape frames in the surface frames."""
     R, p = surface.pose
     return Transform(R.T @ shape.pose.R, R.transpose_apply(shape.pose.p - p))
 
@@ -174,7 +174,7 @@ def _side(model: Model, held: Bodies, frames: list[str]) -> Side:
 
 
 def _placements(model: Model, fixed: list[int], like: Transform) -> Transform:
-    """The poses of frames on their bodies: those at these places of ``Model.frames``, or the bodies' own."""
+    """The poses of frames on their bodies: entries of ``Model.frames`` at these indices, or the bodies' own frames."""
     own = _identity(like)
     if all(place == WORLD for place in fixed):
         return own

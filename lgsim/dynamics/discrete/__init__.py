@@ -1,1 +1,1 @@
-"""Discrete mechanics of machines: the momenta at both ends of a step, and the step that has a given momentum."""
+"""Discrete mechanics: the momenta at both ends of a step, and the step for a given momentum."""

@@ -1,15 +1,15 @@
-"""The discrete Lagrangian of a machine and its momenta at both ends of a step, the discrete Legendre transforms.
+"""The discrete Lagrangian of a model and its momenta at both ends of a step, the discrete Legendre transforms.
 
     L_d(q0, q1) = sum over bodies [ m |c1 - c0|^2 / (2 h) + phi . I phi / (2 h) ]
                   + sum over drives [ armature d^2 / (2 h) ] - h (V(q0) + V(q1)) / 2,
 
-c the center of mass, I the inertia about it, phi the discrete rotation vector (``rotation_maps.py``), d the
-displacement of a joint, ``q1 = retract(q0, d)``, V the potential of gravity. The wrench of a body's discrete momentum
+where c is the center of mass, I the inertia about it, phi the discrete rotation vector (``rotation_maps.py``), d the
+displacement of a joint, ``q1 = retract(q0, d)``, and V the potential of gravity. The discrete momentum of a body is
 
     w = ( m (c1 - c0) / h,  c0 x m (c1 - c0) / h + K^T I phi / h )
 
-is the same at both ends in one frame, since a free body keeps it. With the screws S at t_k and ``S' = Ad_E S`` at
-t_(k+1), gravity's forces g and g' there:
+It is the same at both ends in one frame, since it is conserved for a free body. With the screws S at t_k, the screws
+``S' = Ad_E S`` at t_(k+1), and the gravity forces g and g' there:
 
     p_k = S . sum w + armature d / h - h/2 g,      p_(k+1) = S' . sum w + armature d / h + h/2 g'.
 
@@ -51,19 +51,20 @@ def discrete_momenta(
     dt: Float[ArrayLike, "*one"],
     map: str | RotationMap = QUATERNION,
 ) -> tuple[Float[Array, "*batch nv"], Float[Array, "*batch nv"]]:
-    """Both discrete Legendre transforms of the discrete Lagrangian ``L_d``: ``p0 = -D1 L_d``, ``p1 = D2 L_d``.
+    """Discrete momenta at both ends of a step, ``p0 = -D1 L_d``, ``p1 = D2 L_d``: the discrete Legendre transforms.
 
-    D1 and D2 are slopes along ``retract(q, e)``, so that p is conjugate to the velocities of the model. Gravity is in
-    L_d; dampers, springs, friction and stops are not. No body may turn by half a turn or more in the step.
+    D1 and D2 are derivatives along ``retract(q, e)``, so that p is conjugate to the velocities of the model. L_d
+    includes gravity, but no damping, springs, friction or joint limits. No body may rotate by half a turn or more in
+    the step.
 
     Args:
         q0: Configuration at the start of the step.
         q1: Configuration at its end.
-        dt: The step, s.
+        dt: Step size, s.
         map: The discrete rotation vector: "quaternion", "cayley" or "exp", or one of ``ROTATION_MAPS``.
 
     Returns:
-        Momenta, kg m^2/s or kg m/s; of groups and a floating base in the child's frame.
+        Momenta, kg m^2/s or kg m/s; for group joints and a floating base in the child's frame.
 
     Raises:
         ValueError: an array has a wrong length, dt is zero or not finite, the map is unknown.
@@ -82,15 +83,15 @@ def discrete_momenta(
 
 
 def _step_length(dt: Float[ArrayLike, "*one"], dtype: jnp.dtype) -> Float[Array, ""]:
-    """Dt as a number of the dtype.
+    """Check dt and convert it to the dtype.
 
     Raises:
-        TypeError: it is no number.
-        ValueError: it is zero, not finite or no single number.
+        TypeError: it is not a number.
+        ValueError: it is zero, not finite or not a scalar.
     """
     check.number("dt", dt)
     if not is_traced(dt) and not (np.isfinite(np.asarray(dt)) and np.asarray(dt)):
-        raise ValueError(f"dt: expected a finite step that is not zero, got {dt} s")
+        raise ValueError(f"dt: expected a finite nonzero step, got {dt} s")
     return jnp.asarray(dt, dtype)
 
 
@@ -101,10 +102,10 @@ def generalized_momentum(
 
     Args:
         q: Configuration.
-        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
+        v: Velocity, rad/s or m/s; for group joints and a floating base in the child's frame.
 
     Returns:
-        kg m^2/s or kg m/s; of a floating base its momentum about the base's origin, in its frame.
+        kg m^2/s or kg m/s; for a floating base, its momentum about the base origin, in its frame.
 
     Raises:
         ValueError: an array has a wrong length.
@@ -118,31 +119,31 @@ def generalized_momentum(
 def velocity_of_momentum(
     model: Model, q: Float[Array, "*#batch nq"], p: Float[Array, "*#batch nv"]
 ) -> Float[Array, "*batch nv"]:
-    """``v = M(q)^-1 p``, the velocity of a momentum, O(n); arguments and errors as ``generalized_momentum``."""
+    """The velocity of a momentum, ``v = M(q)^-1 p``, O(n); arguments and errors as for ``generalized_momentum``."""
     check_model(model)
     return solve_mass_matrix(model, q, check.floating("p", p, model.nv, dtype=model.dtype))
 
 
-# One state, the batch last.
+# Functions of one state, with the batch axis last.
 
 
 class Moved(NamedTuple):
-    """A machine at t_k and what a step makes of it, by rows."""
+    """A model at t_k and its state after a step, by rows."""
 
     at: Node
     s: Array
-    """The scalar part of the rotation of each body, of the unit quaternion."""
+    """Scalar part of the unit quaternion of each body's rotation."""
     phi: Vec
     wrench: Force
-    """Of each body's discrete momentum."""
+    """Discrete momentum of each body."""
     center: Vec
-    """At t_(k+1)."""
+    """Center of mass at t_(k+1)."""
     screws: Motion
-    """S' of each row."""
+    """The screw S' of each row."""
 
 
 def moved(kind: RotationMap, model: Model, at: Node, d: Array, h: Array) -> Moved:
-    """The step with the displacements d (nv, *batch) of the degrees of freedom and the length h (1, *batch)."""
+    """The step with displacements d (nv, *batch) of the degrees of freedom and length h (1, *batch)."""
     tree, rate = model.topology, 1 / h[0]
     known, alone = own_displacements(tree, at, row.speeds(model, d))
 
@@ -175,41 +176,41 @@ def end_forces(model: Model, step: Moved, d: Array, h: Array) -> Array:
 
 
 def weights(at: Node, center: Vec) -> Force:
-    """The wrenches of gravity on the bodies, their centers being there."""
+    """The gravity wrenches on the bodies for these centers of mass."""
     f = Vec(*(at.mass * g[None] for g in at.gravity))
     return Force(f, center.cross(f))
 
 
 def midpoint_forces(model: Model, q: Array, d: Array, h: Array) -> Array:
-    """What dampers, springs, friction and stops do half way, at ``retract(q, d/2)`` and the velocity d/h: (nv, *batch).
+    """Forces of dampers, springs, friction and joint limits at the midpoint ``retract(q, d/2)`` and velocity d/h.
 
-    One half of it acts at each end of the step, which takes nothing of the step's symmetry; what only a joint's own
-    displacement enters is implicit at no cost, so that stiff springs do not bound the step.
+    Half of this force (nv, *batch) acts at each end of the step, which keeps the step symmetric. Its dependence on the
+    joint's own displacement is implicit at no extra cost, so that stiff springs do not limit the step size.
     """
     tree = model.topology
     return batch_forces(tree, model.drives, configuration.retract_rows(tree, q, 0.5 * d), d / h)
 
 
 def full(model: Model, h: Array, *vectors: Array) -> list[Array]:
-    """Vectors (k, *batch), then h (1, *batch), with batch axes of full length."""
+    """Vectors (k, *batch), then h (1, *batch), broadcast to a common batch."""
     return row_tree.full(model, *vectors, h[None])
 
 
 @cache
 def legendre(kind: RotationMap, passive: bool) -> Callable[..., tuple[Array, Array]]:
-    """The function of (model, q, d, h) that gives both momenta (nv,), native with its derivatives.
+    """A native function of (model, q, d, h) that returns both momenta (nv,), with derivatives.
 
     Args:
         kind: The discrete rotation vector.
-        passive: Whether the machine's dampers, springs, friction and stops act as well: the first result is then the
-            momentum that the other forces have to supply at t_k, less half the step's impulse of these.
+        passive: Include dampers, springs, friction and joint limits. The first result is then the momentum that the
+            other forces must supply at t_k, minus half the impulse of these forces over the step.
     """
     return native_with_derivatives(partial(_both, kind, passive))
 
 
 @cache
 def legendre_change(kind: RotationMap) -> Callable[[tuple, tuple], tuple[Array, Array]]:
-    """The function of ((model, q, d, h), their changes) that gives the changes of ``legendre(kind, True)``."""
+    """A function of ((model, q, d, h), their changes) that returns the changes of ``legendre(kind, True)``."""
     return native_derivative(partial(_both, kind, True))
 
 

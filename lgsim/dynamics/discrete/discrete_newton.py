@@ -1,8 +1,8 @@
-"""The step of a machine that has a given momentum at its start: Newton's method on the displacement, exact, in O(n).
+"""The step of a model for a given initial momentum: Newton's method on the displacement with the exact Jacobian, O(n).
 
-The equations of a step are ``F(d) = p``, F the momentum at its start (``discrete_momenta.legendre``); their
-Jacobian is solved in O(n) (``step_matrix.py``). Whatever found a step, its derivatives are those of the implicit
-function.
+The equations of a step are ``F(d) = p``, F being the momentum at its start (``discrete_momenta.legendre``). Their
+Jacobian is solved in O(n) (``step_matrix.py``). The derivatives of a step are those of the implicit function,
+independent of the iteration that found it.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from lgsim.multibody.model import Model
 
 
 class Attempt(NamedTuple):
-    """What an iteration found.
+    """Result of the Newton iterations.
 
     Attributes:
-        d: Displacement of each degree of freedom in the step (nv,), rad or m; of groups the algebra vector.
-        p: The momentum at its end but for half the impulse of other forces (nv,).
-        correction: The largest change of the last iteration relative to the largest displacement, () without a unit;
-            infinite where the step is not unique: a body or a joint turns by half a turn or more, or a body that has
-            inertia by so much that its momentum is that of a smaller turn too (``RotationMap.least``).
+        d: Displacement of each degree of freedom in the step (nv,), rad or m; for groups the algebra vector.
+        p: Momentum at the end, without half the impulse of other forces (nv,).
+        correction: The largest change of the last iteration relative to the largest displacement, (), dimensionless.
+            Infinite where the step is not unique: a body or a joint rotates by half a turn or more, or a body with
+            inertia rotates so far that a smaller rotation has the same momentum (``RotationMap.least``).
     """
 
     d: Array
@@ -52,10 +52,10 @@ class Attempt(NamedTuple):
 
 @cache
 def attempt(kind: RotationMap, iterations: int) -> Callable[..., Attempt]:
-    """The function of (model, q, momentum, guess, h, smallest) that takes a number of Newton's iterations at once.
+    """A function of (model, q, momentum, guess, h, smallest) that does a fixed number of Newton iterations.
 
-    ``momentum`` is that at the start with half the impulse of other forces, ``smallest`` the displacement (rad or m)
-    below which changes are relative to it. Not to be differentiated.
+    ``momentum`` is the momentum at the start with half the impulse of other forces. ``smallest`` is the displacement
+    (rad or m) below which changes are relative to it. The result must not be differentiated.
     """
 
     def iterated(change: Callable[[Array], Array], guess: Array) -> tuple[Array, Array]:
@@ -66,6 +66,7 @@ def attempt(kind: RotationMap, iterations: int) -> Callable[..., Attempt]:
 
         return control_flow.scan(iterate, (guess, jnp.zeros_like(guess)), None, length=iterations)[0]
 
+    # few rows: all iterations in one native function; many rows: a program per iteration
     def core(model: Model, q: Array, momentum: Array, guess: Array, h: Array, smallest: Array) -> Attempt:
         q, momentum, guess, h = full(model, h, q, momentum, guess)
         at = node(model, q)
@@ -81,13 +82,13 @@ def attempt(kind: RotationMap, iterations: int) -> Callable[..., Attempt]:
 
 
 class Trial(NamedTuple):
-    """What Newton's method says at a displacement d.
+    """One Newton iteration at a displacement d.
 
     Attributes:
-        change: Its change of d (nv,).
-        p: The momentum at the end of the step with d, as in ``Attempt``.
-        correction: The change's relative size, as in ``Attempt``.
-        gap: The largest part of the momentum at the start that the step with d misses, kg m^2/s or kg m/s, ().
+        change: The Newton change of d (nv,).
+        p: Momentum at the end of the step with d, as in ``Attempt``.
+        correction: Relative size of the change, as in ``Attempt``.
+        gap: Largest component of the residual of the initial momentum, kg m^2/s or kg m/s, ().
     """
 
     change: Array
@@ -98,7 +99,7 @@ class Trial(NamedTuple):
 
 @cache
 def trial(kind: RotationMap) -> Callable[..., Trial]:
-    """The function of (model, q, momentum, d, h, smallest) that tries a displacement d."""
+    """A function of (model, q, momentum, d, h, smallest) that does one Newton iteration at d."""
 
     def core(model: Model, q: Array, momentum: Array, d: Array, h: Array, smallest: Array) -> Trial:
         q, momentum, d, h = full(model, h, q, momentum, d)
@@ -114,24 +115,24 @@ def trial(kind: RotationMap) -> Callable[..., Trial]:
 
 
 MANY = 12
-"""The rows from which on an iteration is a program of its own, which is compiled once instead of for each of a number
-of iterations; a step of one state takes a quarter longer than all in one, to compile takes half."""
+"""Number of rows from which each iteration is a separate program, compiled once and not for each number of iterations.
+For one state, a step is a quarter slower than in one program; compilation takes half the time."""
 
 
 Pair = Callable[..., tuple[Array, Array]]
 
 
 def _by_size(whole: Callable[..., Any], by_parts: Callable[..., Any]) -> Callable[..., Any]:
-    """The first function of (model, ...) for machines of few rows, the second for others."""
+    """The first function of (model, ...) for models of few rows, the second for others."""
     return lambda model, *args: (whole if model.topology.rows < MANY else by_parts)(model, *args)
 
 
 @cache
 def _parts(kind: RotationMap) -> tuple[Pair, Pair]:
-    """An attempt in programs: a change with the gap; the momentum at the end with the correction.
+    """A Newton iteration in two programs: the change with the gap; the final momentum with the correction.
 
-    Each finds the machine at q anew: that is a fifth of the arithmetic, and handed on for a batch it would be more
-    numbers than caches hold.
+    Each recomputes the state at q. That is a fifth of the arithmetic; passed on for a batch, the state would exceed
+    the caches.
     """
 
     def change(model: Model, q: Array, momentum: Array, d: Array, h: Array) -> tuple[Array, Array]:
@@ -148,7 +149,7 @@ def _parts(kind: RotationMap) -> tuple[Pair, Pair]:
 def _change(
     kind: RotationMap, model: Model, q: Array, at: Node, momentum: Array, d: Array, h: Array
 ) -> tuple[Array, Array, Moved]:
-    """(Newton's change of d, the largest part of the momentum at the start that is missed, the step with d)."""
+    """(Newton change of d, largest component of the initial momentum residual, the step with d)."""
     step = moved(kind, model, at, d, h)
     rest = momentum - start_forces(model, step, d, h) + 0.5 * h * midpoint_forces(model, q, d, h)
     rest = fusion_barrier(rest)
@@ -158,7 +159,7 @@ def _change(
 def _end(
     kind: RotationMap, model: Model, q: Array, step: Moved, d: Array, y: Array, h: Array, smallest: Array
 ) -> tuple[Array, Array]:
-    """(the momentum at the end of a step, the relative size of a change y of it)."""
+    """(the momentum at the end of a step, the relative size of a change y of the displacement)."""
     p = end_forces(model, step, d, h) + 0.5 * h * midpoint_forces(model, q, d, h)
     return p, _relative(kind, model, step, d, y, smallest)
 
@@ -166,17 +167,17 @@ def _end(
 def _relative(kind: RotationMap, model: Model, step: Moved, d: Array, y: Array, smallest: Array) -> Array:
     tree = model.topology
     s, mass, inertia = row.select((step.s, step.at.mass, step.at.inertia), tree.body_row)
-    # rings of a gimbal, which have no inertia, turn by nearly half a turn where it passes its singularity
+    # gimbal rings without inertia rotate by nearly half a turn near the singularity
     heavy = (mass > 0) | (inertia.xx + inertia.yy + inertia.zz > 0)
     unique = _largest(jnp.where(heavy, kind.least, 0) - s) < 0
-    # a whole turn more of one hinge and less of the next moves no body, and makes any change small beside it
+    # +2 pi of one hinge and -2 pi of the next move no body, and make any change relatively small
     unique &= _largest(turns(tree, step.at, row.speeds(model, d))) < np.pi
     size = jnp.maximum(_largest(jnp.abs(d)), smallest)
     return jnp.where(unique, _largest(jnp.abs(y)) / size, jnp.inf)
 
 
 def _largest(x: Array) -> Array:
-    """The largest of the rows, by a loop: a reduction over all of them has no place in a native function of XLA."""
+    """The largest of the rows, by a loop: native functions of XLA do not support a reduction over all rows."""
     return control_flow.fori_loop(1, len(x), lambda i, top: jnp.maximum(top, x[i]), x[0])
 
 
@@ -198,10 +199,10 @@ def linear_solve(kind: RotationMap) -> Callable[[Any, Array], Array]:
 
 @cache
 def with_derivatives(kind: RotationMap) -> Callable[..., tuple[Array, Array]]:
-    """The function of ((model, q, momentum, h), d, p) that gives a solved step's d and p with their derivatives.
+    """A function of ((model, q, momentum, h), d, p) that returns d and p of a solved step with derivatives.
 
-    They are those of the implicit function ``F(d) = momentum``, whatever found d, in both modes and to any order; d and
-    p themselves (``Attempt``) are numbers.
+    The derivatives are those of the implicit function ``F(d) = momentum``, in both modes and to any order; d and p
+    themselves (``Attempt``) are constants.
     """
 
     def core(by: tuple[Model, Array, Array, Array], d: Array, p: Array) -> tuple[Array, Array]:
@@ -220,7 +221,7 @@ def with_derivatives(kind: RotationMap) -> Callable[..., tuple[Array, Array]]:
         by_machine = None
         if not all(isinstance(x, SymbolicZero) for x in jax.tree.leaves((push_model, push_q, push_h))):
             start, by_machine = legendre_change(kind)(at, pushes)
-            # the same program twice: to compile another would take longer than half of this one takes to run
+            # the same program twice: compiling another takes longer than running half of this one
             pushes = jax.tree.map(lambda x: x if isinstance(x, SymbolicZero) else jnp.zeros_like(x), pushes)
             rest = rest - start
         change = linear_solve(kind)((model, q, d, h), rest)

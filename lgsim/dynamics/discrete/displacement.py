@@ -1,8 +1,8 @@
-"""What a step moves: a machine at t_k in one frame, and the displacement of its bodies from t_k to t_(k+1) there.
+"""Kinematics of a step: the model at t_k in one frame, and the displacements of its bodies from t_k to t_(k+1) there.
 
-Everything is in the frame of the roots at t_k, or where a machine floats in that of its base. What moves a body is a
-product of exponentials of the screws at t_k, ``E_i = exp(S_1 d_1) ... exp(S_i d_i)``: E and the way of a center of mass
-come without a difference of poses, so that their rounding is relative to the displacement.
+All quantities are in the root frame at t_k, or in the frame of a floating base. A body is displaced by a product of
+exponentials of the screws at t_k, ``E_i = exp(S_1 d_1) ... exp(S_i d_i)``. E and the displacement of a center of mass
+are not computed as a difference of poses, so that their rounding error is relative to the displacement.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from lgsim.multibody.topology import Topology
 
 
 class Node(NamedTuple):
-    """A machine at a time t_k, by rows (k, *batch)."""
+    """A model at a time t_k, by rows (k, *batch)."""
 
     axes: Vec
     """The axis of each row."""
     origins: Vec
-    """A point on it."""
+    """A point on the axis."""
     moment: Vec
-    """The moment of the axis about the frame's origin, a point on it times the axis."""
+    """The moment of the axis about the frame origin: a point on the axis x the axis."""
     a: Array
     b: Array
     """``S = a w + b v`` along the axis."""
@@ -45,7 +45,7 @@ class Node(NamedTuple):
     mass: Array
     center: Vec
     inertia: Sym
-    """Of the body on each row: about its center of mass, in the axes of the frame."""
+    """Inertia of the body on each row about its center of mass, in the axes of the frame."""
     gravity: Vec
     """(*batch)."""
 
@@ -60,19 +60,19 @@ class Displacement(NamedTuple):
     """``R - 1``."""
 
     def way(self, y: Vec) -> Vec:
-        """How far it moves a point, without a difference of places."""
+        """The displacement of a point, without a difference of positions."""
         return self.turn @ y + self.shift
 
     def carried(self, S: Motion) -> Motion:
-        """``Ad_E S``: a screw that it carries along."""
+        """``Ad_E S``: a screw that moves with the displacement."""
         w = S.w + self.turn @ S.w
         return Motion(S.v + self.turn @ S.v + self.shift.cross(w), w)
 
 
 def node(model: Model, q: Array) -> Node:
-    """The machine at q (nq, *batch), the batch being full.
+    """The model at q (nq, *batch) with a full batch.
 
-    A row at a time, from the roots on: what one row needs stays at hand, and nothing of all rows has to be kept.
+    One row at a time from the roots: intermediate values stay in registers and none is stored for all rows.
     """
     tree, batch = model.topology, q.shape[1:]
     rows = row.rows(model)
@@ -81,6 +81,7 @@ def node(model: Model, q: Array) -> Node:
     if tree.floats:
         relative, fall = linearization.from_base(model, rows, relative, fall, q)
     body = row.row_inertias(tree, rows, row.inertias(model))
+    # center of mass and inertia about it; massless bodies have center 0
     inverse = jnp.where(body.m == 0, 0, 1 / jnp.where(body.m == 0, 1, body.m))
     middle = body.h * inverse
     about = body.I - _squared_lever(middle, body.h)
@@ -89,6 +90,7 @@ def node(model: Model, q: Array) -> Node:
         own, a, b, middle, about = x
         T = fusion_barrier(Transform(fusion_barrier(parent.R) @ own.R, parent.R @ own.p + parent.p))
         z = Vec(T.R.r0.z, T.R.r1.z, T.R.r2.z)
+        # the screw at this pose, b v_z + a (w_z + p x z)
         moment = fusion_barrier(T.p.cross(z))
         screw = Motion(z * b + moment * a, z * a)
         return T, fusion_barrier((z, T.p, moment, screw, T.R @ middle + T.p, about.rotated(T.R)))
@@ -109,19 +111,19 @@ def _squared_lever(c: Vec, h: Vec) -> Sym:
 
 
 Own = tuple[Array, Vec, Vec]
-"""(s, x, shift) of what the joint of a row does alone."""
+"""(s, x, shift): the displacement of a row by its own joint."""
 
 
 def own_displacements(tree: Topology, at: Node, d: Array) -> tuple[Any, Callable[[Any], Own]]:
-    """(what is known by rows, what makes of it the displacement of a row alone) of displacements d (k, *batch)."""
-    # of half the turn, which is below a quarter of a turn where a step is unique
+    """(data by rows, a function from these data to the displacement by the row's joint) for d (k, *batch)."""
+    # sine and cosine of half the angle; the angle is below half a turn where a step is unique
     sine, s = sincos_of_twice(0.25 * d * at.a)
     known = at.axes, at.moment, sine, s, at.b * d
 
     def hinge(known: tuple) -> Own:
         z, m, sine, s, slide = known
         twice = 2 * sine
-        # a turn about the axis moves the frame's origin by sin m + (1 - cos) z x m
+        # a rotation about the axis moves the frame origin by sin m + (1 - cos) z x m
         return s, z * sine, m * (twice * s) + z.cross(m) * (twice * sine) + z * slide
 
     if not tree.groups:
@@ -133,22 +135,23 @@ def own_displacements(tree: Topology, at: Node, d: Array) -> tuple[Any, Callable
 
 
 def following(parent: Displacement, own: Own) -> Displacement:
-    """The displacement of a row, which its joint moves by ``own`` after the row that carries it."""
+    """The displacement of a row: the displacement of its parent followed by ``own`` of its joint."""
     (s, x, b, turn), (s1, x1, b1) = parent, own
     s2, x2 = s * s1 - x.dot(x1), x1 * s + x * s1 + x.cross(x1)
     return fusion_barrier(Displacement(s2, x2, b + b1 + turn @ b1, less_identity(s2, x2)))
 
 
 def at_rest(like: Array) -> Displacement:
-    """The displacement of what carries the roots, of batches like an array (*batch)."""
+    """The zero displacement, for the carrier of the roots; shape (*batch) as an array."""
     zero = jnp.zeros_like(like)
     zero_vector = Vec(zero, zero, zero)
     return Displacement(jnp.ones_like(like), zero_vector, zero_vector, Mat(zero_vector, zero_vector, zero_vector))
 
 
 def turns(tree: Topology, at: Node, d: Array) -> Array:
-    """How far the joint of each row turns by the displacements d of the rows (k, *batch), rad; on rows of a group the
-    whole turn of its joint.
+    """Rotation angle of each row's joint for displacements d of the rows (k, *batch), rad.
+
+    Each row of a group has the rotation angle of the whole joint.
     """
     found = jnp.abs(at.a * d)
     for joint, bodies in tree.groups:
@@ -161,9 +164,9 @@ def turns(tree: Topology, at: Node, d: Array) -> Array:
 
 
 def without_whole_turns(tree: Topology, d: Array) -> Array:
-    """The displacements d (nv,) of the degrees of freedom with those of hinges less whole turns, within half a turn.
+    """Displacements d (nv,) with hinge angles reduced to within half a turn.
 
-    Near the singularity of a gimbal Newton's method leads to many turns of one hinge and as many back of the next.
+    Near a gimbal singularity Newton's method may add many turns to one hinge and subtract them from the next.
     """
     hinges = np.zeros(tree.nv, bool)
     own = tree.row_turns & ~tree.row_pitched & (tree.row_source == np.arange(tree.rows))
@@ -179,7 +182,7 @@ def _by_groups(
 ) -> tuple[Array, Vec, Vec]:
     """(s, x, t) with the exponential of a group's displacement on the first row of its joint, the identity on others.
 
-    Rows of a group share their origin, and move it by the exponential of the sum of their screws.
+    Rows of a group share their origin, and displace it by the exponential of the sum of their screws.
     """
     s, x, t = found
     index = _rows_of(tree, joint, bodies)
@@ -205,24 +208,24 @@ def _by_groups(
 
 
 def _rows_of(tree: Topology, joint: GroupJoint, bodies: tuple[int, ...]) -> np.ndarray:
-    """(rows of a joint, joints): the rows of the joints of a kind."""
+    """(rows of a joint, joints): the rows of all joints of one kind."""
     return np.array([range(tree.row_starts[body], tree.row_starts[body] + joint.nv) for body in bodies]).T
 
 
 def _placed(like: Array, index: np.ndarray, values: Array) -> Array:
-    """``like`` with some rows replaced, by a gather: a scatter has no place in a native function on CPU."""
+    """``like`` with some rows replaced, by a gather: native functions do not support a scatter on CPU."""
     source = np.arange(len(like))
     source[index] = len(like) + np.arange(len(index))
     return jnp.concatenate([like, values])[source]
 
 
 def end_columns(tree: Topology, d: Array, moved: Motion) -> Motion:
-    """How the bodies at t_(k+1) move with each number of the displacement d (nv, *batch).
+    """Derivatives of the body positions at t_(k+1) with respect to each component of the displacement d (nv, *batch).
 
-    Those of a joint that is a group are its screws there times ``dexp(-d)``, which its chart brings in.
+    For a joint that is a group these are its screws times ``dexp(-d)``, from its chart.
 
     Args:
-        d: The displacement of each degree of freedom.
+        d: Displacement of each degree of freedom.
         moved: The screws at t_(k+1), ``Ad_E S``.
     """
     if not tree.groups:

@@ -1,16 +1,16 @@
-"""Discrete rotation vectors: what stands for ``h w`` in the kinetic energy of a body that turns by E in a step h.
+"""Discrete rotation vectors: the discrete counterpart of ``h w`` for a body that rotates by E in a step h.
 
-With the unit quaternion (s, x) of E, s >= 0, the rotational part of the discrete Lagrangian is ``phi . I phi / (2 h)``,
-and a body that turns at constant rate has ``phi = h w`` up to third order in the angle.
+With the unit quaternion (s, x) of E, s >= 0, the rotational part of the discrete Lagrangian is ``phi . I phi / (2 h)``.
+A body that rotates at a constant rate has ``phi = h w`` up to third order in the angle.
 
-Which one: all are of order 2 and take the same iterations. On ten machines in free motion at rates of robots (arms, a
-hand, a quadruped, a humanoid, rods on ball joints, a satellite; ``benchmarks/variational.py``) the positions after 1 s
-have errors of 0.88 times ("cayley", 0.5 to 1.8) and of 0.77 times ("exp", 0.13 to 1.0) those of "quaternion" in the
-geometric mean, energy errors are of the same size. "quaternion" is the default: it is the cheapest ("exp" costs a
-tenth more, and on a humanoid four times as much, since its program is too long for LLVM), and the one that keeps the
-energy of free bodies exactly; it has no step for a body that would turn by a radian in it. Take "exp" where bodies turn
-by more than some 0.2 rad a step: of arms that whirl at 100 rad/s its energy errors are 2 to 5 times smaller. Take
-"cayley" where nothing else has a step.
+Choice of the map: all are of order 2 and need the same number of iterations. They were compared on ten systems in free
+motion at typical robot speeds (arms, a hand, a quadruped, a humanoid, rods on ball joints, a satellite;
+``benchmarks/variational.py``). Relative to "quaternion", the position errors after 1 s are 0.88 ("cayley", 0.5 to 1.8)
+and 0.77 ("exp", 0.13 to 1.0) in the geometric mean; energy errors are of the same size. "quaternion" is the default: it
+is the cheapest and conserves the energy of free bodies exactly, but a step cannot rotate a body by a radian. "exp"
+costs a tenth more, and four times as much on a humanoid, where its program is too long for LLVM. Use "exp" where bodies
+rotate by more than about 0.2 rad per step: for arms at 100 rad/s its energy errors are 2 to 5 times smaller. Use
+"cayley" where the others have no solution.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ def less_identity(s: Scalar, x: Vec) -> Mat:
 
 @dataclass(frozen=True)
 class RotationMap:
-    """A discrete rotation vector, with what the discrete momentum takes of it.
+    """A discrete rotation vector, with the functions that the discrete momentum needs.
 
     Attributes:
         vector: ``vector(s, x)``, the discrete rotation vector phi (rad) of a unit quaternion.
-        change: ``change(s, phi)``, the matrix K of ``dphi = K psi``, psi being a rotation that follows that of the
-            step, in fixed axes.
+        change: ``change(s, phi)``, the matrix K of ``dphi = K psi`` for a rotation psi that follows that of the step,
+            in fixed axes.
         bend: ``bend(phi, y, g)``, the symmetric matrix of the second derivative of ``phi . y`` along ``exp(t psi)`` at
             fixed y, with ``g = K^T y``.
-        least: The scalar part s of a body's rotation from which on down a smaller turn has the same momentum.
+        least: Scalar part s of a body's rotation at and below which a smaller rotation has the same momentum.
     """
 
     name: str
@@ -61,7 +61,7 @@ class RotationMap:
     least: float = 0.0
 
     def __repr__(self) -> str:
-        """The name."""
+        """Return the name."""
         return self.name
 
     def spin(self, s: Scalar, phi: Vec, inertia: Sym) -> Vec:
@@ -69,10 +69,10 @@ class RotationMap:
         return self.change(s, phi).transpose_apply(inertia @ phi)
 
     def spin_slope(self, s: Scalar, phi: Vec, inertia: Sym) -> Mat:
-        """The derivative of ``spin`` by a rotation psi that follows that of the step, the inertia held.
+        """The derivative of ``spin`` with respect to a rotation psi that follows that of the step, at constant inertia.
 
-        The spin is a slope of ``phi . I phi / 2`` on the group, so that two derivatives in turn differ by a bracket:
-        the matrix is symmetric, ``K^T I K + bend``, less ``hat(spin) / 2``.
+        The spin is a derivative of ``phi . I phi / 2`` on the group, and mixed second derivatives differ by a bracket.
+        So the matrix is ``K^T I K + bend``, which is symmetric, minus ``hat(spin) / 2``.
         """
         y = inertia @ phi
         K = fusion_barrier(self.change(s, phi))
@@ -119,9 +119,10 @@ QUATERNION = RotationMap(
     lambda phi, y, g: _multiple_of_one(phi.dot(y) * -0.25),
     least=math.sqrt(0.5),
 )
-"""``phi = 2 x``: the discrete rigid body of Moser and Veselov, and RATTLE on all mass points of a body; a free body
-keeps its energy. About a principal axis of moment I a step has the angular momentum ``I sin(angle) / h``: none has more
-than about I / h, and of the two that have less the one below a quarter of a turn is that of the motion."""
+"""``phi = 2 x``: the discrete rigid body of Moser and Veselov, and RATTLE on all mass points of a body.
+
+It conserves the energy of a free body. About a principal axis of moment I, a step has the angular momentum
+``I sin(angle) / h``, at most about I / h. Of its two solutions, the one below a quarter turn is the physical one."""
 
 _CAYLEY = RotationMap(
     "cayley",
@@ -129,7 +130,7 @@ _CAYLEY = RotationMap(
     lambda s, phi: polynomial_in_hat(phi, 1 + 0.25 * phi.dot(phi), -0.5, jnp.full_like(phi.x, 0.25)),
     lambda phi, y, g: _symmetric_product(phi, g) * 0.5,
 )
-"""``phi = 2 x / s``, the inverse of the Cayley map: any momentum has a step."""
+"""``phi = 2 x / s``, the inverse of the Cayley map: a step exists for any momentum."""
 
 EXPONENTIAL = RotationMap(
     "exp",
@@ -137,7 +138,7 @@ EXPONENTIAL = RotationMap(
     _exponential_change,
     _exponential_bend,
 )
-"""``phi = log``, the rotation vector itself."""
+"""``phi = log``, the rotation vector."""
 
 ROTATION_MAPS = {each.name: each for each in (QUATERNION, _CAYLEY, EXPONENTIAL)}
 """All discrete rotation vectors by name."""
@@ -147,7 +148,7 @@ def rotation_map(name: str | RotationMap) -> RotationMap:
     """The discrete rotation vector of that name, or itself.
 
     Raises:
-        ValueError: there is none of that name.
+        ValueError: the name is unknown.
     """
     if isinstance(name, RotationMap):
         return name

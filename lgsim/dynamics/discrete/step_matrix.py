@@ -1,17 +1,17 @@
-"""The Jacobian of the equations of a step, ``F(d) = p``, in parts, and its solution in O(n).
+"""The Jacobian of the equations of a step, ``F(d) = p``, in factors, and its solution in O(n).
 
-A change y of the displacement moves the body at t_(k+1) by ``V = sum S'_j y_j`` over the rows that carry it, and the
-wrench of its momentum by ``B V``, B being 6x6 and not symmetric. So with sums over all that a row carries
+A change y of the displacement moves the body at t_(k+1) by ``V = sum S'_j y_j`` over the rows that carry it. The
+wrench of its momentum changes by ``B V`` with a nonsymmetric 6x6 matrix B. With sums over all that a row carries,
 
     dF_i = S_i . sum B V + (drives)_ij y_j
 
-is solved for y by an articulated elimination on the way to the root, rows from the left by S, columns by S':
+is solved for y by an articulated-body elimination toward the root, with S on the left and S' on the right:
 
     A <- A - (A S') (S^T A) / (S . A S' + drive).
 
-Where a joint's springs or stops couple its degrees of freedom, its rows carry as many entries more beside the six of a
-twist, with the coupling in these; they end at the first row of the joint. Where a joint mimics another one, the matrix
-of all rows is reduced and solved as a whole. By components: a native function of XLA is made of vectors over the batch.
+Springs or limits that couple the degrees of freedom of a joint add as many entries to the six of a twist, and the
+coupling to these; they end at the first row of the joint. With mimic joints, the matrix of all rows is reduced and
+solved as a whole. Everything is written by components: a native function of XLA consists of vectors over the batch.
 
 Source: Lee, Liu, Park, Srinivasa 2016, appendix; Fan, Schultz, Murphey, Efficient computation of higher-order
 variational integrators in robotic simulation and trajectory optimization, WAFR 2018.
@@ -40,12 +40,13 @@ from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 
 Column = tuple[Array, ...]
-"""A vector of six or more components, (*rows, *batch) each."""
+"""A vector of six or more components, each of shape (*rows, *batch)."""
 Block = tuple[Column, ...]
 """A square matrix by rows."""
 FEW = 8
-"""Up to so many rows the whole matrix takes less arithmetic than the elimination of a tree: per row 84 operations and
-22 for each row that carries it, beside 300."""
+"""Number of rows up to which the full matrix takes fewer operations than the elimination of a tree.
+
+The full matrix takes 84 operations per row and 22 for each row that carries it, the elimination 300."""
 
 
 class BodyMatrix(NamedTuple):
@@ -58,10 +59,10 @@ class BodyMatrix(NamedTuple):
         moment  [start] x      spin
 
     Attributes:
-        share: The mass over the step's length.
-        start: Its moments at the start of the step.
-        end: Its moments at the end.
-        spin: What a rotation changes of the moment.
+        share: The mass divided by the step size.
+        start: First moments of mass at the start of the step.
+        end: First moments of mass at the end.
+        spin: Derivative of the moment with respect to a rotation.
     """
 
     share: Array
@@ -96,17 +97,17 @@ class BodyMatrix(NamedTuple):
 
 @dataclass(frozen=True)
 class StepMatrix:
-    """The Jacobian of the equations of a step in the displacements, in parts.
+    """The Jacobian of the equations of a step with respect to the displacements, in factors.
 
     Attributes:
-        body: B of a row, of what is known there.
-        known: What is known, by rows; B itself is made where it is needed, one after another.
-        left: S of each row.
-        right: S' of the displacements' chart.
-        drive: What a degree of freedom adds by itself (nv, *batch).
-        slopes: What springs and stops add where they couple the degrees of freedom of a joint, (n, nv, *batch) as of
+        body: B of a row as a function of the data there.
+        known: The data by rows; each B is computed when it is needed.
+        left: The screw S of each row.
+        right: The screw S' of each row in the chart of the displacements.
+        drive: Diagonal entry of each degree of freedom (nv, *batch).
+        slopes: Derivatives of springs and limits that couple the degrees of freedom of a joint, (n, nv, *batch) as in
             ``_midpoint_slopes``, or None.
-        back: Whether the matrix is the transposed one.
+        back: True for the transposed matrix.
     """
 
     body: Callable[[Any], BodyMatrix]
@@ -119,7 +120,7 @@ class StepMatrix:
 
     @property
     def transposed(self) -> StepMatrix:
-        """The parts of the transposed matrix."""
+        """The factors of the transposed matrix."""
         return StepMatrix(
             lambda known: self.body(known).transposed, self.known, self.right, self.left, self.drive, self.slopes,
             not self.back,
@@ -127,7 +128,7 @@ class StepMatrix:
 
 
 def coupled(tree: Topology) -> tuple[int, ...]:
-    """The joints whose springs or stops act across their degrees of freedom."""
+    """The joints whose springs or limits couple their degrees of freedom."""
     return tuple(
         body
         for body, joint in enumerate(tree.joints)
@@ -147,6 +148,7 @@ def step_matrix(kind: RotationMap, model: Model, q: Array, step: Moved, d: Array
 
     known = at.mass / h, at.center, step.center, step.s, step.phi, at.inertia
     right = end_columns(tree, d, step.screws)
+    # -h/2 times the derivative of the midpoint forces: half of their impulse acts at the start
     slopes = -0.5 * h[None] * _midpoint_slopes(model, q, d, h)
     members = coupled(tree)
     alone = np.ones(tree.nv, bool)
@@ -157,8 +159,9 @@ def step_matrix(kind: RotationMap, model: Model, q: Array, step: Moved, d: Array
 
 
 def _midpoint_slopes(model: Model, q: Array, d: Array, h: Array) -> Array:
-    """The derivatives of ``midpoint_forces`` by the displacement: (1, nv, *batch), or [j, i] that of the number i by
-    the j-th number of its joint where joints couple theirs, (n, nv, *batch).
+    """The derivatives of ``midpoint_forces`` with respect to the displacement, (1, nv, *batch) without coupling.
+
+    For coupled joints (n, nv, *batch): [j, i] is the derivative of entry i with respect to the j-th entry of its joint.
     """
     tree = model.topology
     members = coupled(tree)
@@ -174,7 +177,7 @@ def _midpoint_slopes(model: Model, q: Array, d: Array, h: Array) -> Array:
 
 
 def _seeds(tree: Topology, members: tuple[int, ...], width: int) -> np.ndarray:
-    """(width, nv): 1 for the j-th number of each coupled joint; all numbers of the others are in the first one."""
+    """(width, nv): 1 for the j-th entry of each coupled joint; all entries of other joints are in the first row."""
     seeds = np.zeros((width, tree.nv))
     seeds[0] = 1
     for body in members:
@@ -184,7 +187,7 @@ def _seeds(tree: Topology, members: tuple[int, ...], width: int) -> np.ndarray:
 
 
 def _units(tree: Topology, slopes: Array) -> tuple[Column, Block]:
-    """(unit vectors of the rows of coupled joints, the joints' blocks) beside the twists and matrices of bodies."""
+    """(unit vectors of the rows of coupled joints, blocks of the joints), to extend the twists and body matrices."""
     width = len(slopes)
     units = np.zeros((width, tree.rows))
     chosen = np.zeros((width, width, tree.rows), int)
@@ -208,13 +211,13 @@ def _joint_blocks(tree: Topology, slopes: Array) -> Array:
 
 
 def _places(tree: Topology, part: slice) -> np.ndarray:
-    """Where the block [i, j] of a joint is in the flat slopes, plus one."""
+    """Index of the block [i, j] of a joint in the flat slopes, plus one."""
     i = np.arange(part.start, part.stop)
     return 1 + np.arange(len(i))[None] * tree.nv + i[:, None]
 
 
 def _chosen(slopes: Array, places: np.ndarray) -> Array:
-    """Entries of the slopes at places of ``_places``, zero at place 0."""
+    """Entries of the slopes at indices of ``_places``, zero at index 0."""
     flat = slopes.reshape(slopes.shape[0] * slopes.shape[1], *slopes.shape[2:])
     return jnp.concatenate([jnp.zeros_like(flat[:1]), flat])[places]
 
@@ -224,7 +227,7 @@ def _column(flags: np.ndarray, like: Array) -> np.ndarray:
 
 
 def solve(model: Model, matrix: StepMatrix, r: Array) -> Array:
-    """``J^-1 r`` (nv, *batch): of few rows, and where joints mimic others, by the whole matrix."""
+    """``J^-1 r`` (nv, *batch): by the full matrix for few rows or mimic joints, else by elimination."""
     tree = model.topology
     return _solve_whole(model, matrix, r) if tree.has_mimic or tree.rows <= FEW else _solve_tree(tree, matrix, r)
 
@@ -236,24 +239,24 @@ def _solve_tree(tree: Topology, matrix: StepMatrix, r: Array) -> Array:
     coupling = _transposed(coupling) if matrix.back else coupling
     left, right = ((*S.v, *S.w, *unit) for S in (matrix.left, matrix.right))
     width = len(left)
-    # the further entries of a joint end where its first row is solved
+    # the additional entries of a joint end at its first row
     inner = jnp.asarray(_column(~tree.row_first, r), r.dtype)
     zero = jnp.zeros((), r.dtype)
 
     def inward(below: tuple[Block, Column], x: tuple) -> tuple[tuple[Block, Column], tuple[Column, Array]]:
         (A, P), (left, right, known, coupling, drive, r, inner) = below, x
-        # what the row carries: the bodies beyond, its own one, the coupling within its joint
+        # A_i: the bodies further out, the body of the row, and the coupling within its joint
         A = matrix.body(known).added(A)
         A = *A[:6], *((*row[:6], *_sum(row[6:], own)) for row, own in zip(A[6:], coupling, strict=True))
         A = fusion_barrier(A)
-        # its column U = A S', its row W = A' S, and the pivot S . A S' + drive
+        # the column U = A S', the row W = S^T A, and the pivot S . A S' + drive
         U = fusion_barrier(tuple(_dot(row, right) for row in A))
         W = fusion_barrier(tuple(_dot(column, left) for column in _transposed(A)))
         pivot = 1 / (_dot(left, U) + drive)
-        # the row's unknown while nothing before it moves, and how much of it a motion of what carries it takes away
+        # y_i = free - gain . (displacement of the parent)
         free = fusion_barrier(pivot * (r - _dot(left, P)))
         gain = fusion_barrier(tuple(w * pivot for w in W))
-        # A <- A - U W' / pivot, and what of the right side is left for the rows before
+        # A <- A - U W / pivot, P <- P + U free: the system that remains for the parent
         A = tuple(tuple(a - u * g for a, g in zip(row, gain, strict=True)) for row, u in zip(A, U, strict=True))
         P = tuple(p + u * free for p, u in zip(P, U, strict=True))
         A, P = tuple(_kept(row, inner) for row in _kept(A, inner)), _kept(P, inner)
@@ -263,6 +266,7 @@ def _solve_tree(tree: Topology, matrix: StepMatrix, r: Array) -> Array:
     xs = (left, right, matrix.known, coupling, matrix.drive, r, inner)
     _, (gain, free) = order.inward(inward, ((nothing,) * width, nothing), xs, batch)
 
+    # back substitution, outward: eta_i = eta_p + S'_i y_i
     def outward(eta: Column, x: tuple) -> tuple[Column, Array]:
         right, gain, free, inner = x
         eta = _kept(eta, inner)
@@ -274,7 +278,7 @@ def _solve_tree(tree: Topology, matrix: StepMatrix, r: Array) -> Array:
 
 
 def _kept(x: tuple[Any, ...], inner: Array) -> tuple[Any, ...]:
-    """Entries of a column, or rows of a block, those beyond six times ``inner``."""
+    """Entries of a column, or rows of a block, with those beyond the first six multiplied by ``inner``."""
     return (*x[:6], *(jax.tree.map(lambda c: c * inner, each) for each in x[6:]))
 
 
@@ -294,6 +298,7 @@ def _solve_whole(model: Model, matrix: StepMatrix, r: Array) -> Array:
     nothing = BodyMatrix(z, zero, zero, Mat(zero, zero, zero))
     _, (lower, upper) = linearization.order(tree).inward(inward, nothing, xs, r.shape[1:])
     below = tree.row_carried
+    # S_i . (B_i S'_j) from both triangles, then mimic joints, drives and coupled joints
     M = dense.masked(below, lower) + dense.masked(below.T & ~below, dense.transpose(upper))
     M = linearization.reduced(model, M)
     n = len(M)
@@ -306,7 +311,7 @@ def _solve_whole(model: Model, matrix: StepMatrix, r: Array) -> Array:
 
 
 def _rows(x: Column) -> Column:
-    """A vector of one row, to stand beside those of all rows."""
+    """A vector of one row with an axis of length one, to broadcast with all rows."""
     return tuple(c[None] for c in x)
 
 

@@ -1,1 +1,1 @@
-"""Distances of solids: one engine for all convex pairs, closed forms where there are any, sampled fields."""
+"""Distances between solids: one engine for all convex pairs, closed forms where they exist, sampled fields."""

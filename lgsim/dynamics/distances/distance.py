@@ -1,4 +1,4 @@
-"""Distances, nearest points and their Jacobians between the solids of a machine."""
+"""Signed distances, closest points and distance Jacobians between the solids (collision geometry) of a model."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ Names = str | Sequence[str]
 """The name of a solid, or of several."""
 
 Places = tuple[tuple[int, int], ...]
-"""Pairs of places of solids in ``Topology.solids``."""
+"""Pairs of indices of ``Topology.solids``."""
 
 
 class ClosestPoints(NamedTuple):
-    """Pairs of solids, in the world; without the axis of pairs where both names are single.
+    """Closest points of pairs of solids, in the world; without the pair axis if both names are single.
 
     Attributes:
-        distance: Of the surfaces, m, negative where they overlap.
-        first: The nearest point of the first surface, m; where solids overlap, of the points that touch last when the
-            second solid leaves along the normal.
-        second: The nearest point of the second surface, likewise.
-        normal: The unit vector from the first to the second point where solids are apart, and along which the second
-            one leaves at once where they overlap; zero where no direction does.
+        distance: Signed distance of the surfaces, m, negative where they overlap.
+        first: The closest point on the first surface, m. For overlapping solids, the last point of contact when the
+            second solid is moved out along the normal.
+        second: The closest point on the second surface, likewise.
+        normal: The unit vector from the first to the second point for separate solids. For overlapping solids, the
+            direction of the shortest separating translation of the second one. Zero where no direction is defined.
     """
 
     distance: Float[Array, "*batch pairs"]
@@ -52,31 +52,34 @@ class ClosestPoints(NamedTuple):
 
 
 def distance(model: Model, q: Float[Array, "*batch nq"], a: Names, b: Names) -> Float[Array, " ..."]:
-    """The signed distance of solids: that of their surfaces where they are apart, less the least motion that parts them
-    where they overlap, ``d = min |x_b - x_a|`` or ``d = -min |t|`` over t that part them.
+    """The signed distance between solids, as for collision avoidance: the distance, or minus the penetration depth.
 
-    Exact, to rounding, between spheres, capsules, boxes, hulls and half-spaces, outside and inside; of cores that meet
-    without having an inside, such as the segments of two capsules, the depth is the sum of the radii. Cylinders are
-    prisms of 16 sides. A sampled grid is looked at on points of the other solid, see ``lgsim.geometry``.
+    ``d = min |x_b - x_a|`` for separate solids. For overlapping solids ``d = -min |t|`` over the translations t that
+    separate them.
 
-    It is continuous. Its first derivatives by q and all numbers of the model are ``n . (dx_b - dx_a)`` at the nearest
-    points, continuous where these are unique, as they are but where faces or edges are parallel or the medial axis of a
-    solid is met: there it is one of those nearby, and finite. Where centers or segments meet there is no direction, and
-    it is zero. Second derivatives jump where a nearest point goes from one edge or face to another one.
+    The distance is exact to rounding between spheres, capsules, boxes, hulls and half-spaces, separate or overlapping.
+    For intersecting cores without interior, such as the segments of two capsules, the depth is the sum of the radii.
+    Cylinders are prisms with 16 sides. A sampled grid is evaluated at points of the other solid, see
+    ``lgsim.geometry``.
+
+    The distance is continuous. Its first derivatives with respect to q and all model parameters are
+    ``n . (dx_b - dx_a)`` at the closest points. They are continuous where the closest points are unique. Otherwise
+    (parallel faces or edges, or the medial axis of a solid) the derivative is one of the neighboring ones, and finite.
+    It is zero where centers or segments coincide. Second derivatives jump where a closest point changes edge or face.
 
     Args:
-        model: The machine; with solids, see ``Model.add_solid``.
+        model: A model with solids, see ``Model.add_solid``.
         q: Configuration.
-        a: Name of a solid, or a list of names, one of each pair, such as ``*model.solid_pairs()`` gives; a single name
-            goes with each on the other side. Static.
-        b: The other ones, likewise.
+        a: Name of a solid, or a list of names, one per pair, as from ``*model.solid_pairs()``. A single name is paired
+            with each name of the other side. Static.
+        b: Name or names of the second solids, likewise.
 
     Returns:
         m, (*batch, pairs), or (*batch) where both are single names.
 
     Raises:
-        ModelError: there is no such solid, a pair is of a solid with itself or of two that have no distance, or lists
-            have different lengths.
+        ModelError: a solid does not exist, a pair is of a solid with itself or has no distance, or the lists have
+            different lengths.
         ValueError: q has a wrong length.
         TypeError: dtypes differ, or are not float32 or float64.
 
@@ -89,13 +92,9 @@ def distance(model: Model, q: Float[Array, "*batch nq"], a: Names, b: Names) -> 
 
 
 def closest_points(model: Model, q: Float[Array, "*batch nq"], a: Names, b: Names) -> ClosestPoints:
-    """The nearest points of solids, and their distance.
+    """The closest points of pairs of solids, with their distance and normal.
 
-    Args:
-        model: As ``distance``.
-        q: As ``distance``.
-        a: As ``distance``.
-        b: As ``distance``.
+    Arguments are those of ``distance``.
 
     Raises:
         ModelError, ValueError, TypeError: as ``distance``.
@@ -111,16 +110,12 @@ def closest_points(model: Model, q: Float[Array, "*batch nq"], a: Names, b: Name
 def distance_jacobian(
     model: Model, q: Float[Array, "*batch nq"], a: Names, b: Names
 ) -> tuple[Float[Array, " ..."], Float[Array, "... nv"]]:
-    """(distance, its derivative by the tangent of q): row ``n . (J_b - J_a)`` at the nearest points, in closed form.
+    """(distance, its Jacobian with respect to the tangent of q), in closed form.
 
-    Args:
-        model: As ``distance``.
-        q: As ``distance``.
-        a: As ``distance``.
-        b: As ``distance``.
+    Row ``n . (J_b - J_a)`` at the closest points. Arguments are those of ``distance``.
 
     Returns:
-        (*batch, pairs), m, and (*batch, pairs, nv), m/rad or 1; without the axis of pairs where both names are single.
+        (*batch, pairs), m, and (*batch, pairs, nv), m/rad or 1; without the pair axis if both names are single.
 
     Raises:
         ModelError, ValueError, TypeError: as ``distance``.
@@ -132,7 +127,7 @@ def distance_jacobian(
 
 
 def checked_pairs(tree: Topology, a: Names, b: Names) -> tuple[Places, bool]:
-    """(the places of pairs of solids, whether both names are single).
+    """(indices of pairs of solids, True if both names are single).
 
     Raises:
         ModelError: as ``distance``.
@@ -144,22 +139,22 @@ def checked_pairs(tree: Topology, a: Names, b: Names) -> tuple[Places, bool]:
     if isinstance(b, str):
         second = second * len(first)
     if len(first) != len(second) or not first:
-        raise ModelError(f"a, b: expected as many names, at least one, got {len(first)} and {len(second)}")
+        raise ModelError(f"a, b: expected lists of equal length, at least one name, got {len(first)} and {len(second)}")
     places = tuple((place_of(tree, x), place_of(tree, y)) for x, y in zip(first, second, strict=True))
     for i, j in places:
         if i == j:
-            raise ModelError(f"a, b: expected two solids, got {tree.solids[i].name!r} with itself")
+            raise ModelError(f"a, b: expected two different solids, got {tree.solids[i].name!r} twice")
         kinds = [tree.solids[k].geometry for k in (i, j)]
         if not measurable(*kinds):
             named = " and ".join(f"{tree.solids[k].name!r} ({type(tree.solids[k].geometry).__name__})" for k in (i, j))
             raise ModelError(
-                f"a, b: {named} have no distance: at least one of a pair is a sphere, capsule, box or hull"
+                f"a, b: expected a sphere, capsule, box or hull in each pair, got {named}, which have no distance"
             )
     return places, single
 
 
 def meetings(model: Model, poses: Transform, places: Places) -> ClosestPair:
-    """The pairs (pairs,) in the world, all of two kinds at once."""
+    """The closest points of pairs (pairs,) in the world, grouped by the two kinds."""
     found, order = [], []
     for kinds, own, A, (one, other), T in _groups(model, poses, places):
         m = jax.vmap(pair_programs(*kinds).meeting)(one, other, T)
@@ -169,7 +164,7 @@ def meetings(model: Model, poses: Transform, places: Places) -> ClosestPair:
 
 
 def distances(model: Model, poses: Transform, places: Places) -> Array:
-    """The distances of pairs (pairs,), all of two kinds at once."""
+    """The distances of pairs (pairs,), grouped by the two kinds."""
     found, order = [], []
     for kinds, own, _, (one, other), T in _groups(model, poses, places):
         found.append(jax.vmap(pair_programs(*kinds).distance)(one, other, T))
@@ -178,7 +173,7 @@ def distances(model: Model, poses: Transform, places: Places) -> Array:
 
 
 def _groups(model: Model, poses: Transform, places: Places) -> Iterator[tuple[Any, list[int], Transform, list, Any]]:
-    """(kinds, places of pairs, poses of the first solids, numbers of both, poses of the second in the first)."""
+    """(kinds, indices of pairs, poses of the first solids, parameters of both, poses of the second in the first)."""
     tree = model.topology
     groups: dict[tuple[Geometry, Geometry], list[int]] = {}
     for k, (i, j) in enumerate(places):
@@ -192,7 +187,7 @@ def _groups(model: Model, poses: Transform, places: Places) -> Iterator[tuple[An
 
 @cache
 def _relative(first: tuple[int, ...], second: tuple[int, ...]) -> Callable[[Transform], tuple[Transform, Transform]]:
-    """Of poses (s, *batch): (those of the first solids of pairs, those of the second ones in them)."""
+    """A function of poses (s, *batch): (poses of the first solids, poses of the second solids relative to them)."""
 
     def core(poses: Transform) -> tuple[Transform, Transform]:
         A, B = (row.select(poses, np.array(at)) for at in (first, second))
@@ -203,12 +198,12 @@ def _relative(first: tuple[int, ...], second: tuple[int, ...]) -> Callable[[Tran
 
 @batch_last
 def _moved_by(A: Transform, m: ClosestPair) -> ClosestPair:
-    """Meetings in the frame in which those of their first solids have the poses A."""
+    """Closest points in the frame in which the first solids have the poses A."""
     return ClosestPair(m.distance, A.R @ m.normal, moved(A, m.first), moved(A, m.second))
 
 
 def _sorted(found: list[Any], order: list[int]) -> Any:
-    """What was found of groups, in the order of the pairs."""
+    """Results of groups, in the order of the pairs."""
     joined = found[0] if len(found) == 1 else jax.tree.map(lambda *x: jnp.concatenate(x), *found)
     back = np.argsort(order, kind="stable")
     return joined if np.array_equal(back, np.arange(len(order))) else jax.tree.map(lambda x: x[back], joined)
@@ -267,7 +262,7 @@ def solid_poses(model: Model, q: Array) -> Transform:
 
 @batch_last
 def _moving_screws(model: Model, q: Array) -> Motion:
-    """The twist of each row (k, *batch) at unit rate, in the world's axes about its origin."""
+    """The twist of each row (k, *batch) at unit rate, in world axes about the world origin."""
     (q,) = row_tree.full(model, q)
     m = row_tree.machine(model, q)
     axis, origin, turns, slides = screws(m, world_poses(model, m))
@@ -276,7 +271,7 @@ def _moving_screws(model: Model, q: Array) -> Motion:
 
 
 def _carried(tree: Topology, places: Places) -> np.ndarray:
-    """(pairs, rows): 1 where a row carries the second solid of a pair alone, -1 where the first one alone, else 0."""
+    """(pairs, rows): 1 where a row carries only the second solid of a pair, -1 only the first one, else 0."""
     bodies = [tree.carrier(solid.frame) for solid in tree.solids]
     none = np.zeros(tree.rows, int)
     carried = [none if body == WORLD else tree.row_carried[tree.body_row[body]].astype(int) for body in bodies]

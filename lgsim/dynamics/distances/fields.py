@@ -1,4 +1,4 @@
-"""Solids in a sampled field of signed distances: its value at points of their cores."""
+"""Solids against a sampled signed distance field, evaluated at points of their cores."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from lgsim.dynamics.distances.nearest import ClosestPair, moved
 from lgsim.multibody.geometry.forms import Field, length
 
 _TAPS = 4
-"""Coefficients along an axis that a cubic spline takes at a point."""
+"""Coefficients per axis of a cubic spline at a point."""
 
 
 def in_field(a: Field, b: Any, T: Transform) -> ClosestPair:
-    """The least value of the field at the probes of a core, less its radius.
+    """The least value of the field at the sample points of a core, minus the radius of the solid.
 
-    Of a sphere it is the field at the middle; of a capsule at nine points of its segment, of a box and of a hull at
-    their corners (and the middles of the sides and edges of a box): what is between is not looked at.
+    A sphere is sampled at its center, a capsule at nine points of its segment, a box and a hull at their corners. A box
+    is also sampled at the centers of its sides and edges. The field between these points is not sampled.
     """
     probes = b.probes()
     at = [moved(T, b.place(x)) for x in probes]
@@ -37,10 +37,10 @@ def in_field(a: Field, b: Any, T: Transform) -> ClosestPair:
 
 
 def _field_value(a: Field, p: Vec) -> tuple[Array, Vec]:
-    """(value, gradient) of a field at points (k,) of its frame.
+    """(value, gradient) of a field at points (k,) in its frame.
 
-    Outside of the grid the value at the nearest point f of its box, at the distance r, is continued by
-    ``sqrt(r^2 + f^2)``, which is at most the distance of what is inside of the box.
+    Outside the grid, let f be the value at the nearest point of its box and r the distance to it. The field is
+    continued by ``sqrt(r^2 + f^2)``, a lower bound of the distance to anything inside the box.
     """
     spans = [a.spacing * (n - 1) for n in a.shape]
     edge = Vec(*(jnp.clip(x, 0, span) for x, span in zip(p, spans, strict=True)))
@@ -59,7 +59,7 @@ def _clamped(slope: Vec, off: Vec) -> Vec:
 
 
 def _spline(a: Field, p: Vec) -> tuple[Array, Vec]:
-    """(value, gradient) of the spline at points of the grid's box."""
+    """(value, gradient) of the spline at points inside the grid."""
     cells, weights, slopes = [], [], []
     for x, n in zip(p, a.shape, strict=True):
         u = x / a.spacing
@@ -68,6 +68,7 @@ def _spline(a: Field, p: Vec) -> tuple[Array, Vec]:
         cells.append(cell.astype(int))
         weights.append(_basis(f))
         slopes.append(_basis_slope(f))
+    # sum over the 4 x 4 x 4 coefficients around the cell
     strides = np.cumprod([1, a.shape[2] + 2, a.shape[1] + 2])[::-1]
     corner = sum(cell * int(stride) for cell, stride in zip(cells, strides, strict=True))
     value, gradient = jnp.zeros_like(p.x), [jnp.zeros_like(p.x)] * 3

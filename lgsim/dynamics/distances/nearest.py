@@ -1,4 +1,4 @@
-"""What a pair of solids is found to be: coordinates of its nearest points, and the direction in which they part."""
+"""Result of a query on a pair of solids: coordinates of the closest points, and the separating direction."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from lgsim.multibody.geometry.forms import length
 
 
 class Nearest(NamedTuple):
-    """Of a pair of cores, the second one's frame having a pose in the first one's.
+    """The closest points of a pair of cores, for a pose of the second frame in the first one.
 
     Attributes:
-        first: Coordinates of a point of the first one, see ``lgsim.multibody.geometry.forms``.
-        second: Coordinates of a point of the second one.
-        inside: Whether the cores overlap.
-        axis: Where they do, the unit vector along which the second one parts from the first one at once, in the first
-            one's frame; its derivative is that of a normal that turns with a face, or with two edges.
-        slide: Where they do, what moves the first point along its face to where it is opposite to the second one; None
-            for zero.
+        first: Coordinates of a point of the first core, see ``lgsim.multibody.geometry.forms``.
+        second: Coordinates of a point of the second core.
+        inside: True where the cores overlap.
+        axis: For overlapping cores, the unit vector of the shortest separating translation of the second one, in the
+            frame of the first. Its derivative is that of a normal that rotates with a face, or with two edges.
+        slide: For overlapping cores, the translation of the first point along its face to the point opposite to the
+            second one; None for zero.
     """
 
     first: Any
@@ -32,13 +32,13 @@ class Nearest(NamedTuple):
 
 
 class ClosestPair(NamedTuple):
-    """A pair of solids, or several, in the frame of the first one.
+    """Closest points of one or several pairs of solids, in the frame of the first one.
 
     Attributes:
-        distance: Of the surfaces, m, negative inside.
-        normal: The unit vector from the first to the second point; zero where cores without an inside meet.
-        first: The nearest point of the first surface, m.
-        second: The nearest point of the second surface, m.
+        distance: Signed distance of the surfaces, m, negative inside.
+        normal: The unit vector from the first to the second point; zero where cores without interior intersect.
+        first: The closest point on the first surface, m.
+        second: The closest point on the second surface, m.
     """
 
     distance: Array
@@ -48,17 +48,17 @@ class ClosestPair(NamedTuple):
 
 
 def chosen(where: Array, a: Vec, b: Vec) -> Vec:
-    """A where a condition holds, else b."""
+    """``a`` where a condition is true, else ``b``."""
     return Vec(*(jnp.where(where, x, y) for x, y in zip(a, b, strict=True)))
 
 
 def moved(T: Transform, p: Vec) -> Vec:
-    """A point, in the frame in which its own one has the pose T."""
+    """A point in the parent frame, in which its own frame has the pose T."""
     return T.R @ p + T.p
 
 
 def core_distance(a: Any, b: Any, T: Transform, found: Nearest) -> tuple[Array, Vec, Vec]:
-    """(distance of the cores, its direction, the first point), at given coordinates."""
+    """(distance of the cores, its direction, the first point) at given coordinates."""
     p = a.place(found.first)
     gap = moved(T, b.place(found.second)) - p
     far, along = length(gap)
@@ -66,7 +66,7 @@ def core_distance(a: Any, b: Any, T: Transform, found: Nearest) -> tuple[Array, 
 
 
 def meeting(a: Any, b: Any, T: Transform, found: Nearest) -> ClosestPair:
-    """The surfaces of two solids from what their cores are found to be."""
+    """The closest points of two surfaces from those of their cores."""
     core, n, p = core_distance(a, b, T, found)
     if found.slide is not None:
         p = p + found.slide

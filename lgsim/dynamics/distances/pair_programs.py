@@ -1,4 +1,4 @@
-"""The engine of pairs: which closed form or search belongs to two forms, and the derivative that all of them have."""
+"""Selection of the closed form or search for a pair of solids, and the derivative rule that all pairs share."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from lgsim.multibody.geometry import Geometry
 from lgsim.multibody.geometry.forms import Block, Convex, Field, Form, HalfSpaceForm, Segment
 
 Numbers = tuple[tuple[Array, ...], Array | None]
-"""The sizes of a solid, and its samples (count,)."""
+"""The sizes of a solid, and its grid samples (count,)."""
 
 CLOSED: dict[tuple[type, type], Callable[..., Nearest]] = {
     (Segment, Segment): two_segments,
     (Block, Segment): box_and_segment,
 }
-"""Pairs of convex cores that need no search."""
+"""Solvers of pairs of convex cores that need no search."""
 FORMULAS = (two_segments, box_and_segment, below_plane)
-"""What takes no loop."""
+"""Solvers without a loop."""
 _TURNING = (box_and_segment, two_polytopes)
-"""What finds a direction that turns with the solids where cores overlap."""
+"""Solvers whose separating direction rotates with the solids where cores overlap."""
 
 
 def solver(a: Form | None, b: Form | None) -> tuple[Callable[..., Any] | None, bool]:
-    """(what finds the nearest points of two forms, whether it wants the second one first); None where nothing does."""
+    """(solver for the closest points of two forms or None, True if it takes the second one first)."""
     for first, second, swapped in ((a, b, False), (b, a, True)):
         if (type(first), type(second)) in CLOSED:
             return CLOSED[type(first), type(second)], swapped
@@ -46,11 +46,11 @@ def solver(a: Form | None, b: Form | None) -> tuple[Callable[..., Any] | None, b
 
 
 class PairPrograms(NamedTuple):
-    """What is asked of one pair of two kinds, ``program(numbers of a, numbers of b, pose of b in a)``.
+    """Programs of a pair of two kinds, ``program(numbers of a, numbers of b, pose of b in a)``.
 
     Attributes:
-        distance: The distance alone.
-        meeting: All of a ``ClosestPair``.
+        distance: The distance only.
+        meeting: A ``ClosestPair``.
     """
 
     distance: Callable[[Numbers, Numbers, Transform], Array]
@@ -59,11 +59,11 @@ class PairPrograms(NamedTuple):
 
 @cache
 def pair_programs(first: Geometry, second: Geometry) -> PairPrograms:
-    """The programs of two kinds of solids.
+    """Programs for two kinds of solids.
 
-    The first derivative of a distance is that at fixed places on both solids, ``n . (dx_b - dx_a)``: how the nearest
-    points move along the surfaces does not change it (Danskin's theorem), and would only bring in rounding where cores
-    are nearly parallel. Derivatives of higher order take in how the points and the direction move.
+    The first derivative of a distance is taken at fixed points of both solids, ``n . (dx_b - dx_a)``. The motion of the
+    closest points along the surfaces does not change it (Danskin's theorem), and would add rounding errors where cores
+    are nearly parallel. Higher derivatives include the motion of the points and of the direction.
     """
 
     def forms(a: Numbers, b: Numbers) -> tuple[Any, Any]:
@@ -85,7 +85,7 @@ def pair_programs(first: Geometry, second: Geometry) -> PairPrograms:
             return m
         return ClosestPair(m.distance, -(T.R @ m.normal), moved(T, m.second), moved(T, m.first))
 
-    # one native function for all pairs of all states; loops are faster as XLA has them
+    # one native function for all pairs and states; loops are faster as XLA lowers them
     native = batch_last if find in FORMULAS else lambda f, rule=None: f
     if find is in_field:
         return PairPrograms(lambda *args: surfaces(*args).distance, surfaces)
@@ -100,7 +100,9 @@ def pair_programs(first: Geometry, second: Geometry) -> PairPrograms:
 
     def rule(args: tuple, changes: tuple) -> tuple[Array, Array]:
         found = search(*args)
+        # Danskin: d' = n . (dx_b - dx_a) at fixed coordinates of both points
         change = change_along(lambda *at: held(found, at), args, changes)
+        # the separating direction of overlapping cores rotates: add dn . (x_b - x_a)
         if find in _TURNING:
             one, other, T = ordered(*args)
             gap = moved(T, other.place(found.second)) - one.place(found.first)
@@ -117,7 +119,7 @@ def pair_programs(first: Geometry, second: Geometry) -> PairPrograms:
 
 
 def measurable(first: Geometry, second: Geometry) -> bool:
-    """Whether two kinds of solids have a distance."""
+    """True if two kinds of solids have a distance."""
     return solver(_form_of(first), _form_of(second))[0] is not None
 
 

@@ -1,4 +1,4 @@
-"""Closed forms: a segment and a segment, a box and a segment, a half-space and anything convex."""
+"""Closed forms: two segments, a box and a segment, a half-space and a convex core."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from lgsim.multibody.geometry.forms import Block, HalfSpaceForm, Segment
 def two_segments(a: Segment, b: Segment, T: Transform) -> Nearest:
     """The closest points of two segments.
 
-    They are inside both, where the lines are closest, or one of them is an end. All candidates are points of the
-    segments, so that the nearest pair is right to rounding however parallel they are; of parallel segments beside each
-    other it is in the middle of what they share. Segments that meet have no inside, and no direction.
+    They are interior to both, where the lines are closest, or one of them is an endpoint. All candidates are points of
+    the segments, so that the result is exact to rounding for nearly parallel segments. For parallel segments it is the
+    middle of their overlap. Intersecting segments have no interior and no direction.
 
-    Source: Ericson, Real-Time Collision Detection, 2005, section 5.1.9, with both segments about their middles.
+    Source: Ericson, Real-Time Collision Detection, 2005, section 5.1.9, with parameters from the segment centers.
     """
     e, p = Vec(T.R.r0.z, T.R.r1.z, T.R.r2.z), T.p
     zero = jnp.zeros_like(p.x)
@@ -35,9 +35,10 @@ def two_segments(a: Segment, b: Segment, T: Transform) -> Nearest:
         s = zero if a.single else on_first(zero)
         t = on_second(zero) if a.single else zero
         return Nearest(_share(s, a.half), _share(t, b.half), jnp.zeros(zero.shape, bool), Vec(zero, zero, zero))
+    # lines: the common perpendicular, or for parallel ones the middle of the overlap
     square = e.x * e.x + e.y * e.y
     skew = square > 0
-    inner = -(e.x * p.x + e.y * p.y) / jnp.where(skew, square, 1)  # of the second line, nearest to the first
+    inner = -(e.x * p.x + e.y * p.y) / jnp.where(skew, square, 1)  # point of the second line nearest to the first
     shared = (jnp.maximum(-a.half, p.z - b.half) + jnp.minimum(a.half, p.z + b.half)) / 2
     middle = _within(shared, a.half)
     ends = [(x, on_second(x)) for x in (-a.half, a.half)] + [(on_first(x), x) for x in (-b.half, b.half)]
@@ -45,6 +46,7 @@ def two_segments(a: Segment, b: Segment, T: Transform) -> Nearest:
     s0 = jnp.where(skew, on_first(t0), middle)
     best = s0, on_second(s0)
 
+    # candidates: the interior pair, and each endpoint with its closest point on the other segment
     def square_of(s: Array, t: Array) -> Array:
         x, y, z = p.x + e.x * t, p.y + e.y * t, p.z + e.z * t - s
         return x * x + y * y + z * z
@@ -60,10 +62,11 @@ def two_segments(a: Segment, b: Segment, T: Transform) -> Nearest:
 
 
 def box_and_segment(a: Block, b: Segment, T: Transform) -> Nearest:
-    """The closest points of a box and a segment, or the least motion that parts them.
+    """The closest points of a box and a segment, or the shortest translation that separates them.
 
-    The square of the distance of a point of the segment from the box is convex and made of parabolas, which meet where
-    the segment passes the planes of the sides: of its slope at these places the two about zero say where it is least.
+    The squared distance of a point of the segment from the box is convex and piecewise quadratic, with breakpoints
+    where the segment crosses the planes of the box sides. The minimum lies between the two breakpoints around the zero
+    of its derivative.
     """
     e, p, h = Vec(T.R.r0.z, T.R.r1.z, T.R.r2.z), T.p, b.half
     depth, inner = deepest(a, b, T, jnp.ones(T.p.x.shape, bool))
@@ -77,9 +80,10 @@ def box_and_segment(a: Block, b: Segment, T: Transform) -> Nearest:
 
     t = jnp.zeros_like(h)
     if not b.single:
+        # the derivative of the squared distance is nondecreasing: bracket its zero between breakpoints
         low, high = -h, h
         at_low, at_high = slope(low), slope(high)
-        # ends that the slope does not cross count as the place
+        # endpoints where the derivative has no sign change
         end = jnp.where(at_low >= 0, low, high)
         ended = (at_low >= 0) | (at_high <= 0)
         flat = (at_low == 0) & (at_high == 0)
@@ -99,7 +103,7 @@ def box_and_segment(a: Block, b: Segment, T: Transform) -> Nearest:
                 zero_to = jnp.where(level, jnp.maximum(zero_to, at), zero_to)
         rise = high[1] - low[1]
         crossing = low[0] - low[1] * (high[0] - low[0]) / jnp.where(rise > 0, rise, 1)
-        level = zero_to >= zero_from  # a stretch, or a place, that is as near as any
+        level = zero_to >= zero_from  # an interval on which the derivative is zero: take its middle
         t = jnp.where(level, (zero_from + zero_to) / 2, jnp.where(ended & ~flat, end, crossing))
     x = moved(T, Vec(jnp.zeros_like(t), jnp.zeros_like(t), t))
     shares = [_share(_within(each, half), half) for each, half in zip(x, a.half, strict=True)]
@@ -114,7 +118,7 @@ def box_and_segment(a: Block, b: Segment, T: Transform) -> Nearest:
 
 
 def below_plane(a: HalfSpaceForm, b: Any, T: Transform) -> Nearest:
-    """The point of a convex core that is deepest in a half-space."""
+    """The deepest point of a convex core in a half-space."""
     zero = jnp.zeros_like(T.p.x)
     up = Vec(zero, zero, zero + 1)
     coordinates = b.support(-T.R.transpose_apply(up))
@@ -131,6 +135,6 @@ def _within(t: Array, half: Array) -> Array:
 
 
 def _share(t: Array, half: Array) -> Array:
-    """T as a share of a half length, 0 where there is none."""
+    """``t`` relative to a half length, 0 where that is zero."""
     long = half > 0
     return jnp.where(long, t / jnp.where(long, half, 1), 0)

@@ -1,4 +1,4 @@
-"""The least motion that parts two convex cores that overlap: by the normals of their faces and by pairs of edges."""
+"""Penetration depth of two overlapping convex cores by separating axes: face normals and pairs of edges."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from lgsim.dynamics.distances.nearest import Nearest, chosen, moved
 from lgsim.multibody.geometry.forms import Convex, length
 
 _UNROLLED = 32
-"""Directions up to which the loop over them is written out."""
+"""Number of directions up to which the loop over them is unrolled."""
 FIRST, SECOND, EDGES = 0, 1, 2
-"""What a direction is: a normal of the first core, of the second one, or the product of an edge of each."""
+"""Kinds of direction: a normal of the first core, of the second one, or the cross product of two edges."""
 
 
 class Table(NamedTuple):
-    """Directions to try.
+    """Candidate directions.
 
     Attributes:
-        kinds: What each is, (k,).
+        kinds: The kind of each direction, (k,).
         first: Constants in the frame of the first core, (k, 3).
         second: Constants in the frame of the second core, (k, 3).
     """
@@ -35,7 +35,7 @@ class Table(NamedTuple):
 
 
 def table(a: Any, b: Any) -> Table:
-    """The directions of two convex cores."""
+    """The candidate directions of two convex cores."""
     nothing = np.zeros(3)
     rows = [(FIRST, n, nothing) for n in a.normals] + [(SECOND, nothing, n) for n in b.normals]
     rows += [(EDGES, e, f) for e in a.edges for f in b.edges]
@@ -47,10 +47,10 @@ class _Best(NamedTuple):
     """The direction with the largest separation so far.
 
     Attributes:
-        sign: The side of it, 1 or -1.
-        kind: What it is.
-        first: Its constants in the frame of the first core.
-        second: Its constants in the frame of the second core.
+        sign: Its sign, 1 or -1.
+        kind: Its kind.
+        first: Constants of the direction in the frame of the first core.
+        second: Constants of the direction in the frame of the second core.
     """
 
     apart: Array
@@ -61,18 +61,18 @@ class _Best(NamedTuple):
 
 
 def deepest(a: Convex, b: Convex, T: Transform, wanted: Array) -> tuple[Array, Nearest]:
-    """(the largest separation of two cores along any direction, negative where they overlap; where that is).
+    """(the largest separation of two cores over all directions, negative where they overlap; the points there).
 
-    Where it is negative it is the least motion that parts them, and exact: one of the directions is a normal of a face
-    of their difference. Where it is positive, the distance is at least that.
+    A negative value is minus the penetration depth, and exact: one of the directions is a face normal of the Minkowski
+    difference. A positive value is a lower bound of the distance.
 
     Args:
         a: The first core.
         b: The second core.
         T: The pose of the second core in the frame of the first one.
-        wanted: Whether it is asked for; a long list is not tried else.
+        wanted: True where the result is needed; otherwise a long list of directions is skipped.
 
-    Source: Gottschalk, Lin and Manocha, OBBTree, SIGGRAPH 1996, for boxes; any polytope has only these directions.
+    Source: Gottschalk, Lin and Manocha, OBBTree, SIGGRAPH 1996, for boxes; the directions suffice for any polytope.
     """
     tried = table(a, b)
     like = T.p.x
@@ -80,6 +80,7 @@ def deepest(a: Convex, b: Convex, T: Transform, wanted: Array) -> tuple[Array, N
     zero = jnp.zeros_like(like)
     nothing = Vec(zero, zero, zero)
     best = _Best(zero - jnp.inf, zero + 1, zero, nothing, nothing)
+    # a short list is unrolled; a long one is a loop, without derivatives
     if count <= _UNROLLED:
         for kind, *rows in zip(*tried, strict=True):
             first, second = (Vec(*(jnp.full_like(like, x) for x in each)) for each in rows)
@@ -114,7 +115,7 @@ def _tried(a: Convex, b: Convex, T: Transform, best: _Best, n: Vec, kind: Array,
 
 
 def _direction(kind: int, first: Vec, second: Vec, R: Mat) -> Vec:
-    """The unit vector of a row of the table; zero where edges are parallel."""
+    """The unit vector of a direction of the table; zero for parallel edges."""
     if kind == FIRST:
         return first
     if kind == SECOND:
@@ -129,7 +130,7 @@ def _mixed_direction(kind: Array, first: Vec, second: Vec, R: Mat) -> Vec:
 
 
 def _where(a: Any, b: Any, T: Transform, best: _Best) -> Nearest:
-    """The points of the cores along a direction, with the derivative of how it turns."""
+    """The points of the cores along a direction, with the derivative of its rotation."""
     best = jax.lax.stop_gradient(best)
     n = _mixed_direction(best.kind, best.first, best.second, T.R) * best.sign
     zero = jnp.zeros_like(n.x)
@@ -140,7 +141,7 @@ def _where(a: Any, b: Any, T: Transform, best: _Best) -> Nearest:
     gap = moved(T, b.place(opposite)) - a.place(at)
     across = gap - n * n.dot(gap)
     turned = T.R @ best.second
-    # along the first edge to where the second one passes
+    # move along the first edge to the point where the second one passes
     area = best.first.cross(turned).dot(n)
     skew = area != 0
     along = best.first * jnp.where(skew, across.cross(turned).dot(n) / jnp.where(skew, area, 1), 0)

@@ -1,4 +1,4 @@
-"""The distance of two convex polytopes that are apart, by the simplices of Gilbert, Johnson and Keerthi."""
+"""Distance between two separate convex polytopes by the algorithm of Gilbert, Johnson and Keerthi (GJK)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from lgsim.multibody.geometry.forms import Convex, one_hot
 
 CORNERS = 4
 MOST = 64
-"""Steps, of which polytopes of 64 corners need some twenty."""
+"""Maximum number of iterations; polytopes with 64 corners need about twenty."""
 ROUNDING = 16
-"""Units of rounding by which a step has to come nearer, and within which cores touch."""
+"""Required decrease of the distance per iteration, and contact tolerance, in units of rounding."""
 
 
 class _Simplex(NamedTuple):
-    """Points w = a - b of the difference of two polytopes, four places (4,).
+    """Points w = a - b of the Minkowski difference of two polytopes, four slots (4,).
 
     Attributes:
         first: The corners of the first polytope.
         second: The corners of the second polytope.
-        share: Weights of the point that is nearest to the origin; zero where a place is free.
+        share: Weights of the point closest to the origin; zero for a free slot.
     """
 
     w: Vec
@@ -38,13 +38,13 @@ class _Simplex(NamedTuple):
 
 
 class _State(NamedTuple):
-    """A search for the point of a difference that is nearest to the origin.
+    """State of the search for the point of a Minkowski difference closest to the origin.
 
     Attributes:
-        simplex: The simplex that holds it.
-        size: The largest square of a point so far.
-        over: Whether the search has ended.
-        steps: How many were made.
+        simplex: The simplex that contains the current point.
+        size: The largest squared norm of a point so far.
+        over: True when the search has ended.
+        steps: Number of iterations.
     """
 
     simplex: _Simplex
@@ -56,17 +56,17 @@ class _State(NamedTuple):
 
 
 def two_polytopes(a: Convex, b: Convex, T: Transform) -> Nearest:
-    """The closest points of two polytopes, or the least motion that parts them.
+    """The closest points of two polytopes, or the shortest translation that separates them.
 
     Source: Gilbert, Johnson and Keerthi, A fast procedure for computing the distance between complex objects in
-    three-dimensional space, IEEE J. Robotics and Automation 4, 1988. Of the simplex all faces are tried, and the
-    nearest point that is in one is taken, so that rounding can cost a step, and no more.
+    three-dimensional space, IEEE J. Robotics and Automation 4, 1988. All faces of the simplex are tested and the
+    closest point inside one of them is taken, so that rounding costs at most one iteration.
     """
     pa, pb = a.points(), moved(T, b.points())
     found = jax.lax.stop_gradient(_search(*jax.lax.stop_gradient((pa, pb, T.p))))
     touching = found.square <= _rounding(found.square) ** 2 * found.size
     inside = touching | (jnp.sum(found.simplex.share > 0, axis=0) == CORNERS)
-    # how the corners' shares change with them is the rest of the second derivatives
+    # the derivatives of the corner weights complete the second derivatives
     shape = found.simplex
     first, second = (_corner(p, i) for p, i in ((pa, shape.first), (pb, shape.second)))
     share, _, _ = _nearest(first - second, shape.share > 0)
@@ -111,7 +111,7 @@ def _step(pa: Vec, pb: Vec, s: _State) -> _State:
         old.share,
     )
     share, near, square = _nearest(simplex.w, (old.share > 0) | free)
-    # where rounding hides what is left, the step before was the last
+    # where rounding hides the decrease, keep the previous iterate
     over = over | (square >= s.square)
     full = jnp.sum(share > 0, axis=0) == CORNERS
     kept = jax.tree.map(lambda x, y: jnp.where(over, x, y), old, simplex._replace(share=share))
@@ -122,10 +122,11 @@ def _step(pa: Vec, pb: Vec, s: _State) -> _State:
 
 
 def _nearest(w: Vec, used: Array) -> tuple[Array, Vec, Array]:
-    """(shares, the point of a simplex that is nearest to the origin, its square), of the places that are used."""
+    """(weights, closest point of the simplex to the origin, its squared norm), over the used slots."""
     corners = [Vec(w.x[i], w.y[i], w.z[i]) for i in range(CORNERS)]
     zero = jnp.zeros_like(w.x[0])
     best = tuple([zero] * CORNERS), Vec(zero, zero, zero), jnp.full_like(zero, jnp.inf)
+    # the closest point of each vertex, edge, face and of the interior, if it is inside; the nearest of all
     for count, shares in ((1, None), (2, _on_edge), (3, _on_face), (4, _in_middle)):
         for chosen_ones in combinations(range(CORNERS), count):
             at = [corners[i] for i in chosen_ones]
@@ -189,7 +190,7 @@ def _at(p: Vec, place: Array) -> Vec:
 
 
 def _hot(places: Array, count: int, dtype: Any) -> Array:
-    """(4, count) of places (4,)."""
+    """One-hot rows (4, count) of the indices (4,)."""
     return jnp.stack([one_hot(place, count, dtype) for place in places])
 
 

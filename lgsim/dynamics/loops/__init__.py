@@ -1,1 +1,1 @@
-"""Machines whose bodies close loops."""
+"""Dynamics and kinematics of models with closed kinematic loops (closed chains)."""

@@ -1,4 +1,4 @@
-"""Closed configurations of machines with loops: the nearest one, and all of them."""
+"""Closed configurations of models with kinematic loops: the nearest one, and all assemblies."""
 
 from __future__ import annotations
 
@@ -35,35 +35,35 @@ from lgsim.support.check import is_traced
 from lgsim.support.verdict import Outcome, Verdict
 
 _STARTS = 16
-"""Starts of ``loop_branches`` for each assembly that is asked for."""
+"""Random starts of ``loop_branches`` per requested assembly."""
 ALIKE = 0.25
-"""The unit of rounding to this power: the difference, in rad, below which two configurations are the same."""
+"""Exponent of the rounding unit: configurations that differ by less, in rad, are the same."""
 
 
 class CLOSE_RESULTS(eqx.Enumeration):
-    """How a search for a closed configuration ended; the text says what to do."""
+    """Result codes of a search for a closed configuration; each text names the remedy."""
 
     successful = ""
     not_closed = (
-        "No configuration near the start closes the loops: q is where they are least open. Change the lengths or "
+        "No configuration near the start closes the loops; q is where the gaps are smallest. Change the lengths or "
         "frames of the loop that stays open, hold fewer joints, or start elsewhere."
     )
     max_iterations = (
-        "The loops are closed, but all iterations were used while closed configurations still came nearer to the "
-        "start. Start nearer, or from this one."
+        "The loops are closed, but at the iteration limit the distance from the start was still decreasing. "
+        "Start nearer, or from this configuration."
     )
 
 
 class Closure(NamedTuple):
-    """What ``close_loops`` found; arrays have the leading axes of its arguments.
+    """Result of ``close_loops``; arrays have the leading axes of its arguments.
 
     Attributes:
         q: Configuration (*batch, nq).
-        v: Velocity (*batch, nv) along the closed set; None where none was given.
-        residual: What is zero where the loops are closed (*batch, rows), m and rad; without derivatives.
-        gap: By how much each loop is open (*batch, loops, 2): distance, m, and angle, rad; without derivatives.
-        iterations: Number of iterations done (*batch).
-        result: ``CLOSE_RESULTS.successful``, or what went wrong (*batch).
+        v: Velocity (*batch, nv) tangent to the closed set; None if none was given.
+        residual: Loop residuals (*batch, rows), m and rad, zero for closed loops; without derivatives.
+        gap: Gap of each loop (*batch, loops, 2): distance, m, and angle, rad; without derivatives.
+        iterations: Number of iterations (*batch).
+        result: ``CLOSE_RESULTS.successful``, or the code of a failure (*batch).
     """
 
     q: Float[Array, "*batch nq"]
@@ -74,13 +74,13 @@ class Closure(NamedTuple):
     result: CLOSE_RESULTS
 
     def verdict(self, model: Model, index: int | tuple[int, ...] = ()) -> Verdict:
-        """How one search ended, with the loop that stays open the most and its gap; outside of ``jit``.
+        """The result of one search, with the loop that has the largest gap; outside of ``jit``.
 
         Args:
-            index: Which configuration of a batch.
+            index: Index of a configuration in a batch.
 
         Raises:
-            ValueError: there are several configurations, and none is chosen.
+            ValueError: there are several configurations and no index is given.
         """
         codes, gap = CLOSE_RESULTS, np.asarray(self.gap)[index]
         if gap.ndim != 2:
@@ -95,7 +95,7 @@ class Closure(NamedTuple):
             said = "converged: all loops are closed"
             rounding = 2 * length * float(np.finfo(gap.dtype).eps ** CLOSED)
             if sizes[loop] > rounding:
-                said += f", {name!r} to {size}: its rows almost depend on each other, and nothing closes it better"
+                said += f", {name!r} to {size}: its rows almost depend on each other, the gap cannot get smaller"
             return Verdict(Outcome.CONVERGED, said)
         said = f"loop {name!r} stays open by {size}"
         return Verdict(Outcome.FAILED, f"failed: {said}. {codes[codes.not_closed]}")
@@ -107,27 +107,27 @@ def close_loops(
     hold: Sequence[str] = (),
     v: Float[Array, "*#batch nv"] | None = None,
 ) -> Closure:
-    """The closed configuration nearest to q, ``min 1/2 |difference(q, q*)|^2`` in the metric of the mass matrix M(q).
+    """Solve closed kinematic loops: the closed configuration nearest to q, in the metric of the mass matrix M(q).
 
-    It is the nearest one around: a local minimum of the distance. Singular and folded starts are left by starts beside
-    them. Angles of joints are within half a turn of those of q, where whole turns make no difference. Limits of joints
-    are not looked at.
+    It is a local minimum of ``1/2 |difference(q, q*)|^2``. The search restarts from nearby points at singular and
+    folded configurations. Joint angles are within half a turn of those of q, where full turns make no difference. Joint
+    limits are ignored.
 
-    First derivatives of q* and v* by all numbers of the model, by q, the joints that are held included, and by v are
-    those of the implicit function theorem, in both modes; the search is not differentiated. They are defined for
-    changes that leave the loops closable: where rows of loops depend on each other, as those of a planar linkage closed
-    by a hinge do, a change that would tear them counts as the nearest one that does not.
+    First derivatives of q* and v* with respect to all model parameters, q (held joints included) and v are those of the
+    implicit function theorem, in both modes; the search is not differentiated. They are defined for changes that keep
+    the loops closable. Where loop rows depend on each other, as in a planar linkage closed by a hinge, any other change
+    is replaced by the nearest one that does.
 
     Args:
-        q: Where to start.
-        hold: Names of joints that stay where q has them, and whose velocities stay.
-        v: Velocity, rad/s or m/s, for which the nearest one along the closed set is given, in the metric M(q*).
+        q: Start of the search.
+        hold: Names of joints whose positions and velocities are kept.
+        v: Velocity, rad/s or m/s. The result has the nearest velocity tangent to the closed set, in the metric M(q*).
 
     Returns:
-        The configuration and the velocity, with the gaps that are left and a result code that is a sentence.
+        The configuration and the velocity, with the remaining gaps and a result code.
 
     Raises:
-        ValueError: a machine without loops, no such joint, an array of a wrong length.
+        ValueError: the model has no loops, a joint does not exist, or an array has a wrong length.
         TypeError: dtypes differ, or are not float32 or float64.
     """
     held = _held(model, "close_loops", hold)
@@ -136,49 +136,49 @@ def close_loops(
 
 
 def loop_branches(model: Model, q: Any, count: int, key: Array, hold: Sequence[str] = ()) -> Closure:
-    """Distinct closed configurations with the same held joints: the assemblies of a machine.
+    """Distinct closed configurations with the same held joints: the assembly modes of a closed chain.
 
-    Where held joints do not determine the others, those at which the distance from q has a minimum. They are found
-    from random starts, so that a rare one may be missing.
+    Where held joints do not determine the others, these are local minima of the distance from q. They are found from
+    random starts, so that a rare one may be missing.
 
     Args:
-        q: Where held joints stand, (nq,), and from where distances are taken.
+        q: Positions of the held joints, and origin of the distances, (nq,).
         count: The largest number of assemblies.
-        key: Key of the random starts.
-        hold: Names of joints that stay where q has them.
+        key: Random key of the starts.
+        hold: Names of joints that keep their positions in q.
 
     Returns:
-        At most ``count`` of them, the nearest to q first, as ``close_loops`` gives them with a leading axis; none where
-        nothing closes the loops. Whole turns do not make another assembly. Each is a start of ``close_loops`` where
+        At most ``count`` results as from ``close_loops``, with a leading axis, the nearest to q first; none if the
+        loops cannot be closed. Full turns do not count as another assembly. Pass each to ``close_loops`` where
         derivatives are needed.
 
     Raises:
-        ValueError: as ``close_loops``; or count is not positive, numbers are traced by jit.
+        ValueError: as ``close_loops``; or count is not positive, or an argument is traced by jit.
         TypeError: as ``close_loops``.
     """
     held = _held(model, "loop_branches", hold)
     count = check.count("count", count)
     if is_traced(model, q, key):
         raise ValueError(
-            "loop_branches: expected known numbers, got some that JAX traces: how many assemblies there are depends on "
-            "them; call it outside of jit and vmap, and close_loops from what it finds inside"
+            "loop_branches: expected concrete values, got tracers: the number of assemblies depends on them; call it "
+            "outside of jit and vmap, and close_loops from its results inside"
         )
     q = check.floating("q", q, model.nq)
     if q.ndim != 1:
-        raise ValueError(f"q: expected shape ({model.nq},), got {q.shape}; one configuration at a time")
+        raise ValueError(f"q: expected shape ({model.nq},) of one configuration, got {q.shape}")
     found, distances = validation.call(partial(_assemblies, held, count, key), model, q=(q, "q"))
     chosen = _distinct(model, found, np.asarray(distances), count)
     return jax.tree.map(lambda x: x[chosen], found)
 
 
 def _held(model: Model, name: str, hold: Sequence[str]) -> tuple[int, ...]:
-    """The places in v of joints by name."""
+    """Indices in v of joints by name."""
     check_model(model)
     tree = model.topology
     if not tree.loops:
-        raise ValueError(f"{name}: the machine has no loops; ModelBuilder.add_loop closes one")
+        raise ValueError(f"{name}: expected a model with loops, got one without; ModelBuilder.add_loop closes one")
     if isinstance(hold, str):
-        raise ValueError(f"hold: expected a sequence of names of joints, got the string {hold!r}; write [{hold!r}]")
+        raise ValueError(f"hold: expected a sequence of joint names, got the string {hold!r}; write [{hold!r}]")
     places: list[int] = []
     for joint in hold:
         if joint not in tree.joint_names:
@@ -200,7 +200,7 @@ def _free(model: Model, held: tuple[int, ...]) -> Float[Array, " nv"]:
 
 
 def _search(model: Model, q: Array, start: Array, held: tuple[int, ...]) -> tuple[Any, Array]:
-    """(what was found, the metric), without derivatives."""
+    """(result of the search, the metric), without derivatives."""
     model, q, start = jax.tree.map(jax.lax.stop_gradient, (model, q, start))
     M = mass_matrix(model, q)
     return nearest_closed(model, q, start, M, _free(model, held), machine_length(model, q)), M
@@ -225,7 +225,7 @@ def _closure(model: Model, q: Array, v: Array | None, found: Any) -> Closure:
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _implicit(held: tuple[int, ...], model: Model, q0: Array, q: Array) -> Array:
-    """The closed configuration q nearest to q0, with its derivatives by the model and q0."""
+    """The closed configuration q nearest to q0, with derivatives with respect to the model and q0."""
     del held, model, q0
     return q
 
@@ -237,6 +237,7 @@ def _implicit_rule(held: tuple[int, ...], primals: tuple, tangents: tuple) -> tu
     length = machine_length(model, q0)
     step = nearest_step(model, q, metric_at(tree, q0, q, mass_matrix(model, q0), free), length, zero, zero)
 
+    # g + J' lambda = 0 and c = 0, as functions of the model and q0 at fixed q
     def equations(model: Model, q0: Array) -> tuple[Array, Array]:
         push, _, c = loop_pushes(model, q, length, step.multipliers, jnp.zeros(tree.nv, q.dtype))
         return slope_at(model, q0, q) + push, c
@@ -245,6 +246,7 @@ def _implicit_rule(held: tuple[int, ...], primals: tuple, tangents: tuple) -> tu
     if held and not still(dq0):
         forced = configuration.velocity(tree, q0, dq0) * (1 - free)
     pull, misfit = change_along(equations, (model, q0), (d_model, dq0))
+    # the step that restores c = 0, then the one along the closed set that restores stationarity
     misfit = misfit + step.J @ forced
     back = forced - step.XP @ misfit
     return q, configuration.rate(tree, q, back - step.inverse @ (pull + step.bend @ back))
@@ -255,7 +257,7 @@ _implicit.defjvp(_implicit_rule, symbolic_zeros=True)
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _along(held: tuple[int, ...], model: Model, q: Array, v: Array) -> Array:
-    """The nearest velocity along the closed set, ``v - M^-1 J' (J M^-1 J')^+ J v``."""
+    """The nearest velocity tangent to the closed set, ``v - M^-1 J' (J M^-1 J')^+ J v``."""
     across = _across(held, model, q)
     return v - across.X @ (across.P @ (across.J @ v))
 
@@ -266,7 +268,7 @@ def _across(held: tuple[int, ...], model: Model, q: Array) -> AcrossStep:
 
 
 def _along_rule(held: tuple[int, ...], primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    # M (v* - v) + J' m = 0 in the joints that move, J v* = 0
+    # M (v* - v) + J' m = 0 in the moving joints, J v* = 0
     model, q, v = primals
     d_model, dq, dv = tangents
     length, across = machine_length(model, q), _across(held, model, q)
@@ -291,7 +293,7 @@ _along.defjvp(_along_rule, symbolic_zeros=True)
 
 
 def _assemblies(held: tuple[int, ...], count: int, key: Array, model: Model, q: Array) -> tuple[Closure, Array]:
-    """(what is found from q and random starts, the distances from q)."""
+    """(results from q and random starts, their distances from q)."""
     tree, free = model.topology, _free(model, held)
     across, along = jax.random.split(key)
     length = machine_length(model, q)
@@ -311,7 +313,7 @@ def _assemblies(held: tuple[int, ...], count: int, key: Array, model: Model, q: 
 
 
 def _wide(model: Model) -> tuple[Array, Array]:
-    """No limits."""
+    """Infinite limits."""
     none = jnp.full(model.nv, jnp.inf, model.dtype)
     return -none, none
 
@@ -319,7 +321,7 @@ def _wide(model: Model) -> tuple[Array, Array]:
 def _distinct(
     model: Model, found: Closure, distances: Float[np.ndarray, " starts"], count: int
 ) -> Int[np.ndarray, " found"]:
-    """The places of closed configurations that differ, the nearest first."""
+    """Indices of distinct closed configurations, the nearest first."""
     near = float(np.finfo(distances.dtype).eps ** ALIKE)
     closed = np.asarray(found.result != CLOSE_RESULTS.not_closed)
     sizes = np.where(loop_units.turning(model.topology), 1, 1 / float(machine_length(model, found.q[0])))

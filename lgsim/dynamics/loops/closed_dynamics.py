@@ -1,4 +1,4 @@
-"""Forward dynamics of machines with loops as one function, with its rule of differentiation."""
+"""Forward dynamics of models with kinematic loops as one function, with its differentiation rule."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ closed_linearization = batch_last(closed_jacobians.linearized)
 def closed_derivatives(
     model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """(v', its derivatives by q, v and tau (nv, nv), forces of the loops' rows)."""
+    """(v', its derivatives with respect to q, v and tau (nv, nv), forces of the loop rows)."""
     closed = closed_jacobians.linearized(model, q, v, tau, wrenches)
     n = model.nv
     X = closed.X
-    # G^-1 X' serves all columns, so that as many systems are solved as there are degrees of freedom
+    # G^-1 X' is shared by all columns: one system per degree of freedom
     held = closure.proximal_solution(closed.mobility, jnp.swapaxes(X, 0, 1))
     by_tau = fusion_barrier(closed.W - dense.product(X, held))
     force = jnp.concatenate([closed.force_q, closed.force_v], axis=1)
@@ -70,7 +70,7 @@ def _pulled(closed: closed_jacobians.Closed, back: tuple[Array, Array]) -> tuple
 
 
 _solved = linear_last(_changed, _pulled)
-"""(da, df) of changes of both residuals, see ``closed_jacobians``."""
+"""(da, df) for changes of both residuals, see ``closed_jacobians``."""
 
 
 def _rule(primals: tuple, tangents: tuple) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
@@ -78,6 +78,7 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[tuple[Array, Array], tuple[A
     d_model, dq, dv, dtau, d_wrenches = tangents
     closed = closed_linearization(*primals)
     a, f = closed.a, closed.f
+    # dr1 and dr2 with tau, q and v, then with parameters and wrenches
     force, rate = jnp.zeros_like(a), jnp.zeros_like(f)
     if not still(dtau):
         force = force - dtau
@@ -97,4 +98,4 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[tuple[Array, Array], tuple[A
 
 
 closed_dynamics = batch_last(_core, _rule)
-"""(accelerations (nv,), forces of the loops' rows (m,)) of one state, without checks."""
+"""(accelerations (nv,), forces of the loop rows (m,)) of one state, without checks."""

@@ -1,11 +1,12 @@
-"""Machines with loops by dense matrices: their accelerations with all Jacobians, and where joints mimic others.
+"""Closed-chain forward dynamics by dense matrices, with all Jacobians, also with mimic joints.
 
     M da - J' df = -dr1,    J da = -dr2,
 
-with the residuals r1, r2 of ``residual_derivatives`` at fixed (a, f). With ``X = M^-1 J'`` and ``G = J X``:
+The derivatives solve this system with the residuals r1, r2 of ``residual_derivatives`` at fixed (a, f). With
+``X = M^-1 J'`` and ``G = J X``:
 ``G df = X' dr1 - dr2``, ``da = -M^-1 dr1 + X df``.
 
-Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms, RSS 2018, for machines without
+Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms, RSS 2018, for models without
 loops.
 """
 
@@ -27,7 +28,7 @@ from lgsim.multibody.model import Model
 
 
 class Closed(NamedTuple):
-    """A closed machine at one state, its derivatives in the degrees of freedom."""
+    """A closed chain at one state, with derivatives in the degrees of freedom."""
 
     a: Array
     """(nv, *batch)."""
@@ -41,14 +42,14 @@ class Closed(NamedTuple):
     """``J M^-1 J'`` (m, m, *batch)."""
     force_q: Array
     force_v: Array
-    """Of r1 (nv, nv, *batch)."""
+    """Derivatives of r1 (nv, nv, *batch)."""
     rate_q: Array
     rate_v: Array
-    """Of r2 (m, nv, *batch)."""
+    """Derivatives of r2 (m, nv, *batch)."""
 
 
 class Dense(NamedTuple):
-    """The matrices of a closed machine."""
+    """The matrices of a closed chain."""
 
     W: Array
     J: Array
@@ -57,7 +58,7 @@ class Dense(NamedTuple):
 
 
 def jacobian(model: Model, frozen: linearization.WorldFrameState, ends: loop_ends.Ends) -> Array:
-    """J (m, nv, *batch): rates of the residuals by velocities on the closed set."""
+    """J (m, nv, *batch): rates of the loop residuals per velocity on the closed set."""
     tree = model.topology
     signs = loop_ends.beside(loop_ends.row_signs(tree, "signs"), frozen.S.v.x)
     J = dense.pairs(lambda T, S: T.power(S), ends.rows, frozen.S) * signs
@@ -68,7 +69,7 @@ def jacobian(model: Model, frozen: linearization.WorldFrameState, ends: loop_end
 
 
 def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> tuple[Array, Array]:
-    """(accelerations (nv, *batch), forces of the loops' rows (m, *batch)) of any machine with loops."""
+    """(accelerations (nv, *batch), forces of the loop rows (m, *batch)) of any model with loops."""
     q, v, tau = row_tree.full((model, wrenches), q, v, tau)
     frozen, start = _start(model, q, v, wrenches)
     A, _, _, N, F = start
@@ -83,14 +84,17 @@ def linearized(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | N
     tree = model.topology
     order = linearization.order(tree)
     frozen, (A, drift, A_parent, N, F) = _start(model, q, v, wrenches)
+    # accelerations a and loop forces f
     matrices, ends = _dense(model, q, v, frozen, A, F)
     a, f = _solved(model, matrices, ends, tau, N, frozen)
     rates, y = row.speeds(model, v), row.speeds(model, a)
+    # the state at these accelerations; N includes the loop wrenches
     A, drift, A_parent = linearization.accelerations(tree, frozen, rates, y)
     ends = loop_ends.loop_ends(model, q, rates, frozen, A, y)
     net = linearization.net_forces(frozen, A) - loop_wrenches(model, ends, f)
     I, B, N = order.up((frozen.inertia, frozen.gyro, fusion_barrier(net)))  # noqa: E741
     dq, dv = linearization.derivatives(tree, frozen, Carried(I, B, N), drift, A_parent)
+    # derivatives of r1 and r2 at fixed (a, f)
     changes = linearization.changes(tree, frozen, drift, A_parent)
     more, by_q, by_v = residual_derivatives.derivatives(model, frozen, changes, ends, f, rates, y)
     by_q, by_v = (jnp.swapaxes(row.gathered(model, jnp.swapaxes(x, 0, 1)), 0, 1) for x in (by_q, by_v))
@@ -99,7 +103,7 @@ def linearized(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | N
 
 
 def loop_wrenches(model: Model, ends: loop_ends.Ends, f: Array) -> Force:
-    """What forces f (m, *batch) of the loops do to each row of the tree (k, *batch), in the frame of the roots."""
+    """The wrenches of loop forces f (m, *batch) on each row of the tree (k, *batch), in the root frame."""
     weights = f[:, None] * loop_ends.beside(loop_ends.row_signs(model.topology, "pushes"), f)
     sums = [[dense.sum_rows(weights * c[:, None]) for c in part] for part in ends.rows]
     return fusion_barrier(Force(*(type(part)(*own) for part, own in zip(ends.rows, sums, strict=True))))
@@ -122,7 +126,7 @@ def mobility(model: Model, q: Array) -> Array:
 
 
 def _start(model: Model, q: Array, v: Array, wrenches: Array | None):
-    """The machine without accelerations: (frozen, (A, S', A before the joint, net forces carried, I S))."""
+    """The state at zero accelerations: (frozen, (A, S', A before the joint, net forces carried, I S))."""
     tree = model.topology
     frozen = linearization.freeze(model, q, v, wrenches)
     A, drift, A_parent = linearization.accelerations(tree, frozen, row.speeds(model, v), None)
@@ -142,6 +146,7 @@ def _dense(model: Model, q: Array, v: Array, frozen, A, F) -> tuple[Dense, loop_
 
 
 def _solved(model: Model, matrices: Dense, ends, tau: Array, N: Force, frozen) -> tuple[Array, Array]:
+    # free accelerations; G f = -(rates + J a); a + X f
     a = fusion_barrier(dense.times(matrices.W, tau - row.gathered(model, N.power(frozen.S))))
     c = fusion_barrier(ends.rates + dense.times(matrices.J, a))
     f = closure.proximal_solution(matrices.mobility, -c)

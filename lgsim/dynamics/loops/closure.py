@@ -1,16 +1,16 @@
-"""The forces that keep loops closed, and the accelerations under them, by one elimination.
+"""Constraint forces of closed loops, and the accelerations under them, by one articulated-body elimination.
 
-The articulated-body elimination takes the unit wrenches of the loops' rows along. In one frame, outward of each row i
-of the tree with articulated inertia A and screw S,
+The elimination also propagates the unit wrenches of the loop rows. In one frame, for each row i of the tree with
+articulated inertia A and screw S, inward:
 
     U = A S,    d = 1/(S . U + armature),    u = x - S . P,    P' = P + U d u,
 
-and the same for the wrenches of every loop's row r, ``w_r = -S . P_r``. Then, without a Jacobian,
+and the same for the wrenches of each loop row r, ``w_r = -S . P_r``. Then, without a Jacobian,
 
     G = J M^-1 J' = sum_i d_i w_i w_i',    c = rates at zero accelerations + sum_i d_i u_i w_i,
 
-the loops' forces solve ``G f = -c``, and one sweep outward with ``u + sum_r f_r w_r`` gives the accelerations. Rows
-that depend on each other make G singular; ``proximal_solution`` then converges to the forces of least norm.
+the loop forces solve ``G f = -c``, and one outward sweep with ``u + sum_r f_r w_r`` gives the accelerations. Dependent
+rows make G singular; ``proximal_solution`` then converges to the forces of least norm.
 
 Source: Featherstone, Rigid Body Dynamics Algorithms, 2008, chapter 8; Carpentier, Budhiraja, Mansard, Proximal and
 sparse resolution of constrained dynamic equations, RSS 2021; Sathya, Carpentier, Constrained articulated body
@@ -35,34 +35,38 @@ from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 
 STEPS = 3
-"""Proximal steps: eigenvalues s of G beyond ``mu`` are met to ``(mu/s)^STEPS``."""
+"""Proximal iterations: the relative error at an eigenvalue s of G is ``(mu/s)^STEPS``."""
 POWER = 0.55
-"""``mu`` is the mean eigenvalue times the unit of rounding to this power: what stands below is a redundant row."""
+"""``mu`` is the mean eigenvalue times the rounding unit to this power; smaller eigenvalues mean redundant rows."""
 
 
 def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> tuple[Array, Array]:
-    """(accelerations (nv, *batch), forces of the loops' rows (m, *batch)); no joint may mimic another one."""
+    """(accelerations (nv, *batch), forces of the loop rows (m, *batch)), without mimic joints."""
     q, v, tau = row_tree.full((model, wrenches), q, v, tau)
     tree = model.topology
     frozen = linearization.freeze(model, q, v, wrenches)
+    # net forces at zero accelerations, summed inward
     A, _, _ = linearization.accelerations(tree, frozen, v, None)
     N = linearization.order(tree).up(linearization.net_forces(frozen, A))
     ends = loop_ends.loop_ends(model, q, v, frozen, A, jnp.zeros_like(v))
+    # U, d and u of the elimination, and w_r of the loop rows
     left = jacobian_products.eliminate(model, frozen, fusion_barrier(tau - N.power(frozen.S)))
     w = unit_wrenches.shares(tree, ends, frozen.S, left.gain)
+    # G f = -c with G = sum_i d_i w_i w_i' and c = rates + sum_i d_i u_i w_i
     c = ends.rates + dense.sum_rows(w * left.free[:, None])
     f = proximal_solution(prepared(mobility(w, left.give)), -c)
     return pushed(tree, frozen.S, left, w, left.free, f), f
 
 
 def pushed(tree: Topology, S: Motion, left: jacobian_products.Eliminated, w: Array, free: Array, f: Array) -> Array:
-    """Accelerations (nv, *batch) under forces f (m, *batch) of the loops' rows, of which the tree's rows take w."""
+    """Accelerations (nv, *batch) under loop forces f (m, *batch), with the components w along the rows of the tree."""
+    # outward with u + sum_r f_r w_r
     free = fusion_barrier(free + left.give * dense.sum_rows(jnp.swapaxes(w, 0, 1) * f[:, None]))
     return jacobian_products.substitute(tree, S, left.gain, free)[0]
 
 
 def correction(model: Model, q: Array) -> Callable[[Array], Array]:
-    """The function r -> ``M^-1 J' f`` (nv, *batch) with ``J M^-1 J' f = r`` at q (nq, *batch); no joint may mimic."""
+    """The function r -> ``M^-1 J' f`` (nv, *batch), ``J M^-1 J' f = r``, at q (nq, *batch), without mimic joints."""
     zero_rates = jnp.zeros((model.nv, *q.shape[1:]), q.dtype)
     tree = model.topology
     frozen = linearization.freeze(model, q, zero_rates, None)
@@ -80,12 +84,12 @@ def mobility(w: Array, give: Array) -> Array:
 
 
 class Mobility(NamedTuple):
-    """``G = J M^-1 J'``, prepared for solutions.
+    """``G = J M^-1 J'``, factored for solutions.
 
     Attributes:
         G: (m, m, *batch), positive semidefinite.
         root: The lower triangle W with ``(G + mu)^-1 = W' W``.
-        mu: What eigenvalues have to stand above to count, (*batch).
+        mu: Eigenvalues below this are redundant, (*batch).
     """
 
     G: Array
@@ -94,7 +98,7 @@ class Mobility(NamedTuple):
 
 
 def prepared(G: Array) -> Mobility:
-    """G (m, m, *batch) with the inverse of ``G + mu`` in factors, mu small beside the mean eigenvalue."""
+    """G (m, m, *batch) with the inverse of ``G + mu`` in factors, mu being small relative to the mean eigenvalue."""
     m = len(G)
     mean = sum((G[i, i] for i in range(1, m)), G[0, 0]) / m
     mu = mean * float(jnp.finfo(G.dtype).eps ** POWER)
@@ -103,11 +107,11 @@ def prepared(G: Array) -> Mobility:
 
 
 def proximal_solution(mobility: Mobility, r: Array) -> Array:
-    """The f of least norm with ``G f = r``, for r (m, *batch) or columns (m, n, *batch) in the range of G.
+    """The least-norm solution f of ``G f = r``, for r (m, *batch) or columns (m, n, *batch) in the range of G.
 
-    By ``f += (G + mu)^-1 (r - G f)``. Where rows depend on each other no matrix can stand for it: its large entries
-    would round away what the residual ``r - G f`` keeps. Then forces along eigenvectors far below mu, that answer to
-    what rounding has put into r there, are taken out: ``f -= (mu (G + mu)^-1)^3 f``.
+    By the iteration ``f += (G + mu)^-1 (r - G f)``. With dependent rows no inverse matrix can replace it: its large
+    entries would lose the digits of the residual ``r - G f``. Then forces along eigenvectors far below mu, which
+    amplify the rounding errors of r, are removed: ``f -= (mu (G + mu)^-1)^3 f``.
     """
     times = dense.product if r.ndim == mobility.G.ndim else dense.times
     mu = mobility.mu.reshape((1,) * (r.ndim - mobility.mu.ndim) + mobility.mu.shape)
@@ -122,5 +126,6 @@ def proximal_solution(mobility: Mobility, r: Array) -> Array:
     def weaken(_: Any, f: Array) -> Array:
         return fusion_barrier(mu * solved(f))
 
+    # STEPS proximal iterations, then removal of components far below mu
     f = control_flow.fori_loop(0, STEPS - 1, step, fusion_barrier(solved(r)))
     return fusion_barrier(f - control_flow.fori_loop(0, STEPS, weaken, f))

@@ -1,4 +1,4 @@
-"""Starts whose loops are open, velocities that tear them, machines that they lock: what is said of them."""
+"""Checks of states with closed loops, with messages: open loops, inconsistent velocities, locked models."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from lgsim.support.check import is_traced
 from lgsim.support.messages import listed
 
 CLOSED = {"float64": 1e-6, "float32": 1e-4}
-"""By the dtype: gaps of closed loops beside the length of the machine, and their rates beside the fastest joint's."""
+"""By dtype: tolerance of gaps relative to the length of the model, and of their rates to the fastest joint's."""
 _DEPENDENT = {"float64": 1e-7, "float32": 1e-3}
-"""By the dtype: singular values of rows that depend on others, beside the largest one."""
+"""By dtype: singular values of dependent rows, relative to the largest one."""
 NEAR = 1e-2
-"""Singular values, beside the largest one, near a singular posture."""
+"""Singular values, relative to the largest one, near a singular posture."""
 
 
 class MeasuredLoops(NamedTuple):
-    """How far a state is from the closed set; of many states with a leading axis.
+    """Distance of a state from the closed set; of many states with a leading axis.
 
     Attributes:
-        gap: By how much each loop is open (loops, 2): distance, m, and angle, rad.
-        torn: The rates of that, m/s and rad/s.
-        length: The length of the machine, m.
-        speed: That of the fastest joint, m/s, turns by the length of the machine.
+        gap: Gap of each loop (loops, 2): distance, m, and angle, rad.
+        torn: Rates of the gaps, m/s and rad/s.
+        length: Characteristic length of the model, m.
+        speed: Speed of the fastest joint, m/s; angular speeds times the length of the model.
     """
 
     gap: Float[Array, "*batch loops 2"]
@@ -43,24 +43,24 @@ class MeasuredLoops(NamedTuple):
 
 
 def measured_loops(model: Model, q: Any, v: Any = None) -> MeasuredLoops:
-    """How far one state is from the closed set, the velocity being zero by default."""
+    """Distance of one state from the closed set; the velocity is zero by default."""
     v = jnp.zeros(model.nv, model.dtype) if v is None else jnp.asarray(v, model.dtype)
     _, gap, torn, length = loop_gaps(model, jnp.asarray(q, model.dtype), v)
     return MeasuredLoops(gap, torn, length, jnp.max(jnp.abs(v) * jnp.where(turning(model.topology), length, 1)))
 
 
 def check_start(model: Model, q: Any, v: Any = None) -> None:
-    """``check_closed`` and ``check_mobile`` of the state at which a motion starts."""
+    """``check_closed`` and ``check_mobile`` for the initial state of a simulation."""
     check_closed(model, q, v)
     check_mobile(model, q)
 
 
 def check_closed(model: Model, q: Any, v: Any = None) -> None:
-    """Check that a state lies on the closed set; none inside of ``jit``, none of a machine without loops.
+    """Check that a state lies on the closed set; skipped inside of ``jit`` and for models without loops.
 
     Args:
         q: Configuration (nq,).
-        v: Velocity (nv,), rad/s or m/s; None for zero. One that is traced is not looked at.
+        v: Velocity (nv,), rad/s or m/s; None for zero. A traced velocity is not checked.
 
     Raises:
         ValueError: as ``check_measured``.
@@ -72,10 +72,10 @@ def check_closed(model: Model, q: Any, v: Any = None) -> None:
 
 
 def check_measured(model: Model, loops: MeasuredLoops) -> None:
-    """Check that states lie on the closed set, up to ``CLOSED``; what is not finite is left to other checks.
+    """Check that states lie on the closed set, up to ``CLOSED``; non-finite values are left to other checks.
 
     Raises:
-        ValueError: a loop is open, or a velocity tears it; the message names the worst one of the first such state.
+        ValueError: a loop is open, or a velocity opens it; the message names the worst loop of the first such state.
     """
     share = CLOSED[str(model.dtype)]
     gap, torn, length, speed = (np.asarray(x, float) for x in loops)
@@ -83,14 +83,14 @@ def check_measured(model: Model, loops: MeasuredLoops) -> None:
     if found is not None:
         at, what, size = found
         raise ValueError(
-            f"q0{at}: {what}, beyond {share:g} of the machine's length of {size:.3g} m; lgsim.close_loops(model, q0)"
+            f"q0{at}: {what}, more than {share:g} of the model's length of {size:.3g} m; lgsim.close_loops(model, q0)"
             " finds the nearest configuration that closes all loops"
         )
     found = _worst(model, torn, length, np.asarray(share * speed), "/s")
     if found is not None:
         at, what, size = found
         raise ValueError(
-            f"v0{at}: {what}, beyond {share:g} of the speed of the fastest joint, turns being taken at {size:.3g} m;"
+            f"v0{at}: {what}, more than {share:g} of the speed of the fastest joint (angles times {size:.3g} m);"
             " lgsim.close_loops(model, q0, v=v0) finds the nearest velocity that keeps all loops closed"
         )
 
@@ -98,9 +98,7 @@ def check_measured(model: Model, loops: MeasuredLoops) -> None:
 def _worst(
     model: Model, gap: np.ndarray, length: np.ndarray, allowed: np.ndarray, rate: str
 ) -> tuple[str, str, float] | None:
-    """(which sample, the loop and its gap in words, the length of the machine) of the first state beyond what is
-    allowed; None where there is none.
-    """
+    """(sample, the loop and its gap as text, the length of the model) of the first state beyond tolerance, or None."""
     large = sizes(gap, length[..., None]) > allowed[..., None]
     if not large.any():
         return None
@@ -115,10 +113,10 @@ def _worst(
 
 
 def check_mobile(model: Model, q: Any) -> None:
-    """Check that the loops of a machine leave it a motion at q (nq,); none inside of ``jit``.
+    """Check that the loops leave the model at least one motion at q (nq,); skipped inside of ``jit``.
 
     Raises:
-        ValueError: they forbid as many motions as it has degrees of freedom.
+        ValueError: the rank of the loop rows equals the number of degrees of freedom.
     """
     if not model.topology.loops or is_traced(model, q):
         return
@@ -132,7 +130,7 @@ def check_mobile(model: Model, q: Any) -> None:
 
 
 def _independent_rows(model: Model, q: Any) -> int:
-    """The rank of the loops' rows at q (nq,), turns and slides being compared by the length of the machine."""
+    """The rank of the loop rows at q (nq,), angles and lengths being scaled by the length of the model."""
     with jax.ensure_compile_time_eval():
         q = jnp.asarray(q, model.dtype)
         length = machine_length(model, q)
@@ -142,10 +140,10 @@ def _independent_rows(model: Model, q: Any) -> int:
 
 
 def describe_singular_loop(model: Model, qs: Any) -> str:
-    """Near which singular posture configurations (n, nq) of a motion come, and what to do; empty for none.
+    """A message if configurations (n, nq) of a motion come near a singular posture, with the remedy; else empty.
 
-    There the rank of the loops' rows changes, as in the flat posture of a parallelogram, and which way the machine goes
-    on is not determined. The loop is that with the largest share in the combination of rows that nearly vanishes.
+    At a singular posture, such as the flat posture of a parallelogram, the rank of the loop rows changes and the motion
+    beyond it is not unique. The loop has the largest share in the combination of rows that nearly vanishes.
     """
     tree = model.topology
     if not tree.loops:
@@ -153,6 +151,7 @@ def describe_singular_loop(model: Model, qs: Any) -> str:
     qs = jnp.asarray(qs, model.dtype)
     length = np.asarray(jax.vmap(machine_length, (None, 0))(model, qs), float)[:, None, None]
     rows_turn = np.concatenate([np.broadcast_to(loop.kind.row_turns, loop.kind.rows) for loop in tree.loops])
+    # singular values of the rows, with angles and lengths scaled to be comparable
     J = np.asarray(jax.vmap(loop_rows, (None, 0))(model, qs), float)
     J = J * np.where(rows_turn[:, None], length, 1) * np.where(turning(tree), 1, length)
     shares, values, _ = np.linalg.svd(J, full_matrices=False)
@@ -168,6 +167,6 @@ def describe_singular_loop(model: Model, qs: Any) -> str:
     return (
         f"before that the loop {model.loop_names[int(np.argmax(squares))]!r} was near a singular posture, in which its"
         f" rows depend on each other (singular values of the loops' rows down to {least:.1g} of the largest), and past"
-        " which the motion is hardly determined: keep a joint of the loop away from there with lgsim.with_stops or"
+        " which the motion is ill-conditioned: keep a joint of the loop away from there with lgsim.with_stops or"
         " model.lock, or start elsewhere"
     )

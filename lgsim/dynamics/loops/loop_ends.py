@@ -1,7 +1,7 @@
-"""The ends of a machine's loops at one state, in the frame of the roots: poses, motions, rows and what they forbid.
+"""The ends of kinematic loops at one state, in the root frame: poses, motions, constraint rows and their rates.
 
-Loops of one kind are taken together, so that a program grows with the kinds of loops and not with their number. The
-rows of all loops stand in the order of ``Topology.loops``.
+Loops of one kind are processed together, so that a program grows with the number of kinds and not of loops. The rows
+of all loops are in the order of ``Topology.loops``.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from lgsim.multibody.topology import WORLD, Topology
 
 
 class KindEnds:
-    """Where the loops of one kind are: static data of a topology.
+    """Indices of the loops of one kind: static data of a topology.
 
     Attributes:
-        loops: The places of its loops in ``Topology.loops``, g of them.
-        rows: The places of their rows (kind.rows, g).
+        loops: Indices of the loops in ``Topology.loops``, g of them.
+        rows: Indices of their rows (kind.rows, g).
     """
 
     def __init__(self, tree: Topology, kind: LoopKind, loops: list[int]) -> None:
@@ -38,13 +38,13 @@ class KindEnds:
         self.rows = starts[None] + np.arange(kind.rows)[:, None]
 
     def numbers(self, model: Model) -> list[Array]:
-        """The loops' own numbers, each (g, *batch)."""
+        """The parameters of the loops, each (g, *batch)."""
         starts = np.array([self.tree.loop_number_starts[i] for i in self.loops])
         return [model.loops[starts + i] for i in range(len(self.kind.number_names))]
 
     @cached_property
     def places(self) -> tuple[np.ndarray, np.ndarray]:
-        """(bodies, frames) of the ends a, then b, (2, g); WORLD for no body, -1 for no frame but the body's own."""
+        """(bodies, frames) of the ends a, then b, (2, g); WORLD for no body, -1 for the body's own frame."""
         names = [[self.tree.loops[i].a for i in self.loops], [self.tree.loops[i].b for i in self.loops]]
         found = [[self.tree.frame_place(name) for name in end] for end in names]
         bodies = np.array([[body for body, _ in end] for end in found])
@@ -52,24 +52,24 @@ class KindEnds:
 
     @cached_property
     def joint_rows(self) -> np.ndarray:
-        """The tree's rows of the coupled joints a, then b, (2, g)."""
+        """The tree rows of the coupled joints a, then b, (2, g)."""
         start = {name: self.tree.row_starts[i] for i, name in enumerate(self.tree.joint_names)}
         return np.array([[start[self.tree.loops[i].a], start[self.tree.loops[i].b]] for i in self.loops]).T
 
     @cached_property
     def carries(self) -> np.ndarray:
-        """Whether each row of the tree carries the end a, the end b, (2, g, k)."""
+        """True where a row of the tree carries the end a, the end b, (2, g, k)."""
         below = np.concatenate([self.tree.row_carried[self.tree.body_row], np.zeros((1, self.tree.rows), bool)])
         return below[self.places[0]]
 
     @cached_property
     def signs(self) -> np.ndarray:
-        """1 for rows of the tree that carry b alone, -1 for a alone, 0 for both or none, (g, k)."""
+        """1 for rows of the tree that carry only b, -1 for only a, 0 for both or none, (g, k)."""
         return self.carries[1].astype(int) - self.carries[0]
 
     @cached_property
     def pushes(self) -> np.ndarray:
-        """1 at the row of the tree on which b is fixed, -1 at that of a, (g, k)."""
+        """1 at the row of the tree to which b is attached, -1 at that of a, (g, k)."""
         out = np.zeros((len(self.loops), self.tree.rows), int)
         for sign, bodies in zip((-1, 1), self.places[0], strict=True):
             for loop, body in enumerate(bodies):
@@ -80,7 +80,7 @@ class KindEnds:
 
 @lru_cache(maxsize=64)
 def kinds(tree: Topology) -> tuple[KindEnds, ...]:
-    """The loops of a machine by kind."""
+    """The loops of a model by kind."""
     found: dict[LoopKind, list[int]] = {}
     for i, loop in enumerate(tree.loops):
         found.setdefault(loop.kind, []).append(i)
@@ -88,29 +88,29 @@ def kinds(tree: Topology) -> tuple[KindEnds, ...]:
 
 
 class End(NamedTuple):
-    """The ends of loops of one kind (g, *batch), in the frame of the roots."""
+    """The ends of loops of one kind (g, *batch), in the root frame."""
 
     pose_b: Transform
     relative: Relative
     wrenches: list[Force]
-    """The rows on b, one for each row of the kind."""
+    """The constraint wrenches on b, one for each row of the kind."""
     V: tuple[Motion, Motion]
-    """Of a and b."""
+    """Twists of a and b."""
     A: tuple[Motion, Motion]
-    """Of a and b, against free fall."""
+    """Accelerations of a and b, relative to free fall."""
 
 
 class Ends(NamedTuple):
-    """The loops of a machine at one state."""
+    """The loops of a model at one state."""
 
     frames: dict[int, End]
-    """By the place of the kind in ``kinds``."""
+    """Ends of loops between frames, by the index of the kind in ``kinds``."""
     slopes: dict[int, tuple[Array, ...]]
-    """(f, f', f'', f''') of coupled joints, (g, *batch), by the place of the kind."""
+    """(f, f', f'', f''') of coupled joints, (g, *batch), by the index of the kind."""
     rows: Force
-    """The wrench of every row on b, (m, *batch); zero for couplings."""
+    """The constraint wrench of every row on b, (m, *batch); zero for couplings."""
     rates: Array
-    """The second derivatives of the residuals (m, *batch) at the accelerations given."""
+    """Second derivatives of the residuals (m, *batch) at the given accelerations."""
 
 
 def _frame_ends(model: Model, ends: KindEnds, frozen: WorldFrameState, world: Transform, A: Motion) -> End:
@@ -125,6 +125,7 @@ def _frame_ends(model: Model, ends: KindEnds, frozen: WorldFrameState, world: Tr
     )
     X = end_poses(model, ends, frozen.poses, world)
     (Va, Vb), (Aa, Ab) = ([row.select(value, bodies[end]) for end in (0, 1)] for value in (V, A))
+    # V_b - V_a and A_b - A_a + V_b x V_a, in axes fixed to b
     relative = Relative(
         fusion_barrier(relative_pose(*X)),
         fusion_barrier(to_child(X[1], Vb - Va)),
@@ -139,12 +140,12 @@ def loop_ends(model: Model, q: Array, v: Array, frozen: WorldFrameState, A: Moti
     """The ends of all loops.
 
     Args:
-        model: The machine, its leaves with the batch last.
+        model: Model with the batch axis of its leaves last.
         q: Configuration (nq, *batch).
-        v: Speeds of the rows (k, *batch).
-        frozen: The machine at (q, v).
-        A: Accelerations of the rows against free fall (k, *batch), in the frame of the roots.
-        y: Accelerations of the rows' coordinates (k, *batch), those that A is made with.
+        v: Rates of the rows (k, *batch).
+        frozen: The model at (q, v).
+        A: Accelerations of the rows relative to free fall (k, *batch), in the root frame.
+        y: Accelerations of the row coordinates (k, *batch) that belong to A.
     """
     tree = model.topology
     world = world_pose(model, q)
@@ -162,6 +163,7 @@ def loop_ends(model: Model, q: Array, v: Array, frozen: WorldFrameState, A: Moti
         else:
             assert isinstance(ends.kind, JointLoop)
             a, b = ends.joint_rows
+            # couplings: c'' = y_b - f' y_a - f'' v_a^2
             f, f1, f2, _ = slopes[number] = ends.kind.values(x[a], ends.numbers(model))
             rates.append(y[b] - f1 * y[a] - f2 * v[a] * v[a])
             nothing = Vec(*(jnp.zeros_like(f),) * 3)
@@ -172,14 +174,14 @@ def loop_ends(model: Model, q: Array, v: Array, frozen: WorldFrameState, A: Moti
 
 
 def in_order(parts: list[Array], order: list[np.ndarray]) -> Array:
-    """Rows by kinds as one array (m, *batch) in the order of the loops."""
+    """Rows by kind as one array (m, *batch) in the order of the loops."""
     joined = jnp.concatenate(parts)
     places = np.concatenate(order)
     return joined if np.all(places == np.arange(len(places))) else joined[np.argsort(places)]
 
 
 def velocity_rates(tree: Topology, S: Motion, ends: Ends, v: Array) -> Array:
-    """``J v`` (m, *batch) at speeds v of the rows (k, *batch), whose screws are S."""
+    """``J v`` (m, *batch) at rates v of the rows (k, *batch) with screws S."""
     parts, order = [], []
     rows = row.select(linearization.order(tree).down(fusion_barrier(S * v)), tree.body_row)
     zero = jax.tree.map(lambda x: jnp.zeros_like(x[:1]), rows)
@@ -206,12 +208,12 @@ def row_signs(tree: Topology, which: str) -> np.ndarray:
 
 
 def beside(signs: np.ndarray, like: Array) -> np.ndarray:
-    """Static signs (n, k) to go with arrays (n, k, *batch), the batch being that of an array (n, *batch)."""
+    """Static signs (n, k) with axes to broadcast to (n, k, *batch), the batch being that of an array (n, *batch)."""
     return signs.reshape(signs.shape + (1,) * (like.ndim - 1)).astype(like.dtype)
 
 
 def joint_units(tree: Topology, ends: Ends, like: Array) -> Array | None:
-    """What a unit force of each row does in the coordinates, (m, k, *batch); None without couplings."""
+    """The coordinate forces of a unit force of each row, (m, k, *batch); None without couplings."""
     if not ends.slopes:
         return None
     out: Any = 0
@@ -226,7 +228,7 @@ def joint_units(tree: Topology, ends: Ends, like: Array) -> Array | None:
 
 
 def world_pose(model: Model, q: Array) -> Transform:
-    """The pose of the world (*batch) in the frame of the roots: that of a base that moves freely, else the world's."""
+    """The pose of the world (*batch) in the root frame, which is the frame of a floating base or else the world."""
     batch = q.shape[1:]
     one, zero = jnp.ones(batch, q.dtype), jnp.zeros(batch, q.dtype)
     if not model.topology.floats:
@@ -237,7 +239,7 @@ def world_pose(model: Model, q: Array) -> Transform:
 
 
 def relative_poses(model: Model, ends: KindEnds, q: Array) -> Transform:
-    """The pose of the ends b in the ends a, (g, *batch), of loops between frames at q (nq, *batch)."""
+    """The poses of the ends b relative to a, (g, *batch), of loops between frames at q (nq, *batch)."""
     tree = model.topology
     rows = row.rows(model)
     relative = row.poses(model, rows, q)
@@ -257,7 +259,7 @@ def end_poses(model: Model, ends: KindEnds, poses: Transform, world: Transform) 
 
 
 def relative_pose(a: Transform, b: Transform) -> Transform:
-    """The pose of b in a, of poses in one frame."""
+    """The pose of b relative to a, from poses in one frame."""
     return Transform(a.R.T @ b.R, a.R.transpose_apply(b.p - a.p))
 
 
@@ -267,7 +269,7 @@ def _still(q: Array) -> Motion:
 
 
 def _framed(model: Model, carriers: Transform, places: np.ndarray) -> Transform:
-    """Poses of frames from those of the bodies that carry them; a body's own frame is that of place -1."""
+    """Poses of frames from those of the bodies that carry them; index -1 means the body's own frame."""
     if np.all(places < 0):
         return carriers
     moved = carriers @ row.transform(model.frames[np.maximum(places, 0)])

@@ -1,4 +1,4 @@
-"""What loops demand and what they carry: residuals, Jacobian, rank, forces, and torques of the driven joints."""
+"""Constraints of closed kinematic loops: residuals, Jacobian, rank, forces, and torques of actuated joints."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from lgsim.support.messages import unknown_name
 
 
 class ActuatedForces(NamedTuple):
-    """Torques of driven joints and forces of loops that give an acceleration.
+    """Torques of actuated joints and loop forces for a given acceleration.
 
     Attributes:
-        tau: Joint forces (..., nv), N m or N, zero for joints that are not driven.
-        loops: Forces of the loops' rows (..., m), as ``loop_forces``.
-        missing: What joints that are not driven lack (..., nv), N m or N: zero to rounding where the driven joints can
-            give the acceleration at all.
+        tau: Joint forces (..., nv), N m or N, zero for joints that are not actuated.
+        loops: Forces of the loop rows (..., m), as ``loop_forces``.
+        missing: Residual forces of the joints that are not actuated (..., nv), N m or N: zero to rounding if the
+            actuated joints can produce the acceleration.
     """
 
     tau: Array
@@ -36,18 +36,18 @@ class ActuatedForces(NamedTuple):
 
 
 def loop_residual(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch rows"]:
-    """What is zero where the loops are closed, loop by loop in the order of ``model.loop_names``.
+    """Residuals of the closed kinematic loops, zero where they are closed, in the order of ``model.loop_names``.
 
-    For a joint the position of frame b in frame a (m), in b's axes, and the entries of the rotation that vanish (rad to
-    first order), along the directions that the joint forbids; of a rod ``(p . p - L^2)/(2 L)``, m; of a coupling
-    ``q_b - f(q_a)``.
+    For a joint these are components of the position of frame b in frame a (m), in the axes of b, and of the rotation
+    (rad to first order), along the constrained directions. For a rod it is ``(p . p - L^2)/(2 L)``, m; for a
+    coupling ``q_b - f(q_a)``.
 
     Args:
-        model: The machine, m rows of loops.
+        model: A model with m loop rows.
         q: Configuration.
 
     Raises:
-        ValueError: q has a wrong length, or the machine has no loops.
+        ValueError: q has a wrong length, or the model has no loops.
         TypeError: dtypes differ, or are not float32 or float64.
 
     Source: Featherstone, Rigid Body Dynamics Algorithms, 2008, section 8.2.
@@ -57,12 +57,12 @@ def loop_residual(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*
 
 
 def loop_jacobian(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch rows nv"]:
-    """J with ``J v = 0`` for velocities that keep the loops closed: the derivative of ``loop_residual`` where it is 0.
+    """The loop constraint Jacobian J, ``J v = 0`` on closed loops: the derivative of ``loop_residual`` at closure.
 
-    Its rows are ``T' (V_b - V_a)``, relative twists of the ends in b's axes at b's origin.
+    Its rows are ``T' (V_b - V_a)``, relative twists of the ends in the axes of b at the origin of b.
 
     Args:
-        model: The machine, m rows of loops.
+        model: A model with m loop rows.
         q: Configuration.
 
     Raises:
@@ -75,12 +75,13 @@ def loop_jacobian(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*
 
 
 def loop_rank(model: Model, q: Float[Array, "*batch nq"]) -> Int[Array, "*batch"]:
-    """How many of the loops' rows are independent at q: ``nv - loop_rank`` is the mobility of the machine there.
+    """The number of independent loop rows at q; ``nv - loop_rank`` is the mobility of the closed chain there.
 
-    The rank of ``J M^-1 J'``, eigenvalues below the root of the unit of rounding, times the largest one, taken as zero.
+    This is the rank of ``J M^-1 J'``; eigenvalues below the square root of the rounding unit, relative to the largest
+    one, count as zero.
 
     Args:
-        q: Configuration, closed.
+        q: Closed configuration.
 
     Raises:
         ValueError, TypeError: as ``loop_residual``.
@@ -96,19 +97,19 @@ def loop_forces(
     tau: Float[Array, "*#batch nv"],
     wrenches: Float[Array, "*#batch bodies 6"] | None = None,
 ) -> Float[Array, "*batch rows"]:
-    """The forces f of the loops' rows that keep them closed: ``M a + h = tau + J' f``, of least norm.
+    """The constraint forces f of the loop rows: ``M a + h = tau + J' f``, of least norm.
 
-    The force of a row acts on b by ``T f`` in b's axes at b's origin, and on a by the opposite wrench at that place.
+    The force of a row acts on b by ``T f`` in the axes of b at its origin, and on a by the opposite wrench there.
 
     Args:
         q: Configuration, as for ``forward_dynamics``.
         v: Velocity.
         tau: Joint forces.
-        wrenches: Wrenches on bodies, as for ``forward_dynamics``.
+        wrenches: External wrenches on the bodies, as for ``forward_dynamics``.
 
     Returns:
-        N for rows that forbid slides, N m for turns, in the order of ``loop_residual``. Where rows depend on each other
-        many forces do the same; these are of least norm.
+        N for rows that constrain a translation, N m for a rotation, in the order of ``loop_residual``. If rows depend
+        on each other the forces are not unique; these have the least norm.
 
     Raises:
         ValueError, TypeError: as ``loop_residual``.
@@ -125,27 +126,27 @@ def actuated_inverse_dynamics(
     a: Float[Array, "*#batch nv"],
     actuated: Sequence[str],
 ) -> ActuatedForces:
-    """Torques of the driven joints that give an acceleration, and the loops' forces: ``S tau + J' f = ID(q, v, a)``.
+    """Inverse dynamics of closed chains: actuated torques and loop forces, ``S tau + J' f = ID(q, v, a)``.
 
-    Where driven joints share what one of them could do, the torques are those of least norm; then so are the forces.
+    With redundant actuation the torques have the least norm; the loop forces then have the least norm too.
 
     Args:
         q: Closed configuration.
-        v: Velocity along the loops.
-        a: Its derivative, which keeps them closed.
-        actuated: Names of the driven joints.
+        v: Velocity that keeps the loops closed.
+        a: Acceleration that keeps the loops closed.
+        actuated: Names of the actuated joints.
 
     Returns:
-        Torques, forces, and what is missing: not zero where these joints cannot give that acceleration.
+        Torques, forces, and the residual, which is not zero if these joints cannot produce the acceleration.
 
     Raises:
-        ModelError: there is no such joint.
+        ModelError: a joint does not exist.
         ValueError, TypeError: as ``loop_residual``.
     """
     _check_loops(model)
     driven = np.zeros(model.nv, bool)
     if isinstance(actuated, str):
-        raise ValueError(f"actuated: expected a list of names of joints, got the string {actuated!r}")
+        raise ValueError(f"actuated: expected a list of joint names, got the string {actuated!r}; write [{actuated!r}]")
     for name in actuated:
         if name not in model.joint_names:
             raise ValueError(unknown_name("actuated: expected names of joints", name, model.joint_names))
@@ -203,9 +204,9 @@ def _actuated(model: Model, q: Array, v: Array, a: Array, driven: tuple[bool, ..
     back = jnp.linalg.pinv(free, rtol=rtol)
     f = back @ needed[~marks]
     left = jnp.eye(len(f), dtype=q.dtype) - back @ free
-    # among the forces that serve the other joints those that leave the least to the driven ones
+    # among the loop forces that balance the other joints, those with the least actuated torques
     share = held @ left
-    # beside what the driven joints hold at all: rounding alone is no share
+    # relative to the actuated torques: values at rounding level are no torque
     most, own = (jax.lax.stop_gradient(jnp.sum(x * x)) ** 0.5 for x in (held, share))
     f = f + left @ (jnp.linalg.pinv(share, rtol=rtol * most / jnp.where(own > 0, own, 1)) @ (needed[marks] - held @ f))
     rest = needed - Jt @ f
@@ -215,4 +216,4 @@ def _actuated(model: Model, q: Array, v: Array, a: Array, driven: tuple[bool, ..
 def _check_loops(model: Any) -> None:
     check_model(model)
     if not model.topology.loops:
-        raise ValueError("model: has no loops; ModelBuilder.add_loop closes one")
+        raise ValueError("model: expected a model with loops, got one without; ModelBuilder.add_loop closes one")

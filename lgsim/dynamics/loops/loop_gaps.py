@@ -1,4 +1,4 @@
-"""By how much loops are open and how fast they open, and the words for it."""
+"""Gaps of kinematic loops and their rates, as numbers and as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lgsim.multibody.loops.loop import FrameLoop, JointLoop
 from lgsim.multibody.model import Model
 
 SMALL = 0.01
-"""The share of a gap that is not worth a word."""
+"""Relative size below which a part of a gap is left out of the text."""
 
 
 def _gaps(model: Model, q: Array, v: Array) -> tuple[Array, Array, Array, Array]:
@@ -26,6 +26,7 @@ def _gaps(model: Model, q: Array, v: Array) -> tuple[Array, Array, Array, Array]
     kinds = loop_ends.kinds(model.topology)
     parts: list[Array] = []
     far, turned = [], []
+    # residual c, gap (distance and angle) and its rate for each kind of loop
     for number, ends in enumerate(kinds):
         numbers = ends.numbers(model)
         if isinstance(ends.kind, FrameLoop):
@@ -37,6 +38,7 @@ def _gaps(model: Model, q: Array, v: Array) -> tuple[Array, Array, Array, Array]
             torn = [_length(rates, ends.kind.row_turns, kind) for kind in (False, True)]
             far.append((jnp.sqrt(squares[0]), torn[0]))
             turned.append((angle(squares[1]), torn[1]))
+        # couplings: c = q_b - f(q_a), c' = v_b - f' v_a
         elif isinstance(ends.kind, JointLoop):
             a, b = ends.joint_rows
             f, slope, _, _ = ends.kind.values(at.x[a], numbers)
@@ -45,6 +47,7 @@ def _gaps(model: Model, q: Array, v: Array) -> tuple[Array, Array, Array, Array]
             none = jnp.zeros_like(f), jnp.zeros_like(f)
             far.append(none if ends.kind.row_turns[0] else own)
             turned.append(own if ends.kind.row_turns[0] else none)
+    # back to the order of the loops
     order = np.argsort(np.concatenate([ends.loops for ends in kinds]))
     gap, torn = (
         jnp.stack([jnp.concatenate([x[i] for x in part])[order] for part in (far, turned)], axis=1) for i in (0, 1)
@@ -54,13 +57,13 @@ def _gaps(model: Model, q: Array, v: Array) -> tuple[Array, Array, Array, Array]
 
 
 loop_gaps = batch_last(_gaps)
-"""(residuals (m,), gaps of the loops (loops, 2), m and rad, their rates, length of the machine, m) of one state."""
+"""(residuals (m,), gaps of the loops (loops, 2), m and rad, their rates, model length, m) of one state."""
 
 
 def angle(square: Array) -> Array:
-    """The angle, rad, of the square that ``FrameLoop.gap`` gives.
+    """The angle, rad, from the square that ``FrameLoop.gap`` returns.
 
-    That is the square of its sine, with 4 or more added beyond a quarter turn.
+    This is the squared sine of the angle, plus 4 or more beyond a quarter turn.
     """
     over = jnp.floor(square / 4)
     small = jnp.arcsin(jnp.minimum(jnp.sqrt(square - 4 * over), 1))
@@ -68,14 +71,14 @@ def angle(square: Array) -> Array:
 
 
 def sizes(gap: Float[np.ndarray, "*batch 2"], length: Float[np.ndarray, "*#batch"]) -> Float[np.ndarray, "*batch"]:
-    """Gaps as lengths, an angle counting by its arc at a length, m."""
+    """Gaps as lengths, m; an angle counts as its arc at a radius."""
     return np.hypot(gap[..., 0], gap[..., 1] * length)
 
 
 def described(gap: Float[np.ndarray, " 2"], length: float, rate: str = "") -> str:
-    """A gap in words: mm, deg, or both where each counts beside the other at a length, m.
+    """A gap as text: mm, deg, or both where each is significant relative to the other at a length, m.
 
-    ``rate`` is put behind them.
+    ``rate`` is appended to the units.
     """
     far, turned = float(gap[0]), float(gap[1]) * length
     shown = [] if far < SMALL * turned else [f"{1e3 * far:.3g} mm{rate}"]

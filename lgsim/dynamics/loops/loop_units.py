@@ -1,4 +1,4 @@
-"""What makes lengths and angles of a machine comparable: a length of it."""
+"""A characteristic length of the model, to compare lengths with angles."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from lgsim.multibody.topology import Topology
 
 
 def machine_length(model: Model, at: Placed) -> Array:
-    """The length of a machine (*batch), m, beside which the gaps of its loops are large or small.
+    """The characteristic length of a model (*batch), m, to which loop gaps are relative.
 
-    The largest extent, along an axis, of the origins of bodies and of the ends of loops; or ``sqrt(tr(I) / (2 m))`` of
-    a body of mass m and inertia I about its origin where that is more, as of bodies that all turn about one point.
+    This is the largest extent, along an axis, of the body origins and loop ends. It is ``sqrt(tr(I) / (2 m))`` of a
+    body with mass m and inertia I about its origin if that is larger, as for bodies that all rotate about one point.
     """
     points = [at.poses.p, *(end.p for ends in at.ends.values() for end in (ends.a, ends.b))]
     p = jax.tree.map(lambda *parts: jnp.concatenate(parts), *points)
@@ -33,7 +33,7 @@ def machine_length(model: Model, at: Placed) -> Array:
 
 
 def turning(tree: Topology) -> np.ndarray:
-    """Whether each velocity number is a turn, rad/s, and not a slide, m/s, (nv,)."""
+    """True where a velocity component is an angular velocity, rad/s, False for m/s, (nv,)."""
     own = tree.row_source == np.arange(tree.rows)
     found = np.ones(tree.nv, bool)
     found[tree.row_v[own]] = tree.row_turns[own]

@@ -1,13 +1,13 @@
-"""How far loops are from being closed, for searches: smooth numbers, their Jacobian and what curves them.
+"""Loop errors for closure searches: smooth functions, their Jacobian and their curvature.
 
-The residuals of loops vanish at half turns too; the misfits c of ``FrameLoop.misfit`` do not. Angles among them are
-multiplied by a length of the machine, so that all are lengths. With S_j the screw of row j of the tree, s_gj = 1 where
-it carries the end b of the loop g alone and -1 where it carries a alone, and w the slope of ``sum_r lambda_r c_r`` with
-the relative displacement xi of b, in the axes of b, displacements dx of the rows give
+The residuals of loops also vanish at half turns; the errors c of ``FrameLoop.misfit`` do not. Angles among them are
+multiplied by a length of the model, so that all are lengths. Let S_j be the screw of row j of the tree. s_gj = 1 where
+it carries only the end b of the loop g and -1 where it carries only a. w is the derivative of ``sum_r lambda_r c_r``
+with respect to the relative displacement xi of b, in the axes of b. Displacements dx of the rows give
 
     dxi = sum_j Ad(b)^-1 S_j s_gj dx_j,    d(w . xi_i)/dx_j = xi_i . (dw/dxi) xi_j + s_gi w . Ad(b)^-1 (S_j x S_i) n_ij,
 
-n_ij being 1 where row j carries row i, less 1 where it carries b.
+where n_ij is 1 if row j carries row i, minus 1 if it carries b.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class PlacedEnds(NamedTuple):
     Attributes:
         a: The poses of the first frames (g, *batch).
         b: The poses of the second frames (g, *batch).
-        relative: Pose of b in a.
-        xi: Displacement of b against a with each row of the tree, in the axes of b, (g, k, *batch).
+        relative: Pose of b relative to a.
+        xi: Displacement of b relative to a per row of the tree, in the axes of b, (g, k, *batch).
     """
 
     a: Transform
@@ -50,13 +50,13 @@ class PlacedEnds(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A machine at one configuration, in the frame of the roots.
+    """A model at one configuration, in the root frame.
 
     Attributes:
         S: The screws of the rows (k, *batch).
-        ends: Those of loops between frames, by the place of their kind in ``loop_ends.kinds``.
+        ends: Ends of loops between frames, by the index of their kind in ``loop_ends.kinds``.
         x: Coordinates of the rows (k, *batch).
-        poses: Those of the bodies (n, *batch).
+        poses: Poses of the bodies (n, *batch).
     """
 
     S: Motion
@@ -66,7 +66,7 @@ class Placed(NamedTuple):
 
 
 def placed(model: Model, q: Array) -> Placed:
-    """The machine at q (nq, *batch)."""
+    """The model at q (nq, *batch)."""
     tree = model.topology
     zero_rates = jnp.zeros((tree.nv, *q.shape[1:]), q.dtype)
     frozen = linearization.freeze(model, q, zero_rates, None)
@@ -83,8 +83,9 @@ def placed(model: Model, q: Array) -> Placed:
 
 
 def misfits(model: Model, at: Placed, length: Array) -> tuple[Array, Array]:
-    """(c (r, *batch), m, its Jacobian by the degrees of freedom (r, nv, *batch)) for a length (*batch), m."""
+    """(c (r, *batch), m, its Jacobian in the degrees of freedom (r, nv, *batch)) for a length (*batch), m."""
     tree = model.topology
+    # c and dc/dx of frame loops: dc along the displacements xi_j of b with each row
     values, slopes = [], []
     for number, ends in enumerate(loop_ends.kinds(tree)):
         numbers = ends.numbers(model)
@@ -133,14 +134,14 @@ def pushes(model: Model, at: Placed, length: Array, multipliers: Array, v: Array
 
 
 def velocity(ends: KindEnds, at: Placed, number: int, speeds: Array) -> Motion:
-    """The motion of the ends b against a in the axes of b (g, *batch), at speeds of the rows of the tree."""
+    """The motion of the ends b relative to a in the axes of b (g, *batch), at rates of the rows of the tree."""
     moved = jax.tree.map(lambda c: c * speeds, at.S)
     V = jax.tree.map(lambda c: dense.sum_rows(_static(ends.signs.T, c) * c[:, None]), moved)
     return to_child(at.ends[number].b, V)
 
 
 def curvature(model: Model, at: Placed, length: Array, multipliers: Array) -> Array:
-    """How ``sum_r multipliers_r J_r`` changes with displacements, a column for each, (nv, nv, *batch)."""
+    """The derivative of ``sum_r multipliers_r J_r`` with respect to displacements, as columns, (nv, nv, *batch)."""
     tree = model.topology
     total: Array | float = 0.0
     for number, ends, own in _by_kind(model, at, multipliers):
@@ -156,7 +157,7 @@ def curvature(model: Model, at: Placed, length: Array, multipliers: Array) -> Ar
 
 
 def _by_kind(model: Model, at: Placed, multipliers: Array) -> Iterator[tuple[int, KindEnds, Array]]:
-    """(place of the kind, its loops, their multipliers (rows, g, *batch)) of all kinds."""
+    """(index of the kind, its loops, their multipliers (rows, g, *batch)) of all kinds."""
     start = 0
     for number, ends in enumerate(loop_ends.kinds(model.topology)):
         rows, loops = 1, len(ends.loops)
@@ -168,7 +169,7 @@ def _by_kind(model: Model, at: Placed, multipliers: Array) -> Iterator[tuple[int
 
 
 def _slope(kind: FrameLoop, pose: Transform, numbers: list[Array], length: Array, own: Array) -> Array:
-    """W (6, *shape of the pose), the slope of ``sum_r own_r c_r`` with the displacement of b."""
+    """The derivative w (6, *shape of the pose) of ``sum_r own_r c_r`` with respect to the displacement of b."""
     wide = _six(pose)
     rank = wide.p.x.ndim
     rows = _along(kind, wide, [_ranked(x, rank) for x in numbers], _units(wide), length)
@@ -186,14 +187,17 @@ def _curved(
     def slope(pose: Transform) -> Array:
         return _slope(kind, pose, numbers, length, own)
 
+    # w and its derivative dw/dxi
     w = fusion_barrier(slope(pose))
     wide = _six(pose)
     turned = fusion_barrier(jax.jvp(slope, (wide,), (displaced(wide, _units(wide)),))[1])
     W = to_parent(b, Force(Vec(*w[:3]), Vec(*w[3:])))
+    # s_gi w . Ad(b)^-1 (S_j x S_i) n_ij, with the wrench W = Ad(b)^-T w
     count = at.signs[:, :, None] * (tree.row_carried[None].astype(int) - at.carries[1][:, None])
     wrench = jax.tree.map(lambda c: dense.sum_rows(c[:, None, None] * _static(count, c)), W)
     S_i, S_j = (jax.tree.map(lambda c, at=at: jnp.expand_dims(c, at), S) for at in (1, 0))
     bent = wrench.power(S_j.cross(S_i))
+    # xi_i . (dw/dxi) xi_j
     X = jnp.stack([*xi.v, *xi.w])
     Y = fusion_barrier(dense.sum_rows(jnp.swapaxes(turned, 0, 1)[:, :, :, None] * X[:, None]))
     flat = (6 * len(at.loops), *X.shape[2:])
@@ -205,7 +209,7 @@ def _lengths(kind: FrameLoop, pose: Transform, numbers: list[Array], length: Arr
 
 
 def _along(kind: FrameLoop, pose: Transform, numbers: list[Array], xi: Motion, length: Array) -> list[Array]:
-    """The changes of a kind's misfits along displacements of b of the same shape as the pose."""
+    """The changes of a kind's loop errors along displacements of b of the same shape as the pose."""
     return jax.jvp(lambda X: _lengths(kind, X, numbers, length), (pose,), (displaced(pose, xi),))[1]
 
 
@@ -214,7 +218,7 @@ def _unit(at: KindEnds, length: Array, rank: int) -> Array:
 
 
 def _six(pose: Transform) -> Transform:
-    """The same six times."""
+    """Six copies along a new leading axis."""
     return jax.tree.map(lambda c: jnp.broadcast_to(c[None], (6, *c.shape)), pose)
 
 
@@ -227,10 +231,10 @@ def _units(wide: Transform) -> Motion:
 
 
 def _static(numbers: np.ndarray, like: Array) -> Array:
-    """Static numbers beside the batch of an array."""
+    """Static numbers with axes to broadcast to the batch of an array."""
     return jnp.asarray(numbers.reshape(numbers.shape + (1,) * (like.ndim - 1)), like.dtype)
 
 
 def _ranked(x: Array, rank: int) -> Array:
-    """An array with axes of length 1 before its own."""
+    """An array with leading axes of length 1."""
     return x.reshape((1,) * (rank - x.ndim) + x.shape)

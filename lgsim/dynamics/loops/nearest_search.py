@@ -1,9 +1,9 @@
-"""The search for the closed configuration that is nearest to a start, in one loop of two kinds of steps.
+"""Search for the closed configuration nearest to a start, in one loop with two kinds of steps.
 
-``project``: from the start, steps of Levenberg and Marquardt close the loops. ``descend``: from a closed configuration
-Newton steps along the closed set lower the distance, each followed by such steps back. Where the loops stay open, at
-singular configurations, half turns, or because nothing closes them, the search starts anew beside the start, each time
-farther away.
+``project``: Levenberg-Marquardt steps close the loops from the start. ``descend``: Newton steps along the closed set
+decrease the distance; each is followed by steps of the first kind. If the loops stay open, because of singular
+configurations, half turns, or because they cannot be closed, the search restarts near the start, each time at a
+larger distance.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 
 _NUDGES = (0.1, 0.3, *(1.0, 2.0, 3.0) * 4)
-"""How far beside the start the search begins anew, rad; slides by that times the length of the machine."""
+"""Distances of the restarts from the start, rad; translations are multiplied by the length of the model."""
 BACK, ALONG = 40, 100
-"""Steps back to the closed set from one start, and steps along it in all."""
+"""Limits of projection steps from one start, and of steps along the closed set in total."""
 LARGEST = 0.7
-"""The largest turn of a step, rad; slides by that times the length of the machine, or of the misfits."""
+"""Largest rotation of a step, rad; translations are multiplied by the length of the model, or of the loop errors."""
 DAMPING = 1e-2
-"""mu of the first step from a start; above the inverse of its third power there is no hope of a step."""
+"""mu of the first step from a start; above its inverse third power a start is given up."""
 _STIFFENING = 0.25
-"""The first kappa above zero."""
+"""The first nonzero kappa."""
 CLOSED, STILL, SURE, ALMOST = 0.75, 0.6, 0.4, 0.45
-"""The unit of rounding to these powers: misfits, beside the length of the machine, of closed loops; steps, in rad, at
-which nothing moves any more; steps so small that rounding hides by how much they lower the distance; misfits that count
-as closed where no step lowers them, as of hinges that a file makes parallel to its digits."""
+"""Powers of the rounding unit: loop errors of closed loops relative to the length of the model; steps, in rad, at
+convergence; steps whose decrease of the distance is hidden by rounding; loop errors that count as closed if no step
+decreases them, as for hinges that a file makes parallel up to its number of digits."""
 _UNDAMPED = 1e-2
-"""kappa below which steps along the closed set are Newton's: each is a small share of the last one, or rounding."""
+"""kappa below which steps along the closed set are Newton steps: they converge fast, or stall at rounding."""
 _LOWERED = 1e-3
-"""The share of misfits by which a step has to lower them."""
+"""Relative decrease of the loop errors that a step must achieve."""
 
 
 class Found(NamedTuple):
-    """What a search found.
+    """Result of a search.
 
     Attributes:
-        closed: Whether its loops are closed.
-        nearest: Whether nothing along the closed set lowers the distance any more.
-        iterations: Number of iterations done.
+        closed: True if the loops are closed.
+        nearest: True if no step along the closed set decreases the distance.
+        iterations: Number of iterations.
     """
 
     q: Float[Array, " nq"]
@@ -65,12 +65,12 @@ class Found(NamedTuple):
 
 
 class Projection(NamedTuple):
-    """The way back to the closed set: least squares of the misfits by Levenberg and Marquardt.
+    """State of the projection to the closed set: Levenberg-Marquardt on the loop errors.
 
     Attributes:
-        count: Number of iterations since the last start or step along the closed set.
-        last: Where the search was before the step back to q.
-        cost: The length of the misfits there; infinite where no such step is to be judged.
+        count: Iterations since the last start or step along the closed set.
+        last: Configuration before the step to q.
+        cost: Norm of the loop errors there; infinite if there is no step to assess.
         mu: See ``nearest_step``.
     """
 
@@ -81,13 +81,13 @@ class Projection(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """The way along the closed set: Newton's method for the distance, projected to what the loops leave free.
+    """State of the descent along the closed set: Newton's method for the distance in the null space of the loops.
 
     Attributes:
-        count: Number of steps along the closed set, and of those taken back.
+        count: Number of steps along the closed set, rejected ones included.
         base: The last closed configuration.
-        distance: Half the square of its distance; infinite where no step from there is to be judged.
-        size: Largest entry of the step along the set to q, rad.
+        distance: Half its squared distance; infinite if there is no step to assess.
+        size: Largest component of the step along the set to q, rad.
         kappa: See ``nearest_step``.
     """
 
@@ -102,14 +102,14 @@ class State(NamedTuple):
     """The state of a search.
 
     Attributes:
-        i: Number of iterations done.
-        starts: Number of starts beside the first one.
-        q: Where it is.
-        best: The configuration with the shortest misfits.
-        least: Their length.
-        closed: Whether a closed configuration was found.
-        nearest: Whether the search ended because nothing lowers the distance any more.
-        done: Whether it ended.
+        i: Number of iterations.
+        starts: Number of restarts.
+        q: Current configuration.
+        best: Configuration with the smallest loop errors.
+        least: Their norm.
+        closed: True if a closed configuration was found.
+        nearest: True if the search converged to a minimum of the distance.
+        done: True if the search has ended.
     """
 
     i: Int[Array, ""]
@@ -125,7 +125,7 @@ class State(NamedTuple):
 
     @classmethod
     def at(cls, q: Float[Array, " nq"]) -> State:
-        """The state before the first iteration, from a start."""
+        """The state before the first iteration from a start."""
         zero, none, no = jnp.zeros((), q.dtype), jnp.array(0), jnp.array(False)
         far, mu = jnp.full((), jnp.inf, q.dtype), jnp.full((), DAMPING, q.dtype)
         return cls(none, none, q, Projection(none, q, far, mu), Descent(none, q, far, zero, zero), q, far, no, no, no)
@@ -148,7 +148,7 @@ def metric_at(
 
 
 def slope_at(model: Model, q0: Float[Array, " nq"], q: Float[Array, " nq"]) -> Float[Array, " nv"]:
-    """``metric_at(...).slope`` with the metric M(q0), for derivatives by the model and by q0."""
+    """``metric_at(...).slope`` with the metric M(q0), for derivatives with respect to the model and q0."""
     x = configuration.difference(model.topology, q0, q)
     y = momentum(model, q0, x)
     return _pull(model.topology)(x, y) if model.topology.groups else y
@@ -156,7 +156,7 @@ def slope_at(model: Model, q0: Float[Array, " nq"], q: Float[Array, " nq"]) -> F
 
 @cache
 def _pull(tree: Topology) -> Callable[[Float[Array, " nv"], Float[Array, " nv"]], Float[Array, " nv"]]:
-    """``D' y`` with D the derivative of a difference x by its end."""
+    """``D' y``, D being the derivative of a difference x with respect to its end point."""
 
     def pulled(x: Array, y: Array) -> Array:
         blocks = block_diagonal.transposed(block_diagonal.of_ad(tree, DEXPINV_OF_LOG, x))
@@ -167,14 +167,14 @@ def _pull(tree: Topology) -> Callable[[Float[Array, " nv"], Float[Array, " nv"]]
 
 @dataclass(frozen=True)
 class _Search:
-    """What the iterations of a search know.
+    """Constant data of the iterations of a search.
 
     Attributes:
-        q0: Where the distance is taken from.
-        start: Where the search begins.
+        q0: Origin of the distance.
+        start: First configuration.
         M: The metric at q0.
-        free: 1 for degrees of freedom that move, 0 for those that are held.
-        length: The length of the machine, m.
+        free: 1 for moving degrees of freedom, 0 for held ones.
+        length: The length of the model, m.
     """
 
     model: Model
@@ -186,23 +186,23 @@ class _Search:
 
     @property
     def in_rad(self) -> Float[Array, " nv"]:
-        """What makes rad of each number of a displacement."""
+        """Scale of each displacement component to rad."""
         return jnp.where(loop_units.turning(self.model.topology), 1, 1 / self.length)
 
     def rounding(self, power: float) -> float:
-        """The unit of rounding to one of the powers above."""
+        """The rounding unit to one of the powers above."""
         return float(jnp.finfo(self.q0.dtype).eps ** power)
 
     def moved(self, q: Array, dv: Array, far: Array) -> Array:
-        """A configuration displaced by at most ``LARGEST``; ``far`` is the length of what there is to close."""
+        """A configuration displaced by at most ``LARGEST``; ``far`` is the length of the gaps."""
         tree = self.model.topology
-        # slides may be as long as what there is to close
+        # translations may be as long as the gaps
         size = jnp.max(jnp.abs(dv) * jnp.where(loop_units.turning(tree), 1, 1 / jnp.maximum(self.length, far)))
         q = configuration.retract(tree, q, dv * self.free * (LARGEST / jnp.maximum(size, LARGEST)))
         return jnp.where(_whole_turns(tree), q - jnp.round((q - self.q0) / (2 * np.pi)) * (2 * np.pi), q)
 
     def beside(self, starts: Int[Array, ""]) -> Array:
-        """Another start, the farther from the first one the more there were."""
+        """A restart, farther from the start with each one."""
         tree, count = self.model.topology, len(_NUDGES)
         directions = np.random.default_rng(count).uniform(-1, 1, (count, tree.nv))
         nudges = jnp.asarray(directions * np.array(_NUDGES)[:, None], self.q0.dtype)
@@ -210,7 +210,7 @@ class _Search:
         return configuration.retract(tree, self.start, nudge * self.free)
 
     def advance(self, s: State) -> State:
-        """One iteration: along the closed set where q is on it, else back to it."""
+        """One iteration: along the closed set if q is on it, else a projection step."""
         tree, length = self.model.topology, self.length
         metric = metric_at(tree, self.q0, s.q, self.M, self.free)
         step = nearest_step(self.model, s.q, metric, length, s.projection.mu, s.descent.kappa)
@@ -223,23 +223,23 @@ class _Search:
         return after._replace(i=s.i + 1)
 
     def descend(self, s: State, step: Step, distance: Array) -> State:
-        """From a closed configuration along the closed set, or back to the last one where the distance grew."""
+        """A step along the closed set from a closed configuration, or back to the last one if the distance grew."""
         now, still, sure = s.descent, self.rounding(STILL), self.rounding(SURE)
-        # the step to q is kept where it lowered the distance, as far as rounding shows that
+        # accept the step to q if it decreased the distance, as far as rounding allows a comparison
         better = (distance < now.distance) | (now.size <= sure)
         usable = better & step.definite
-        # the next one: kappa falls with success, and rises where the distance grew or the model has no minimum
+        # regularization of the next step: kappa falls on success, and rises otherwise or for an indefinite Hessian
         size = jnp.max(jnp.abs(step.along) * self.in_rad)
         judged = jnp.isfinite(now.distance)
         stiffer = jnp.maximum(4 * now.kappa, _STIFFENING)
         kappa = jnp.where(usable, jnp.where(judged, now.kappa / 8, now.kappa), stiffer)
-        # rows that almost depend on others leave steps that rounding hides, and that do not shrink
+        # nearly dependent rows leave steps at rounding level that do not shrink
         idle = (now.kappa <= _UNDAMPED) & (now.size <= sure) & (size <= sure) & (size >= now.size / 2)
         nearest = usable & ((size * (1 + now.kappa) <= still) | idle)
         count = now.count + 1
         base = jnp.where(better, s.q, now.base)
         done = nearest | (count > ALONG)
-        # the last one only mends the misfits
+        # at the end only the loop errors are corrected
         on = jnp.where(done & ~nearest, 0, step.along) - step.XP @ step.c
         q = jnp.where(better, self.moved(s.q, on, self.length), base)
         return s._replace(
@@ -258,17 +258,17 @@ class _Search:
         )
 
     def project(self, s: State, step: Step) -> State:
-        """From an open configuration back to the closed set, or from where that fails."""
+        """A projection step from an open configuration, or a restart if it fails."""
         now, descent = s.projection, s.descent
-        # the step to q is kept where it shortened the misfits; mu falls then, and else rises
+        # accept the step to q if it decreased the loop errors; mu falls then, and rises otherwise
         cost = jnp.sqrt(step.c @ step.c)
         better = cost < now.cost
         judged = jnp.isfinite(now.cost)
         mu = jnp.where(better, jnp.where(judged, now.mu / 4, now.mu), 8 * now.mu)
-        # it ends at a least length that is not zero, at a damping without hope, and after many steps
+        # stop at a nonzero local minimum, at a damping too large to succeed, or after BACK steps
         ended = better & (jnp.max(jnp.abs(step.back) * self.in_rad) <= self.rounding(STILL) * cost / self.length)
         ended = ended | (mu > 1 / DAMPING**3) | (now.count >= BACK)
-        # then the search goes on from the last closed configuration with shorter steps, or from another start
+        # then continue from the last closed configuration with shorter steps, or restart
         anew = jnp.where(s.closed, descent.base, self.beside(s.starts))
         on = jnp.where(better, self.moved(s.q, step.back, cost), now.last)
         least, count = cost < s.least, descent.count + 1
@@ -299,11 +299,11 @@ def nearest_closed(
     """The closed configuration nearest to q0 that is found from a start.
 
     Args:
-        q0: Where the distance is taken from.
-        start: Where the search begins; joints that are held are there as at q0.
+        q0: Origin of the distance.
+        start: First configuration, with held joints as in q0.
         M: The mass matrix at q0, the metric.
-        free: 1 for degrees of freedom that move, 0 for those that are held.
-        length: The length of the machine, m.
+        free: 1 for moving degrees of freedom, 0 for held ones.
+        length: The length of the model, m.
     """
     search = _Search(model, q0, start, M, free, length)
     s = control_flow.while_loop(lambda s: ~s.done, search.advance, State.at(start))
@@ -311,7 +311,7 @@ def nearest_closed(
 
 
 def _whole_turns(tree: Topology) -> np.ndarray:
-    """Whether each number of a configuration is an angle of which whole turns make no difference, (nq,)."""
+    """True where a component of a configuration is an angle whose full turns make no difference, (nq,)."""
     alike = np.zeros(tree.nq, bool)
     coupled = {name for loop in tree.loops if isinstance(loop.kind, JointLoop) for name in (loop.a, loop.b)}
     for i, (joint, name) in enumerate(zip(tree.joints, tree.joint_names, strict=True)):

@@ -1,12 +1,12 @@
-"""One step towards the nearest closed configuration: back to the closed set, and along it.
+"""One step toward the nearest closed configuration: a projection to the closed set, and a step along it.
 
-With the misfits c of the loops and their Jacobian J, the metric M at the configuration, and the slope g and Hessian A
-of half the square of the distance from the start,
+With the loop errors c and their Jacobian J, the metric M at the configuration, and the gradient g and Hessian A of half
+the squared distance from the start,
 
     back:   n = -M^-1 J' (J M^-1 J' + mu)^-1 c,
     along:  Z' (A + sum_r lambda_r dJ_r + kappa M) Z y = -Z' g,    w = Z y,    lambda = -(J M^-1 J')^+ J M^-1 g,
 
-Z spanning what J leaves free: a step of Levenberg and Marquardt, and Newton's one for the nearest point.
+where Z spans the null space of J: a Levenberg-Marquardt step, and a Newton step for the nearest point.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from lgsim.multibody.model import Model
 
 
 class Metric(NamedTuple):
-    """The distance from the start at a configuration.
+    """The distance from the start at a configuration, with derivatives.
 
     Attributes:
-        slope: That of half the square of the distance.
-        free: 1 for degrees of freedom that move, 0 for those that are held.
+        slope: Gradient of half the squared distance.
+        free: 1 for moving degrees of freedom, 0 for held ones.
     """
 
     M: Float[Array, "nv nv"]
@@ -40,18 +40,18 @@ class Metric(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What there is to do at a configuration.
+    """Both steps at a configuration.
 
     Attributes:
-        c: The misfits, m.
-        J: Their Jacobian, that of joints that are held too.
-        back: The displacement towards the closed set.
+        c: The loop errors, m.
+        J: Their Jacobian, held joints included.
+        back: The displacement toward the closed set.
         along: The displacement along it.
-        definite: Whether that lowers the distance.
-        XP: ``M^-1 J'`` of the joints that move times the proximal inverse of ``J M^-1 J'``, see ``AcrossStep``.
+        definite: True if that decreases the distance.
+        XP: ``M^-1 J'`` of the moving joints times the proximal inverse of ``J M^-1 J'``, see ``AcrossStep``.
         bend: The Hessian of the Lagrangian.
         inverse: ``Z (Z' bend Z)^-1 Z'``.
-        multipliers: lambda.
+        multipliers: The multipliers lambda.
     """
 
     c: Float[Array, " r"]
@@ -81,11 +81,11 @@ def _length(model: Model, q: Array) -> Array:
 
 
 loop_misfits = batch_last(_misfits)
-"""(misfits (r,), m, their Jacobian (r, nv)) of one state q (nq,), for a length of the machine."""
+"""(loop errors (r,), m, their Jacobian (r, nv)) of one state q (nq,), for a length of the model."""
 loop_curvature = batch_last(_curvature)
-"""How ``sum_r multipliers_r J_r`` changes with displacements, (nv, nv), at one state."""
+"""The derivative of ``sum_r multipliers_r J_r`` with respect to displacements, (nv, nv), at one state."""
 machine_length = batch_last(_length)
-"""The length of a machine at one state, m."""
+"""The length of a model at one state, m."""
 
 
 def _pushes(model: Model, q: Array, length: Array, multipliers: Array, v: Array) -> tuple[Array, Array, Array]:
@@ -104,21 +104,21 @@ def _momentum(model: Model, q: Array, v: Array) -> Array:
 
 
 loop_pushes = native_with_derivatives(_pushes)
-"""(``J' multipliers`` (nv,), ``J v`` (r,), misfits (r,)) of one state q (nq,), v (nv,)."""
+"""(``J' multipliers`` (nv,), ``J v`` (r,), loop errors (r,)) of one state q (nq,), v (nv,)."""
 momentum = native_with_derivatives(_momentum)
 """``M(q) v`` (nv,) of one state."""
 
 
 class AcrossStep(NamedTuple):
-    """What leads from a configuration to the closed set.
+    """The projection step from a configuration to the closed set.
 
     Attributes:
-        c: The misfits, m.
-        J: Their Jacobian, that of joints that are held too.
-        back: The displacement towards the closed set.
-        M: The metric, that of joints that are held being 1.
-        X: ``M^-1 J'`` of the joints that move.
-        P: The proximal inverse of ``J M^-1 J'``; rows that depend on others, or almost, are not pushed.
+        c: The loop errors, m.
+        J: Their Jacobian, held joints included.
+        back: The displacement toward the closed set.
+        M: The metric, with 1 on the diagonal for held joints.
+        X: ``M^-1 J'`` of the moving joints.
+        P: The proximal inverse of ``J M^-1 J'``; dependent or nearly dependent rows exert no force.
     """
 
     c: Float[Array, " r"]
@@ -133,14 +133,15 @@ def across_step(
     model: Model, q: Float[Array, " nq"], M: Float[Array, "nv nv"], free: Float[Array, " nv"],
     length: Float[Array, ""], mu: Float[Array, ""],
 ) -> AcrossStep:  # fmt: skip
-    """The step back from q in the metric M, for a length of the machine, m.
+    """The projection step from q in the metric M, for a length of the model, m.
 
-    It is damped in proportion to the mean of the diagonal of ``J M^-1 J'`` and, so that such steps end in Newton's, to
-    the misfits.
+    It is damped in proportion to the mean diagonal entry of ``J M^-1 J'`` and to the loop errors; the latter makes the
+    last steps Newton steps.
     """
     c, J_all = loop_misfits(model, q, length)
     J = J_all * free[None]
     M = M * free[:, None] * free[None] + jnp.diag(1 - free)
+    # X = M^-1 J', G = J X in the moving joints
     X = solved(M, J.T)
     G = J @ X
     rounding = float(jnp.finfo(q.dtype).eps ** closure.POWER)
@@ -148,6 +149,7 @@ def across_step(
     mean = jnp.trace(G) / len(G)
     eye = jnp.eye(len(G), dtype=q.dtype)
     damping = jnp.where(mean > 0, mean, 1) * mu
+    # H = (G + mu)^-1; P is its proximal refinement without components far below mu
     H = solved(G + damping * eye, eye)
     P = H
     for _ in range(closure.STEPS - 1):
@@ -161,16 +163,18 @@ def nearest_step(
     model: Model, q: Float[Array, " nq"], metric: Metric, length: Float[Array, ""], mu: Float[Array, ""],
     kappa: Float[Array, ""],
 ) -> Step:  # fmt: skip
-    """The step at q for a length of the machine, m, damped by mu, see ``across_step``, and by kappa."""
+    """The steps at q for a length of the model, m, damped by mu, see ``across_step``, and by kappa."""
     free = metric.free
     c, J, back, M, X, P = across_step(model, q, metric.M, free, length, mu)
     XP = X @ P
     slope, J_free = metric.slope * free, J * free[None]
     both = free[:, None] * free[None]
+    # lambda, the Hessian of the Lagrangian, and the projector Z to the null space of J
     multipliers = -(XP.T @ slope)
     bend = metric.hessian + loop_curvature(model, q, length, multipliers)
     flat = XP @ J_free
     Z = jnp.diag(free) - flat
+    # the Newton system on the null space, with M on its complement to make it invertible
     inside = (bend + kappa * metric.M) * both
     N = Z.T @ (inside + inside.T) @ Z / 2 + flat.T @ (M * both) @ flat + jnp.diag(1 - free)
     inverse = Z @ solved(N, Z.T)
@@ -180,5 +184,5 @@ def nearest_step(
 
 
 def solved(A: Float[Array, "n n"], B: Float[Array, "n m"]) -> Float[Array, "n m"]:
-    """``A^-1 B`` of a symmetric positive definite A; not finite where A is not."""
+    """``A^-1 B`` for a symmetric positive definite A; not finite for other A."""
     return jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor((A + A.T) / 2), B)

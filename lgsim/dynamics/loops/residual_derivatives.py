@@ -1,16 +1,16 @@
-"""How the balance of forces and the rates of loops change with the state, at fixed accelerations and loops' forces.
+"""Derivatives of the force balance and of the loop accelerations at fixed accelerations and loop forces.
 
-A closed machine obeys ``r1 = ID(q, v, a) - tau - J'f = 0`` and ``r2 = second derivatives of the residuals = 0``. With
-dx_j a displacement of row j of the tree and the changes psi', psi'' of ``linearization.Changes``, sums over the rows
-that carry b alone (sign 1) and a alone (sign -1), the relative motion of a loop's ends in axes that follow b changes by
+A closed chain obeys ``r1 = ID(q, v, a) - tau - J'f = 0`` and ``r2 = second derivatives of the residuals = 0``. Let dx_j
+be a displacement of row j of the tree, and psi', psi'' the changes of ``linearization.Changes``. Sums run over the rows
+that carry only b (sign 1) or only a (sign -1). The relative motion of a loop's ends in axes fixed to b changes by
 
     dxi    = sum s_j S_j dx_j
     dV_rel = sum s_j (psi'_j + S_j x V_a) dx_j + s_j S_j dv_j
     dA_rel = sum s_j (psi''_j - (V_a + V_b) x psi'_j + S_j x A_a - V_b x (S_j x V_a)) dx_j
            + s_j (psi'_j + S'_j - (V_a + V_b) x S_j) dv_j.
 
-The wrench W of a loop's forces is fixed in b. On a, where ``linearization.derivatives`` takes it as fixed in a, the
-forces of the joints that carry a change by ``S_i . (dxi x* W)`` beyond that.
+The wrench W of the loop forces is fixed in b. ``linearization.derivatives`` takes the wrench on a as fixed in a; so the
+forces of the joints that carry a change by a further ``S_i . (dxi x* W)``.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from lgsim.multibody.model import Model
 
 
 class Derivatives(NamedTuple):
-    """By rows of the tree (k columns)."""
+    """Derivatives by rows of the tree (k columns)."""
 
     force: Array
-    """Of r1 by displacements, what ``linearization.derivatives`` lacks, (k, k, *batch)."""
+    """Derivatives of r1 with respect to displacements beyond ``linearization.derivatives``, (k, k, *batch)."""
     by_q: Array
-    """Of r2 by displacements, (m, k, *batch)."""
+    """Derivatives of r2 with respect to displacements, (m, k, *batch)."""
     by_v: Array
-    """Of r2 by speeds, (m, k, *batch)."""
+    """Derivatives of r2 with respect to rates, (m, k, *batch)."""
 
 
 def derivatives(
     model: Model, frozen: WorldFrameState, changes: Changes, ends: Ends, f: Array, v: Array, y: Array
 ) -> Derivatives:
-    """All derivatives, for forces f (m, *batch), speeds v and accelerations y of the rows (k, *batch)."""
+    """All derivatives, for loop forces f (m, *batch), rates v and accelerations y of the rows (k, *batch)."""
     tree = model.topology
     batch = f.shape[1:]
     force = jnp.zeros((tree.rows, tree.rows, *batch), f.dtype)
@@ -70,20 +70,24 @@ def _of_frames(
     kind = at.kind
     assert isinstance(kind, FrameLoop)
     own = [f[rows] for rows in at.rows]
+    # the wrench W = sum_r T_r f_r of each loop on b
     W = sum((T * x for T, x in zip(end.wrenches[1:], own[1:], strict=True)), end.wrenches[0] * own[0])
     S = _columns(frozen.S)
     (Va, Vb), (Aa, _) = (tuple(_rows(x) for x in pair) for pair in (end.V, end.A))
     psi, psi2, rate = (_columns(x) for x in changes)
     sign = loop_ends.beside(at.signs, f)
+    # dA_rel with respect to dx and dv, as in the module's formula
     slide = fusion_barrier(S.cross(Va))
     both = fusion_barrier(Va + Vb)
     dA_q = fusion_barrier((psi2 - both.cross(psi) + S.cross(Aa) - Vb.cross(slide)) * sign)
     dA_v = fusion_barrier((rate - both.cross(S)) * sign)
+    # constraint wrenches fixed in b: dr2 = T . dA_rel, dr1 = S_i . (dxi x* W) on the rows that carry a
     if kind.steady:
         by_q, by_v = ([_rows(T).power(x) for T in end.wrenches] for x in (dA_q, dA_v))
         turned = cross_dual(S * sign, _rows(W))
         force = _contracted(S, loop_ends.beside(at.carries[0], f), turned)
         return force, jnp.concatenate(by_q), jnp.concatenate(by_v)
+    # else in the axes of b, where T depends on the relative pose
     X = _rows(end.pose_b)
     pose = to_child(X, S * sign)
     local = [
@@ -98,7 +102,7 @@ def _of_frames(
         (to_parent(X, T) * x[:, None] for T, x in zip(turning[1:], own[1:], strict=True)),
         to_parent(X, turning[0]) * own[0][:, None],
     )
-    # where the wrench turns in b, b feels it too
+    # the wrench also changes in b, so that the rows that carry b are affected
     force = _contracted(S, loop_ends.beside(at.carries[0], f), cross_dual(S * sign, _rows(W)) + moved)
     force = force - _contracted(S, loop_ends.beside(at.carries[1], f), moved)
     return force, by_q, by_v
@@ -107,7 +111,7 @@ def _of_frames(
 def _of_joints(
     at: KindEnds, slopes: tuple[Array, ...], f: Array, v: Array, y: Array, count: int
 ) -> tuple[Array, Array, Array]:
-    """The same of couplings: ``r2 = y_b - f' y_a - f'' v_a^2``."""
+    """(force, by_q, by_v) of couplings: ``r2 = y_b - f' y_a - f'' v_a^2``."""
     _, _, second, third = slopes
     a = at.joint_rows[0]
     mask = np.arange(count)[None] == a[:, None]
@@ -130,7 +134,7 @@ def _contracted(S: Motion, carries: np.ndarray, columns: Force) -> Array:
 
 
 def _along(kind: FrameLoop, at: Relative, numbers: list[Array], pose: Motion | None, V: Motion, A: Motion) -> Array:
-    """The change (rows g, k, *batch) of a kind's rates, along changes (g, k, *batch) of where its ends are."""
+    """The change (rows g, k, *batch) of a kind's rates along changes (g, k, *batch) of its ends."""
     at = jax.tree.map(lambda x: jnp.broadcast_to(x, V.v.x.shape), at)
     fixed = jax.tree.map(jnp.zeros_like, at.pose)
     change = Relative(fixed if pose is None else displaced(at.pose, pose), V, A)
@@ -138,7 +142,7 @@ def _along(kind: FrameLoop, at: Relative, numbers: list[Array], pose: Motion | N
 
 
 def _wrench_change(kind: FrameLoop, at: Relative, numbers: list[Array], pose: Motion) -> list[Force]:
-    """How the rows T turn in b."""
+    """The changes of the constraint wrenches T in b."""
     here = jax.tree.map(lambda x: jnp.broadcast_to(x, pose.v.x.shape), at.pose)
     return jax.jvp(lambda X: kind.wrenches(X, numbers), (here,), (displaced(here, pose),))[1]
 
@@ -159,11 +163,11 @@ def _rows(x):
 
 
 def _placed(mask: np.ndarray, value: Array) -> Array:
-    """(g, k, *batch) with value (g, *batch) where the mask (g, k) is."""
+    """(g, k, *batch) with value (g, *batch) where the mask (g, k) is set, else zero."""
     return jnp.where(mask.reshape(mask.shape + (1,) * (value.ndim - 1)), value[:, None], 0)
 
 
 def _placed_both(mask: np.ndarray, own: Array) -> Array:
-    """(k, k, *batch) with own (k, *batch) on the diagonal where the mask is."""
+    """(k, k, *batch) with own (k, *batch) on the diagonal where the mask is set, else zero."""
     both = np.diag(mask)
     return jnp.where(both.reshape(both.shape + (1,) * (own.ndim - 1)), own[None], 0)

@@ -1,11 +1,12 @@
-"""Back to the set of closed configurations and the velocities along it, after a step that left it by its error.
+"""Projection to the closed configurations and their tangent velocities, after an integration step has left them.
 
-One Newton step of the configuration in the metric of the mass matrix, ``q exp(-X P r)`` with ``X = M^-1 J'``, P the
-inverse of ``J X`` and r the residual; then, at the new configuration but with the same X and P, another one, and
-twice ``v - X P J v``: what is left is of the size of the first correction times that of the second. The velocity takes
-J of the new configuration: with the old one its rate would keep the size of the first correction.
+The configuration takes one Newton step in the metric of the mass matrix, ``q exp(-X P r)`` with ``X = M^-1 J'``, P the
+inverse of ``J X`` and r the residual. Then, at the new configuration but with the same X and P, it takes another one,
+and the velocity takes ``v - X P J v`` twice. The remaining error is of the order of the product of both corrections.
+The velocity needs J of the new configuration: with the old one its rate would remain of the order of the first
+correction.
 
-In derivatives the restored state is the projection itself, by the implicit function theorem: on the closed set
+For derivatives, the restored state is the projection itself, by the implicit function theorem: on the closed set
 ``dx -> dx - X P dr`` and ``dv -> dv - X P d(J v)``.
 
 Source: Hairer, Lubich, Wanner, Geometric Numerical Integration, 2006, IV.4.
@@ -29,7 +30,7 @@ from lgsim.multibody.model import Model
 
 
 def residual(model: Model, q: Array) -> Array:
-    """What is zero where the loops are closed (m, *batch), at q (nq, *batch)."""
+    """Loop residuals (m, *batch), zero where the loops are closed, at q (nq, *batch)."""
     x = row.coordinates(model, q)
     parts, order = [], []
     for at in loop_ends.kinds(model.topology):
@@ -77,7 +78,7 @@ closure_residual = batch_last(lambda model, q: residual(model, *row_tree.full(mo
 
 @batch_last
 def _closure_rates(model: Model, q: Array, v: Array) -> Array:
-    """The rates ``J v`` of the residuals (m,) of one state."""
+    """The rates ``J v`` of the loop residuals (m,) of one state."""
     q, v = row_tree.full(model, q, v)
     return _rates_at(model, q)(v)
 
@@ -97,7 +98,7 @@ def _correction_back(projector: tuple[Array, closure.Mobility], x: Array) -> Arr
 
 
 corrected_by = linear_last(_correction, _correction_back)
-"""``X G^-1 r`` (nv,) of one state's projector and changes r of the residuals (m,)."""
+"""``X G^-1 r`` (nv,) of one state's projector and changes r of the loop residuals (m,)."""
 
 
 def _rule(primals: tuple, tangents: tuple) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
@@ -116,4 +117,4 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[tuple[Array, Array], tuple[A
 
 
 restored = batch_last(_restored, _rule)
-"""(q, v) of one state (nq,), (nv,), back on the closed set."""
+"""(q, v) of one state (nq,), (nv,), projected to the closed set."""

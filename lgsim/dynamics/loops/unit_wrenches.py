@@ -1,9 +1,9 @@
-"""The unit wrenches of loops on their ways inward through the articulated inertias of a tree.
+"""Propagation of the unit wrenches of loops inward through the articulated-body inertias of a tree.
 
-A wrench on b meets the rows of the tree that carry b alone, the opposite one on a those that carry a alone; then both
-together meet the rows that carry both. Each row i takes ``w = e - S . Q`` of a wrench Q, e being what the loop does to
-the row's own coordinate, and passes ``Q + U d w`` on. Ways of loops of one kind are gone together, step by step, so
-that the cost is that of the ways and not of all rows for every loop.
+A wrench on b acts on the rows of the tree that carry only b, the opposite one on a on those that carry only a; their
+sum acts on the rows that carry both. Each row i takes ``w = e - S . Q`` from a wrench Q, e being the force of the loop
+on the coordinate of the row, and passes ``Q + U d w`` on. The paths of all loops of one kind are followed together,
+step by step: the cost is that of the path lengths and not of all rows for each loop.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from lgsim.multibody.topology import Topology
 
 
 class Ways(NamedTuple):
-    """The rows of the tree on the ways of loops of one kind, inward; one more row than there are stands for none.
+    """The rows of the tree on the paths of loops of one kind, inward; the row count means none.
 
     Attributes:
-        apart: Rows that carry one end alone, (steps, 2, g), of a, then b.
+        apart: Rows that carry only one end, (steps, 2, g), of a, then b.
         common: Rows that carry both ends, (steps, g).
     """
 
@@ -37,11 +37,11 @@ class Ways(NamedTuple):
 
 
 def shares(tree: Topology, ends: Ends, S: Motion, gain: Force) -> Array:
-    """What every row of the tree (k) takes of every loop's row (m): w, (k, m, *batch).
+    """The component w of each loop row (m) along each row of the tree (k), (k, m, *batch).
 
     Args:
-        S: The screws of its rows (k, *batch).
-        gain: ``U d`` of its rows (k, *batch).
+        S: The screws of the rows (k, *batch).
+        gain: ``U d`` of the rows (k, *batch).
     """
     S, gain = (jax.tree.map(lambda x: jnp.concatenate([x, jnp.zeros_like(x[:1])]), x) for x in (S, gain))
     taken = [_taken_by_kind(at, ends, number, S, gain) for number, at in enumerate(loop_ends.kinds(tree))]
@@ -50,14 +50,14 @@ def shares(tree: Topology, ends: Ends, S: Motion, gain: Force) -> Array:
 
 
 def _taken_by_kind(at: KindEnds, ends: Ends, number: int, S: Motion, gain: Force) -> list[Array]:
-    """What the rows on the ways take of loops of one kind, in the order of ``table``."""
+    """The components along the rows of the paths, for loops of one kind, in the order of ``table``."""
     way = ways(at)
     g, r = len(at.loops), at.kind.rows
     batch = S.v.x.shape[1:]
     pushes: tuple[Any, Any] = (None, None)
     if number in ends.frames:
         T = jax.tree.map(lambda *x: jnp.stack(x, axis=1), *ends.frames[number].wrenches)  # (g, r, *batch)
-        Q = jax.tree.map(lambda x: jnp.stack([x, -x]), T)  # what the rows feel is opposite to what acts
+        Q = jax.tree.map(lambda x: jnp.stack([x, -x]), T)  # reaction on a and b: opposite to the acting wrench
     else:
         nothing = Vec(*(jnp.zeros((2, g, r, *batch), S.v.x.dtype),) * 3)
         Q = Force(nothing, nothing)
@@ -73,7 +73,7 @@ def _taken_by_kind(at: KindEnds, ends: Ends, number: int, S: Motion, gain: Force
 
 
 def _go(S: Motion, gain: Force, rows: np.ndarray, Q: Force, push: Array | None) -> tuple[Force, Array]:
-    """(wrenches (..., r, *batch) at the ends of ways, what was taken (steps, ..., r, *batch))."""
+    """(wrenches (..., r, *batch) at the ends of the paths, components taken (steps, ..., r, *batch))."""
 
     def step(Q: Force, x: tuple) -> tuple[Force, Array]:
         S, g, *e = x
@@ -92,7 +92,7 @@ def _go(S: Motion, gain: Force, rows: np.ndarray, Q: Force, push: Array | None) 
 
 @lru_cache(maxsize=64)
 def ways(at: KindEnds) -> Ways:
-    """The ways of loops of one kind."""
+    """The paths of loops of one kind."""
     tree = at.tree
     if isinstance(at.kind, FrameLoop):
         carries = at.carries
@@ -106,7 +106,7 @@ def ways(at: KindEnds) -> Ways:
 
 @lru_cache(maxsize=64)
 def table(tree: Topology) -> np.ndarray:
-    """Where each row of the tree and each loop's row stand in what all kinds take, (k, m); the last place is zero."""
+    """Index of each tree row and loop row in the components of all kinds, (k, m); the last component is zero."""
     start, entries = 0, []
     for at in loop_ends.kinds(tree):
         way, r = ways(at), at.kind.rows
@@ -124,7 +124,7 @@ def table(tree: Topology) -> np.ndarray:
 
 
 def _carriers(tree: Topology, row: int) -> np.ndarray:
-    """Whether each row carries a row, or is it, (k,)."""
+    """True for each row that carries a given row, or is it, (k,)."""
     out = np.zeros(tree.rows, bool)
     while row >= 0:
         out[row] = True
@@ -137,7 +137,7 @@ def _inward(carries: np.ndarray, none: int) -> list[int]:
 
 
 def _padded(ends: list[list[list[int]]], none: int) -> np.ndarray:
-    """(steps, ends, loops) with ``none`` after the end of a way."""
+    """(steps, ends, loops), padded with ``none`` after the end of a path."""
     steps = max((len(way) for end in ends for way in end), default=0)
     out = np.full((steps, len(ends), len(ends[0])), none)
     for i, end in enumerate(ends):

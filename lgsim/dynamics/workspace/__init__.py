@@ -1,1 +1,1 @@
-"""A floating machine that stands on some of its frames: what its central body feels, and what its feet carry."""
+"""Dynamics of the central body of a legged robot on fixed feet, and the loads on the feet."""

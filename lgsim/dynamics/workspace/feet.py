@@ -1,8 +1,8 @@
-"""Feet: frames that count as fixed to the ground, by what they can press on it.
+"""Feet: frames fixed to the ground, and the wrenches that the ground can exert on them.
 
-Of each foot six numbers count, a wrench (f, n) at the origin of its frame and in its axes, z being the ground's
-normal. A kind says which of them it can press at all, the others being directions in which it turns or slides freely,
-and within which cone.
+The contact wrench (f, n) of a foot has six components at the origin of its frame and in its axes, z being the ground
+normal. The type of foot defines which of them are constrained and within which friction cone. In the other directions
+the foot rotates or translates freely.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Number = int | float | Float[np.ndarray, ""] | Float[Array, ""]
 
 
 class Foot(eqx.Module):
-    """The contract of a foot. A new kind is a subclass: ``held``, and the rows of its cone.
+    """The base class of feet. A new type is a subclass with ``held`` and the rows of its cone.
 
     Attributes:
-        frame: Name of its frame, at the sole, z away from the ground.
+        frame: Name of the frame, at the sole, z pointing away from the ground.
     """
 
     frame: eqx.AbstractVar[str]
@@ -30,15 +30,15 @@ class Foot(eqx.Module):
     @property
     @abstractmethod
     def held(self) -> tuple[bool, ...]:
-        """Which of the six numbers of a wrench it can press, six flags; static."""
+        """Flags of the six wrench components that the contact can exert; static."""
 
     @abstractmethod
     def cone(self) -> Float[Array, "rows 6"]:
-        """Rows C of the cone ``C (f, n) >= 0`` of the wrenches that neither lift, slide nor tilt it."""
+        """Rows C of the friction cone ``C (f, n) >= 0``: wrenches without liftoff, slip or tilt."""
 
 
 class PointFoot(Foot):
-    """A foot that touches in one point, at the origin of its frame: a force inside a friction pyramid.
+    """A foot with a point contact at the origin of its frame: a force inside a friction pyramid.
 
     Attributes:
         frame: Name of its frame.
@@ -50,22 +50,22 @@ class PointFoot(Foot):
 
     @property
     def held(self) -> tuple[bool, ...]:
-        """The force."""
+        """The three force components."""
         return (True, True, True, False, False, False)
 
     def cone(self) -> Float[Array, "5 6"]:
-        """``f_z >= 0`` and the pyramid."""
+        """``f_z >= 0`` and the friction pyramid."""
         return _pyramid(jnp.asarray(self.friction))
 
 
 class FlatFoot(Foot):
-    """A foot with a rectangular sole: a wrench in a friction pyramid whose center of pressure lies on the sole.
+    """A foot with a rectangular sole: a wrench in a friction pyramid with its center of pressure on the sole.
 
     Attributes:
         frame: Name of its frame, in the plane of the sole.
-        front: The sole reaches forward to x = front, m.
-        back: It reaches back to x = -back, m.
-        side: It reaches from y = -side to y = side, m.
+        front: Extent of the sole forward, to x = front, m.
+        back: Extent of the sole backward, to x = -back, m.
+        side: Half width of the sole, from y = -side to y = side, m.
         friction: Coefficient mu, ``|f_x|, |f_y| <= mu f_z``.
         torsion: ``|n_z| <= torsion f_z``, m.
     """
@@ -79,11 +79,11 @@ class FlatFoot(Foot):
 
     @property
     def held(self) -> tuple[bool, ...]:
-        """All of it."""
+        """All six components."""
         return (True,) * 6
 
     def cone(self) -> Float[Array, "11 6"]:
-        """The pyramid; ``-back f_z <= -n_y <= front f_z``; ``|n_x| <= side f_z``; ``|n_z| <= torsion f_z``."""
+        """The friction pyramid; ``-back f_z <= -n_y <= front f_z``; ``|n_x| <= side f_z``; ``|n_z| <= torsion f_z``."""
         rows = _pyramid(jnp.asarray(self.friction))
         up, (x, y, z) = jnp.eye(6)[2], jnp.eye(6)[3:]
         of_pressure = [

@@ -1,4 +1,4 @@
-"""Which joints lead from the central body to its feet, and which bodies they carry along; static."""
+"""The joints between the central body and its feet, and the bodies that they carry; static."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ BASE = 6
 
 @dataclass(frozen=True)
 class SupportLegs:
-    """The legs of a machine that stands: chains of bodies from the central one, body 0, to each foot's.
+    """Support legs: chains of bodies from the central one, body 0, to each foot's body.
 
     Attributes:
-        frames: Of each foot the place of its frame in ``model.frame_names``.
-        chains: Of each foot its bodies, from the foot's inward; the central body is in none.
+        frames: Index of each foot's frame in ``model.frame_names``.
+        chains: Bodies of each leg, from the foot inward, without the central body.
     """
 
     tree: Topology
@@ -31,7 +31,7 @@ class SupportLegs:
 
     @cached_property
     def carrier(self) -> np.ndarray:
-        """Of each body (bodies,) the nearest one on the way to its root that is in a chain, or the central one."""
+        """For each body (bodies,), the nearest ancestor (or itself) in a chain, or the central body."""
         legs = {0, *(body for chain in self.chains for body in chain)}
         carrier = np.arange(self.tree.bodies)
         for body, parent in enumerate(self.tree.parents):
@@ -46,14 +46,14 @@ class SupportLegs:
 
     @cached_property
     def other_dofs(self) -> np.ndarray:
-        """The degrees of freedom (k,) that are neither the central body's nor of a leg."""
+        """The degrees of freedom (k,) that belong neither to the central body nor to a leg."""
         return np.setdiff1d(np.arange(BASE, self.tree.nv), self.leg_dofs)
 
     @cached_property
     def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(degree of freedom, body, whether it is the first of its joint) of each leg's rows from the foot inward.
+        """(degree of freedom, body, True for the first row of a joint) of each leg's rows from the foot inward.
 
-        Arrays (feet, most rows of a leg); shorter legs end with rows of degree of freedom -1, which do nothing.
+        Arrays (feet, rows of the longest leg); shorter legs are padded with rows of degree of freedom -1.
         """
         legs = [
             [(dof, body, i == 0) for body in chain for i, dof in enumerate(self._dofs(body))] for chain in self.chains
@@ -68,28 +68,27 @@ class SupportLegs:
 
 
 def support_legs(tree: Topology, frames: Sequence[str]) -> SupportLegs:
-    """The legs that end in some frames, checked.
+    """The legs that end at given frames, checked.
 
     Raises:
-        ModelError: the machine has loops or no floating base; there are no feet, two on one leg, one on the central
-            body or on the world; a joint follows another one.
-        ValueError: there is no such frame.
+        ModelError: the model has loops or no floating base; there are no feet, two on one leg, or one on the central
+            body or the world; or a joint mimics another one.
+        ValueError: a frame does not exist.
     """
     refuse_loops(
-        tree, "a workspace", "its legs would not be chains", "take actuated_inverse_dynamics for machines with loops"
+        tree, "a workspace", "its legs would not be chains", "use actuated_inverse_dynamics for models with loops"
     )
     if not tree.floats:
         raise ModelError(
-            "model: expected a machine with a floating base, whose central body stands on feet, got one that is fixed"
-            " to the world; take controls.ComputedTorque for it"
+            "model: expected a model with a floating base as central body, got one that is fixed to the world; use"
+            " controls.ComputedTorque for it"
         )
     if tree.has_mimic:
         name = next(name for name, mimic in zip(tree.joint_names, tree.mimics, strict=True) if mimic is not None)
-        raise ModelError(
-            f"model: expected joints that all move freely, but {name!r} follows another one; lock or free it"
-        )
+        raise ModelError(f"model: expected no mimic joints, got {name!r}, which mimics another one; lock or free it")
     if not frames:
-        raise ModelError("feet: expected at least one, got none; nothing would hold the machine")
+        raise ModelError("feet: expected at least one foot, got none; nothing would support the robot")
+    # follow each foot inward to the central body; legs must not share a body
     names = tree.body_names + tree.frame_names
     places, chains, seen = [], [], {}
     for frame in frames:
@@ -104,8 +103,8 @@ def support_legs(tree: Topology, frames: Sequence[str]) -> SupportLegs:
         while body != 0:
             if body in seen:
                 raise ModelError(
-                    f"feet: expected legs that part at the central body {tree.body_names[0]!r}, but {frame!r} and"
-                    f" {seen[body]!r} both hang on the joint {tree.joint_names[body]!r}; name one of them"
+                    f"feet: expected legs that branch at the central body {tree.body_names[0]!r}, got {frame!r} and"
+                    f" {seen[body]!r}, which share the joint {tree.joint_names[body]!r}; name one of them"
                 )
             seen[body] = frame
             chain.append(body)

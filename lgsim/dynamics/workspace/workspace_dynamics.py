@@ -1,17 +1,17 @@
-"""The equation of motion of a central body on feet that count as fixed, by an inward recursion from the feet.
+"""The equation of motion of a central body with fixed feet, by an inward recursion from the feet.
 
-All is written in the axes and about the origin of the central body, where it is now: spatial accelerations A then
-differ along a chain by its joints alone, and wrenches pass through it unchanged.
+All quantities are in the axes of the central body, about its current origin. Spatial accelerations A along a chain then
+differ only by its joints, and wrenches are passed on unchanged.
 
-What a chain lets happen at its inner end is a set of pairs (A, F), the acceleration there and the wrench into the
-chain:
+The motion that a chain allows at its inner end is a set of pairs (A, F) of the acceleration there and the wrench into
+the chain:
 
     A = X z + x,    F = Y z + y,    z being six free numbers.
 
-A foot begins with X = 0 in the directions in which it holds and Y = 0 in those in which it is free, without a big mass
-in the place of the ground. A body adds ``F += I A + p``; a joint takes from A the rate that its own force leaves free,
-``A -= S s + c``, ``S . F + armature s = 0``. Behind the last joint ``Y X^-1`` is the articulated inertia of the leg,
-which is infinite in directions in which a singular leg cannot move; nothing before that divides by it, and bodies may
+A foot starts with X = 0 in the directions in which it is held and Y = 0 in those in which it is free; the ground is not
+modeled as a big mass. A body adds ``F += I A + p``. A joint subtracts from A the rate that is free of its own force,
+``A -= S s + c``, ``S . F + armature s = 0``. After the last joint ``Y X^-1`` is the articulated-body inertia of the
+leg. It is infinite in directions in which a singular leg cannot move; no earlier step divides by it, and bodies may
 be massless.
 """
 
@@ -42,17 +42,17 @@ _Chain = tuple[Array, Array, Array, Array]
 
 
 class _Bodies(NamedTuple):
-    """Of the carriers (bodies,) that the legs are made of, all in the central body's axes about its origin."""
+    """The bodies that the legs consist of (bodies,), in the axes of the central body about its origin."""
 
     inertia: Float[Array, "bodies 6 6"]
     force: Float[Array, "bodies 6"]
-    """The wrench p without acceleration, gravity included, of the body and all that it carries beside the leg."""
+    """The wrench p at zero acceleration, gravity included, of the body and all that it carries besides the leg."""
     drift: Float[Array, "bodies 6"]
-    """The acceleration if no joint of a leg and not the central body accelerates."""
+    """The acceleration if neither the leg joints nor the central body accelerate."""
 
 
 class _Row(NamedTuple):
-    """What the recursion does at each row of each leg, (feet, rows, ...), from the foot inward."""
+    """Data of each row of each leg, (feet, rows, ...), from the foot inward."""
 
     screw: Float[Array, "feet rows 6"]
     armature: Float[Array, "feet rows"]
@@ -62,26 +62,26 @@ class _Row(NamedTuple):
 
 
 class _Passed(NamedTuple):
-    """How the numbers of a chain follow from those behind a joint: ``(z, s) = w-part + start``."""
+    """Recovery of the parameters of a chain from those after a joint: ``(z, s) = w-part + start``."""
 
     mirror: Float[Array, "feet rows 7"]
     start: Float[Array, "feet rows 7"]
 
 
 class WorkspaceDynamics(NamedTuple):
-    """``inertia V' + bias = F``: the central body's twist V, its feet fixed, under a wrench F and no joint forces.
+    """``inertia V' + bias = F``: the twist V of the central body under a wrench F, with fixed feet and no joint forces.
 
-    In the central body's axes about its origin, N and N m, m/s^2 and rad/s^2.
+    In the axes of the central body about its origin, N and N m, m/s^2 and rad/s^2.
 
     Attributes:
-        inertia: Lambda, (6, 6): the articulated inertia of the whole machine; not finite where a leg is singular.
+        inertia: Lambda, (6, 6): the articulated-body inertia of the whole model; not finite where a leg is singular.
         bias: p, (6,), gravity included.
-        reach: Of each foot X, (feet, 6, 6): the accelerations of the central body that its leg allows are
+        reach: X of each foot, (feet, 6, 6): the accelerations of the central body that its leg allows are
             ``reach z + x``. Its rank is that of the leg.
-        held: Of each foot the wrenches on the central body, (feet, 6, 6), by the six numbers of the foot's frame.
-        screws: Of each degree of freedom its screw, (6, nv).
-        passed: How the accelerations of the joints follow, see ``outward``.
-        start: Of each foot x, (feet, 6).
+        held: Wrenches of each foot on the central body, (feet, 6, 6), per component in the foot's frame.
+        screws: Screw of each degree of freedom, (6, nv).
+        passed: Recovery of the joint accelerations, see ``outward``.
+        start: x of each foot, (feet, 6).
     """
 
     inertia: Matrix
@@ -93,9 +93,9 @@ class WorkspaceDynamics(NamedTuple):
     start: Float[Array, "feet 6"]
 
     def outward(self, legs: SupportLegs, A: Twist) -> tuple[Float[Array, " nv"], Float[Array, "feet 6"]]:
-        """(accelerations of the legs' joints (nv,), wrenches on the feet (feet, 6)) where V' = A, without joint forces.
+        """(accelerations of the leg joints (nv,), wrenches on the feet (feet, 6)) for V' = A, without joint forces.
 
-        The wrenches are those of the ground on the feet, in the feet's axes; the other accelerations are zero.
+        The wrenches act from the ground on the feet, in the axes of the feet; the other accelerations are zero.
         """
         dofs, _, _ = legs.rows
         w = jax.vmap(jnp.linalg.solve)(self.reach, (A[None] - self.start)[..., None])[..., 0]
@@ -119,14 +119,14 @@ def workspace_dynamics(
     foot_accelerations: Float[Array, "feet 6"],
     other: Float[Array, " nv"],
 ) -> WorkspaceDynamics:
-    """The equation of motion of the central body of a machine whose feet are fixed, O(n).
+    """The equation of motion of the central body of a model with fixed feet, O(n).
 
     Args:
         q: Configuration.
         v: Velocity.
         legs: ``support_legs(model.topology, frames of the feet)``.
-        foot_accelerations: What the twists of the feet do in the directions that they hold, (feet, 6), in their axes.
-        other: Accelerations (nv,) of the joints that lead to no foot; those of others do not count.
+        foot_accelerations: Derivatives of the foot twists in the held directions, (feet, 6), in the axes of the feet.
+        other: Accelerations (nv,) of the joints that are in no leg; the others are ignored.
 
     Source: Wendlandt, Control and simulation of multibody systems, 1997, chapter 4; Lilly, Efficient dynamic
     simulation of robotic mechanisms, 1993, for the articulated inertia of a chain on a big base.
@@ -136,11 +136,12 @@ def workspace_dynamics(
         to_base = se3.inverse(poses[0])
         T = jnp.broadcast_to(to_base, poses.shape) @ poses
         bodies = _bodies(model, q, v, legs, T, to_base, other)
-        # the rows of a joint follow one another, so that what comes once comes with the first of them
+        # the rows of a joint are consecutive: per-joint data go with the first of them
         dofs, carriers, first = legs.rows
         real = dofs >= 0
         screws = screws_about_base(model, q)
         parents = np.array([0, *legs.tree.parents[1:]])[carriers]
+        # inertia and wrench p per body; the drift enters as a difference between body and parent
         rows = _Row(
             _where(real, screws.T[dofs]),
             jnp.where(real, model.armature[dofs], jnp.ones_like(model.armature[dofs])),
@@ -148,12 +149,14 @@ def workspace_dynamics(
             _where(first, bodies.force[carriers]),
             _where(first, bodies.drift[carriers] - bodies.drift[parents]),
         )
+        # at the foot: A = X z + x, F = Y z + y with X = 0 where it is held, Y = 0 where it is free
         frames = T[np.array(legs.frames)]
         on_body = se3.Ad_dual(se3.inverse(frames))
         held = np.array([foot.held for foot in feet])
         X = jnp.where(held[:, None, :], jnp.zeros_like(on_body), se3.Ad(frames))
         Y = jnp.where(held[:, None, :], on_body, jnp.zeros_like(on_body))
         x = _product(se3.Ad(frames), jnp.where(held, foot_accelerations, jnp.zeros_like(foot_accelerations)))
+        # inward to the central body; the leg then acts as the articulated inertia Y X^-1
         (X, Y, x, y), passed = _inward(rows, X, Y, x)
         inertia = Y @ jnp.linalg.inv(X)
         inertia = 0.5 * (inertia + jnp.swapaxes(inertia, 1, 2))
@@ -173,7 +176,7 @@ def workspace_dynamics(
 def _bodies(
     model: Model, q: Array, v: Array, legs: SupportLegs, T: Array, to_base: Array, other: Float[Array, " nv"]
 ) -> _Bodies:
-    """Inertias, wrenches and drifts of the central body and of the legs' bodies, with all that they carry."""
+    """Inertias, wrenches and drifts of the central body and the leg bodies, with all that they carry."""
     n = legs.tree.bodies
     T = T[:n]
     inverse = se3.Ad(se3.inverse(T))
@@ -207,13 +210,13 @@ def _inertias(parameters: Float[Array, "bodies 10"]) -> Float[Array, "bodies 6 6
 
 
 def _inward(rows: _Row, X: Array, Y: Array, x: Array) -> tuple[_Chain, _Passed]:
-    """((X, Y, x, y) behind the last joints of all legs, how each row passes on)."""
+    """((X, Y, x, y) after the last joints of all legs, the data to recover each row)."""
 
     def step(chain: _Chain, row: _Row) -> tuple[_Chain, tuple[Array, Array]]:
         X, Y, x, y = chain
         Y = Y + row.inertia @ X
         y = y + row.inertia @ x + row.force
-        # the force of the joint, of (z, s); without one of its own it is zero
+        # the force balance of the joint in (z, s): S . F + armature s = 0
         force = jnp.concatenate([row.screw @ Y, row.armature[None]])
         size = jnp.sum(force * force)
         start = -force * (row.screw @ y) / size
@@ -234,13 +237,13 @@ def _inward(rows: _Row, X: Array, Y: Array, x: Array) -> tuple[_Chain, _Passed]:
 
 
 def _mirrored(M: Float[Array, "6 7"], mirror: Float[Array, " 7"]) -> Matrix:
-    """``M H`` without its last column, H = 1 - 2 m m^T / m.m: six numbers of the seven that leave the joint's force."""
+    """``M H`` without its last column, H = 1 - 2 m m^T / m.m: the six of seven parameters free of joint force."""
     along = M @ mirror * (2 / jnp.sum(mirror * mirror))
     return (M - along[:, None] * mirror[None])[:, :6]
 
 
 def _unmirrored(mirror: Float[Array, " 7"], start: Float[Array, " 7"], w: Float[Array, " 6"]) -> Float[Array, " 7"]:
-    """The seven numbers of the six."""
+    """The seven parameters (z, s) from the six."""
     full = jnp.concatenate([w, jnp.zeros_like(w[:1])])
     return full - mirror * (2 * jnp.sum(mirror * full) / jnp.sum(mirror * mirror)) + start
 

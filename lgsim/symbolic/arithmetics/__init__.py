@@ -1,4 +1,4 @@
-"""Arithmetics in which a function can be evaluated, one file each."""
+"""Arithmetics for the evaluation of functions, one per file."""
 
 from lgsim.symbolic.arithmetics.casadi import Casadi as Casadi
 from lgsim.symbolic.arithmetics.digits import Digits as Digits

@@ -1,4 +1,4 @@
-"""Symbols SX of CasADi, for its solvers and its derivatives."""
+"""CasADi symbols SX, for its solvers and derivatives."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from lgsim.symbolic.arithmetic import Arithmetic
 
 
 class Casadi(Arithmetic):
-    """Scalars SX of CasADi; numbers are floats. A symbol of sympy, as in a model, becomes an SX of its name."""
+    """CasADi scalars SX; numbers are floats. A sympy symbol, as in a model, becomes an SX with its name."""
 
     def __init__(self) -> None:
         self._casadi = package("casadi", "casadi", "lgsim.symbolic.Casadi")
         self.symbols: dict[str, Any] = {}
-        """The SX that stand for symbols of sympy, by their names."""
+        """The SX of sympy symbols, by name."""
 
     def number(self, x: Any) -> Any:
-        """A float is itself."""
+        """Keep a float."""
         return float(x)
 
     def constant(self, x: Any) -> Any:
@@ -26,7 +26,7 @@ class Casadi(Arithmetic):
         return self._casadi.SX(float(x))
 
     def entry(self, x: Any) -> Any:
-        """A scalar SX, a number or a symbol of sympy."""
+        """A scalar SX, a number or a sympy symbol."""
         if self.is_number(x):
             return float(x)
         if isinstance(x, self._casadi.SX):
@@ -51,7 +51,7 @@ class Casadi(Arithmetic):
         return self._casadi.cos(x)
 
     def sqrt(self, x: Any) -> Any:
-        """The root."""
+        """The square root."""
         return self._casadi.sqrt(x)
 
     def functions(self) -> Mapping[str, Callable[..., Any]]:

@@ -1,4 +1,4 @@
-"""Operations counted, as straight-line code would do them: equal operations on equal entries once."""
+"""Operation counts of straight-line code, in which equal operations on equal entries are done once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lgsim.symbolic.arithmetic import Arithmetic
 
 
 class _Node:
-    """An entry: the operation that makes it, "" for an argument, and the entries that it acts on."""
+    """An entry: its operation ("" for an argument) and its operands."""
 
     __slots__ = ("op", "operands")
 
@@ -31,15 +31,15 @@ class Count(Arithmetic):
         return out
 
     def constant(self, x: Any) -> Any:
-        """A number, which costs nothing."""
+        """A number, without cost."""
         return _Node("", ())
 
     def entry(self, x: Any) -> Any:
-        """An argument, a number, or anything else in the place of an argument."""
+        """An argument, a number, or any other object used as an argument."""
         return self.number(x) if self.is_number(x) else x if isinstance(x, _Node) else _Node("", ())
 
     def operations_of(self, results: Any) -> dict[str, int]:
-        """How often each operation occurs in what arrays of results need, once for each that is shared."""
+        """The number of each operation that arrays of results need; shared operations count once."""
         stack = [x for leaf in jax.tree.leaves(results) for x in np.asarray(leaf, object).flat]
         seen: dict[int, _Node] = {}
         while stack:
@@ -58,7 +58,7 @@ class Count(Arithmetic):
         return _Node("cos", (x,))
 
     def sqrt(self, x: Any) -> Any:
-        """The root."""
+        """The square root."""
         return _Node("sqrt", (x,))
 
     def add(self, x: Any, y: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Numbers of many digits: an algorithm's own formulas with no rounding worth the name."""
+"""Multiple-precision arithmetic, to evaluate an algorithm without significant rounding errors."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lgsim.symbolic.arithmetic import Arithmetic
 
 
 class Digits(Arithmetic):
-    """Numbers of mpmath. Branches are decided, since every entry is a number.
+    """Multiple-precision numbers of mpmath. Branches can be evaluated, since every entry is a number.
 
     Args:
-        digits: Decimal digits.
+        digits: Number of decimal digits.
 
     Raises:
         ValueError: digits is less than one.
@@ -27,7 +27,7 @@ class Digits(Arithmetic):
         self._context.dps = digits
 
     def number(self, x: Any) -> Any:
-        """A float is itself; ``"0.1"`` or ``Fraction(1, 10)`` is a tenth."""
+        """Keep a float; ``"0.1"`` or ``Fraction(1, 10)`` is exactly a tenth."""
         if isinstance(x, Fraction):
             return self._context.mpf(x.numerator) / x.denominator
         return self._context.mpf(x)
@@ -41,7 +41,7 @@ class Digits(Arithmetic):
         return self.number(x)
 
     def entry(self, x: Any) -> Any:
-        """A number of mpmath, of Python or as a string."""
+        """A number of mpmath or Python, or a string."""
         return self.number(x)
 
     def sin(self, x: Any) -> Any:
@@ -53,7 +53,7 @@ class Digits(Arithmetic):
         return self._context.cos(x)
 
     def sqrt(self, x: Any) -> Any:
-        """The root."""
+        """The square root."""
         return self._context.sqrt(x)
 
     def functions(self) -> Mapping[str, Callable[..., Any]]:

@@ -1,4 +1,4 @@
-"""Plain expressions of sympy, for anything that has no normal form."""
+"""Plain sympy expressions, for formulas without a normal form."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def sympy_package() -> Any:
 
 
 class Expressions(Arithmetic):
-    """Expressions of sympy, as the operations make them: nothing is expanded."""
+    """Sympy expressions as the operations create them, without expansion."""
 
     def __init__(self) -> None:
         self._sympy = sympy_package()
 
     def constant(self, x: Any) -> Any:
-        """A rational of sympy, or a float that is infinite or no number."""
+        """A sympy rational, or a float that is infinite or NaN."""
         if isinstance(x, Fraction):
             return self._sympy.Rational(x.numerator, x.denominator)
         return self._sympy.sympify(x)
 
     def entry(self, x: Any) -> Any:
-        """An expression, a number, or a string that is one."""
+        """An expression, a number, or a string of an expression."""
         return self.number(x) if self.is_number(x) else self.settled(self._sympy.sympify(x))
 
     def settled(self, x: Any) -> Any:
@@ -50,11 +50,11 @@ class Expressions(Arithmetic):
         return self._sympy.cos(x)
 
     def sqrt(self, x: Any) -> Any:
-        """The root."""
+        """The square root."""
         return self._sympy.sqrt(x)
 
     def functions(self) -> Mapping[str, Callable[..., Any]]:
-        """Sympy's elementary functions; sizes and signs of symbols stay questions."""
+        """Sympy's elementary functions; sizes and signs of symbols are left undecided."""
         s = self._sympy
         names = (
             "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "exp", "log",

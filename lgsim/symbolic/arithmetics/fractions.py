@@ -1,4 +1,4 @@
-"""Fractions of trigonometric polynomials, for algorithms that divide: ``forward_dynamics`` of a few joints."""
+"""Fractions of trigonometric polynomials, for algorithms that divide, such as ``forward_dynamics`` of a few joints."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from lgsim.symbolic.entries import SymbolicError
 
 
 class TrigonometricFractions(Trigonometric):
-    """Quotients of two trigonometric polynomials, both in normal form; ``==`` multiplies out."""
+    """Quotients of two trigonometric polynomials, both in normal form; ``==`` compares cross products."""
 
     def _made(self, p: Any) -> Any:
-        """The entry of a polynomial that is in normal form."""
+        """The entry of a polynomial in normal form."""
         return Quotient(self, p, self.ring.one)
 
     def entry(self, x: Any) -> Any:
-        """As of ``Trigonometric``."""
+        """The entry, as for ``Trigonometric``."""
         if isinstance(x, Quotient):
             if x.ring.ring != self.ring:
                 raise SymbolicError("an entry of another ring")
@@ -32,24 +32,24 @@ class TrigonometricFractions(Trigonometric):
         )
 
     def expression(self, x: Any) -> Any:
-        """An entry as an expression of sympy, numerator and denominator expanded."""
+        """An entry as a sympy expression, numerator and denominator expanded."""
         x = x if isinstance(x, Quotient) else self.constant(x)
         return x.p.as_expr(*self.generators) / x.below.as_expr(*self.generators)
 
 
-@no_type_check  # at run time: a check of a call takes longer than the call
+@no_type_check  # at run time: checking a call takes longer than the call
 class Quotient:
-    """A fraction of two polynomials without a common factor that sympy finds.
+    """A fraction of two polynomials, without common factors that sympy finds.
 
     Args:
-        below: The denominator, not zero.
+        below: The nonzero denominator.
     """
 
     __slots__ = ("below", "p", "ring")
 
     def __init__(self, ring: TrigonometricFractions, p: Any, below: Any) -> None:
         if not below:
-            raise SymbolicError("division by what is zero")
+            raise SymbolicError("division by zero")
         if below != 1:
             p, below = p.cancel(below)
             if below.is_ground:
@@ -102,7 +102,7 @@ class Quotient:
         return self._product(self.p, y.below) == self._product(y.p, self.below)
 
     def __hash__(self) -> int:
-        return hash(type(self))  # equal fractions may be written in two ways
+        return hash(type(self))  # equal fractions may have two representations
 
     def __bool__(self) -> bool:
         return bool(self.p)

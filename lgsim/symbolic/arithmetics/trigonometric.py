@@ -1,6 +1,6 @@
-"""The exact ring of trigonometric polynomials: every entry is in normal form, so that equal is identical.
+"""The exact ring of trigonometric polynomials, in which every entry has a normal form: equal means identical.
 
-``Q[parameters, q, cos q, sin q]`` modulo ``sin^2 + cos^2 = 1`` and the norms of unit quaternions, and its fractions.
+It consists of ``Q[parameters, q, cos q, sin q]`` modulo ``sin^2 + cos^2 = 1`` and the norms of unit quaternions.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from lgsim.symbolic.entries import SymbolicError
 
 
 class Trigonometric(Arithmetic):
-    """Trigonometric polynomials over the rationals in normal form.
+    """Trigonometric polynomials over the rationals in normal form, for exact formulas.
 
-    A sine is replaced where its square occurs, and of a unit quaternion ``(w, x, y, z)`` w. Division is by numbers
-    alone, see ``TrigonometricFractions``; a sine is of a sum of integer multiples of the angles.
+    The squares of a sine, and of w of a unit quaternion ``(w, x, y, z)``, are replaced. Divisors must be numbers, see
+    ``TrigonometricFractions``; arguments of sines must be sums of integer multiples of the angles.
 
     Args:
-        angles: Names, or symbols of sympy, of the coordinates of which a sine may be taken.
+        angles: Names, or sympy symbols, of the coordinates that may be arguments of sines.
         others: Names of other symbols: velocities, parameters, lengths.
-        quaternions: Names of the four coordinates of each unit quaternion, w first.
+        quaternions: Names of the four components of each unit quaternion, w first.
 
     Raises:
-        ValueError: a name is there twice.
+        ValueError: a name occurs twice.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Trigonometric(Arithmetic):
     ) -> None:
         s = sympy_package()
         self.sympy = s
-        """The package."""
+        """The package sympy."""
         quaternions = [tuple(x) for x in quaternions]
         angles = tuple(angles)
         given = [x for part in quaternions for x in part] + list(others) + list(angles)
@@ -44,26 +44,28 @@ class Trigonometric(Arithmetic):
         names = [str(x) for x in given]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"the symbol {name!r} is there twice: a parameter needs a name that no coordinate has")
+                raise ValueError(f"the symbol {name!r} occurs twice: a parameter needs a name that no coordinate has")
         self.angles = tuple(map(str, angles))
         """Names of the angles."""
         turns = [f"{f}_{a}" for f in ("sin", "cos") for a in self.angles]
         for name in turns:
             if name in made:
-                raise ValueError(f"the symbol {name!r} clashes with the sine or cosine of an angle: name it otherwise")
+                raise ValueError(f"the symbol {name!r} clashes with the sine or cosine of an angle: rename it")
+        # generators of the polynomial ring: sin and cos of each angle, then the symbols
         self.generators = [f(made[a]) for f in (s.sin, s.cos) for a in self.angles] + list(made.values())
-        """The expressions of sympy that the ring's generators stand for: sines, cosines, then the symbols."""
+        """The sympy expressions of the ring's generators: sines, cosines, then the symbols."""
         self.ring, *generators = s.polys.rings.ring(turns + names, s.QQ)
         self._generators = dict(zip(turns + names, generators, strict=True))
         self._symbols = made
         count = len(self.angles)
+        # rules of the normal form: sin^2 = 1 - cos^2, w^2 = 1 - x^2 - y^2 - z^2
         self._rules = [(i, 1 - generators[count + i] ** 2) for i in range(count)]
         for w, *rest in quaternions:
             square = sum(self._generators[str(x)] ** 2 for x in rest)
             self._rules.append((2 * count + names.index(str(w)), 1 - square))
 
     def symbol(self, name: str) -> Any:
-        """The symbol of sympy of a name."""
+        """The sympy symbol with a name."""
         return self._symbols[name]
 
     @property
@@ -72,7 +74,7 @@ class Trigonometric(Arithmetic):
         return tuple(self._symbols.values())
 
     def symbols(self, names: Sequence[str]) -> np.ndarray:
-        """The entries of some symbols, (len(names),)."""
+        """The entries of symbols by name, (len(names),)."""
         out = np.empty(len(names), object)
         for i, name in enumerate(names):
             out[i] = self._generator(str(name))
@@ -81,23 +83,23 @@ class Trigonometric(Arithmetic):
     def _generator(self, name: str) -> Any:
         if name not in self._symbols:
             raise SymbolicError(
-                f"the symbol {name} is none of this ring, which has {', '.join(sorted(self._symbols)) or 'no symbols'}"
+                f"the symbol {name} is not in this ring, which has {', '.join(sorted(self._symbols)) or 'no symbols'}"
             )
         return self._made(self._generators[name])
 
     def _made(self, p: Any) -> Any:
-        """The entry of a polynomial that is in normal form."""
+        """The entry of a polynomial in normal form."""
         return Polynomial(self, p)
 
     def constant(self, x: Any) -> Any:
         """A rational."""
         if isinstance(x, float):
-            raise SymbolicError(f"the number {x} is none of this ring: it is not finite")
+            raise SymbolicError(f"the number {x} is not in this ring: it is not finite")
         x = Fraction(x)
         return self._made(self.ring(self.sympy.QQ(x.numerator, x.denominator)))
 
     def entry(self, x: Any) -> Any:
-        """An entry of this ring, a number, or a polynomial expression of sympy in its symbols, sines and cosines."""
+        """An entry of this ring, a number, or a sympy polynomial in its symbols, sines and cosines."""
         if isinstance(x, Polynomial):
             if x.ring.ring != self.ring:
                 raise SymbolicError("an entry of another ring")
@@ -121,7 +123,7 @@ class Trigonometric(Arithmetic):
             return total
         if isinstance(x, (self.sympy.sin, self.sympy.cos)):
             return self.sin(parts[0]) if isinstance(x, self.sympy.sin) else self.cos(parts[0])
-        raise SymbolicError(f"{x} is no trigonometric polynomial; take Expressions()")
+        raise SymbolicError(f"{x} is not a trigonometric polynomial; use Expressions()")
 
     @no_type_check
     def settled(self, x: Any) -> Any:
@@ -159,7 +161,7 @@ class Trigonometric(Arithmetic):
     def _turned(self, x: Any) -> tuple[Any, Any]:
         found = self._multiples(x)
         if found is None:
-            raise SymbolicError(f"sine or cosine of {x}, which is no sum of integer multiples of angles of the ring")
+            raise SymbolicError(f"sine or cosine of {x}, which is not a sum of integer multiples of angles of the ring")
         cosine, sine = self.constant(1), self.constant(0)
         for angle, count in found.items():
             c, s = (self._made(self._generators[f"{f}_{angle}"]) for f in ("cos", "sin"))
@@ -183,20 +185,20 @@ class Trigonometric(Arithmetic):
         return found
 
     def sqrt(self, x: Any) -> Any:
-        """The ring has no roots of symbols.
+        """Raise: the ring has no roots of symbols.
 
         Raises:
             SymbolicError: always.
         """
-        raise SymbolicError(f"the root of {str(x)[:100]} is none of the ring; take Expressions()")
+        raise SymbolicError(f"the square root of {str(x)[:100]} is not in the ring; use Expressions()")
 
     def expression(self, x: Any) -> Any:
-        """An entry as an expression of sympy, expanded."""
+        """An entry as an expanded sympy expression."""
         x = x if isinstance(x, Polynomial) else self.constant(x)
         return x.p.as_expr(*self.generators)
 
     def expressions(self, array: Any) -> np.ndarray:
-        """The entries of an array as expressions of sympy."""
+        """The entries of an array as sympy expressions."""
         entries = np.asarray(array, object)
         out = np.empty(entries.size, object)
         for i, x in enumerate(entries.flat):
@@ -211,12 +213,12 @@ def _power(x: Any, n: int) -> Any:
     return out
 
 
-@no_type_check  # at run time: a check of a call takes longer than the call
+@no_type_check  # at run time: checking a call takes longer than the call
 class Polynomial:
-    """An entry of the ring, in normal form: ``==`` decides equality.
+    """An entry of the ring in normal form: ``==`` is exact equality.
 
     Args:
-        p: The polynomial of sympy.
+        p: The sympy polynomial.
     """
 
     __slots__ = ("p", "ring")
@@ -250,7 +252,7 @@ class Polynomial:
         divisor = self._other(other)
         if not divisor.is_ground or not divisor:
             raise SymbolicError(
-                f"division by {str(divisor)[:100]}: the ring divides by numbers alone; take TrigonometricFractions for "
+                f"division by {str(divisor)[:100]}: the ring divides only by numbers; use TrigonometricFractions for a "
                 "few joints, else Expressions()"
             )
         return Polynomial(self.ring, self.p.quo_ground(divisor.LC))

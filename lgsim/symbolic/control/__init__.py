@@ -1,1 +1,1 @@
-"""What a control engineer asks of a machine's formulas: linear models, Lie derivatives, feedback."""
+"""Control design on the formulas of a model: linear models, Lie derivatives, feedback linearization."""

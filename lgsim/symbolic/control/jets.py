@@ -1,4 +1,4 @@
-"""Vector fields as Taylor polynomials at a rational point, where brackets are exact and do not grow."""
+"""Vector fields as Taylor polynomials at a rational point, for exact Lie brackets without expression growth."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sympy.polys.rings import ring
 
 
 class Jets:
-    """Taylor polynomials of some order about a random rational point at which sines and cosines are rational too.
+    """Taylor polynomials of fixed order about a random rational point at which sines and cosines are rational.
 
     Args:
         order: The degree up to which polynomials are kept.
-        seed: Of the point. Symbols that are no coordinates are random rationals.
+        seed: Seed of the point. Symbols that are not coordinates become random rationals.
     """
 
     def __init__(self, x: Sequence[Symbol], order: int, seed: int) -> None:
@@ -30,7 +30,7 @@ class Jets:
         """The polynomial of a rational function of symbols and of sines and cosines of symbols.
 
         Raises:
-            ValueError: it is none.
+            ValueError: it is another function.
         """
         found = self._known.get(y)
         if found is None:
@@ -42,7 +42,7 @@ class Jets:
         return [self.jet(sympy.expand_trig(y)) for y in f]
 
     def bracket(self, f: Sequence[Any], g: Sequence[Any]) -> list[Any]:
-        """``[f, g]``, one degree less exact than the fields."""
+        """``[f, g]``, exact to one degree less than the fields."""
         return [self._along(f, b) - self._along(g, a) for a, b in zip(f, g, strict=True)]
 
     def value(self, f: Sequence[Any]) -> list[Any]:
@@ -94,7 +94,7 @@ class Jets:
         return total / first
 
     def _turned(self, y: Any) -> Any:
-        """Of ``sin(a + d)`` or ``cos(a + d)``, both made at once."""
+        """``sin(a + d)`` or ``cos(a + d)``, both computed at once."""
         angle, t = y.args[0], self._number()
         sine, cosine = 2 * t / (1 + t * t), (1 - t * t) / (1 + t * t)
         step = self._steps.get(angle, self._ring.zero)

@@ -1,4 +1,4 @@
-"""What a control engineer asks of a machine's formulas: linear models, and models affine in the input."""
+"""State-space models from the formulas of a model: linear, and affine in the input."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ class LinearModel(NamedTuple):
     """``d/dt (dq, dv) = A (dq, dv) + B dtau`` about an equilibrium."""
 
     A: Matrix
-    """(2 nv, 2 nv); dq is along ``model.retract``, as all explicit derivatives of lgsim: a plain difference of
-    coordinates for all joints but planar ones, balls and free ones."""
+    """(2 nv, 2 nv); dq is along ``model.retract``, as for all explicit derivatives of lgsim.
+
+    It is a plain difference of coordinates for all joints except planar, ball and free joints."""
     B: Matrix
     """(2 nv, m)."""
     tau: Matrix
-    """(m, 1): the joint forces that hold the equilibrium, N m or N."""
+    """(m, 1): the joint forces at the equilibrium, N m or N."""
 
 
 def linearize(
@@ -33,21 +34,21 @@ def linearize(
     actuated: Sequence[str] | None = None,
     names: Sequence[str] | None = None,
 ) -> LinearModel:
-    """The linear model about a configuration at rest, ``A21 = -M^-1 dG/dq``, ``A22 = -M^-1 D``, ``B2 = M^-1 S``.
+    """The linearized model about an equilibrium, ``A21 = -M^-1 dG/dq``, ``A22 = -M^-1 D``, ``B2 = M^-1 S``.
 
-    G are the forces that hold the machine at rest, against gravity and springs, and D are its dampers.
+    G are the joint forces against gravity and springs at rest, and D is the damping matrix.
 
     Args:
-        model: The machine, with symbols or numbers. Dry friction, which has no linear model at rest, and stops are left
-            out.
-        equilibrium: The configuration: nq numbers or expressions, or some of them by the names of coordinates, where
-            the others are neutral; by default the neutral one.
-        actuated: Names of the joints whose forces are inputs, by default all, in the model's order.
+        model: The model, with symbols or numbers. Dry friction, which has no linear model at rest, and joint limits are
+            ignored.
+        equilibrium: The configuration: nq numbers or expressions, or some of them by the names of coordinates; the
+            others are neutral. By default the neutral configuration.
+        actuated: Names of the joints whose forces are inputs, by default all, in the order of the model.
         names: Names of the coordinates, by default q1, q2, ...
 
     Raises:
-        ModelError: a name or a number of entries is wrong, an entry is not finite, the configuration is no equilibrium:
-            gravity or a spring moves a joint that is not actuated, or the mass matrix is singular there.
+        ModelError: a name or a number of entries is wrong, an entry is not finite, the configuration is not an
+            equilibrium (gravity or a spring moves a joint that is not actuated), or the mass matrix is singular there.
     """
     found = mechanics(model, names)
     at = _point(found, equilibrium)
@@ -73,7 +74,7 @@ def linearize(
 
 
 class ControlAffine(NamedTuple):
-    """``dx/dt = f(x) + g(x) u``, as ``lgsim.symbolic.relative_degree`` and its like take it."""
+    """``dx/dt = f(x) + g(x) u``, the form that ``lgsim.symbolic.relative_degree`` and related functions take."""
 
     f: Matrix
     """The drift (nq + nv, 1)."""
@@ -89,22 +90,22 @@ def control_affine(
     names: Sequence[str] | None = None,
     rates: Sequence[str] | None = None,
 ) -> ControlAffine:
-    """The equations of motion solved for the accelerations, of a machine of few degrees of freedom.
+    """The control-affine state-space form of a model with few degrees of freedom, solved for the accelerations.
 
     Args:
-        model: The machine, with symbols or numbers; with its dampers and springs, without dry friction and stops.
-        actuated: Names of the joints whose forces are inputs, by default all, in the model's order.
+        model: The model, with symbols or numbers, with its dampers and springs, without dry friction and joint limits.
+        actuated: Names of the joints whose forces are inputs, by default all, in the order of the model.
         names: Names of the coordinates, by default q1, q2, ...
         rates: Names of the velocities, by default v1, v2, ...
 
     Raises:
-        ModelError: a name is wrong, the mass matrix is singular, or the machine has more than three degrees of freedom
-            or a quaternion: its mass matrix has no inverse that one reads.
+        ModelError: a name is wrong, the mass matrix is singular, or the model has a quaternion or more than three
+            degrees of freedom: its inverse mass matrix would be too long to read.
     """
     if model.nv > 3 or model.nq != model.nv:
         raise ModelError(
-            f"expected at most three degrees of freedom, with one coordinate each, got nq = {model.nq} and"
-            f" nv = {model.nv}; linearize has no such bound, and numbers go through lgsim.forward_dynamics"
+            f"model: expected at most three degrees of freedom, with one coordinate each, got nq = {model.nq} and"
+            f" nv = {model.nv}; use linearize, which has no such limit, or lgsim.forward_dynamics for numbers"
         )
     found = mechanics(model, names, rates)
     driven = list(range(model.nv)) if actuated is None else found.dofs(actuated)
@@ -123,7 +124,7 @@ def _inverse(M: Matrix) -> Matrix:
     determinant = normal_form(M.det(method="berkowitz"))
     if determinant == 0:
         raise ModelError(
-            "the mass matrix is singular: a joint moves nothing that has inertia, here or everywhere; give bodies"
+            "the mass matrix is singular: a joint moves no inertia, here or everywhere; give bodies"
             " inertia, joints armature, or another configuration"
         )
     return M.adjugate().applyfunc(lambda x: normal_form(x / determinant))
@@ -135,7 +136,7 @@ def _point(found: Mechanics, given: Sequence[Any] | Mapping[str, Any] | None) ->
         known = {x.name: x for x in found.q}
         for name in given:
             if str(name) not in known:
-                raise ModelError(f"equilibrium: there is no coordinate {name}; there are {', '.join(known)}")
+                raise ModelError(f"equilibrium: expected coordinates among {', '.join(known)}, got {name}")
         values = {str(name): _number(value) for name, value in given.items()}
         return {x: values.get(x.name, y) for x, y in zip(found.q, start, strict=True)}
     entries = start if given is None else [_number(x) for x in given]

@@ -1,6 +1,6 @@
-"""Differential geometry of control systems ``dx/dt = f(x) + g(x) u``: brackets, relative degree, exact linearization.
+"""Geometric control of systems ``dx/dt = f(x) + g(x) u``: Lie brackets, relative degree, feedback linearization.
 
-Everything is exact: a function is zero where its normal form is, and a rank that is claimed is attained at a point.
+All results are exact: a function is zero if its normal form is, and a claimed rank is attained at a point.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from lgsim.symbolic.control.jets import Jets
 
 
 def lie_derivative(f: Any, h: Any, x: Sequence[Symbol], order: int = 1) -> Expr:
-    """``L_f^order h``, with ``L_f h = dh/dx f``.
+    """The Lie derivative ``L_f^order h``, with ``L_f h = dh/dx f``.
 
     Args:
         f: A vector field, n expressions.
         h: A function, an expression.
         x: The n coordinates.
-        order: How many times.
+        order: Number of differentiations.
 
     Raises:
-        ValueError: f has not one entry for each coordinate.
+        ValueError: f does not have one entry for each coordinate.
     """
     field, found = _column("f", f, x), sympy.sympify(h)
     for _ in range(order):
@@ -34,29 +34,29 @@ def lie_derivative(f: Any, h: Any, x: Sequence[Symbol], order: int = 1) -> Expr:
 
 
 def lie_bracket(f: Any, g: Any, x: Sequence[Symbol]) -> Matrix:
-    """``[f, g] = dg/dx f - df/dx g``, (n, 1).
+    """The Lie bracket ``[f, g] = dg/dx f - df/dx g``, (n, 1).
 
     Args:
         f: A vector field, n expressions.
-        g: Another one.
+        g: A vector field, n expressions.
         x: The n coordinates.
 
     Raises:
-        ValueError: a field has not one entry for each coordinate.
+        ValueError: a field does not have one entry for each coordinate.
     """
     f, g = _column("f", f, x), _column("g", g, x)
     return (g.jacobian(list(x)) * f - f.jacobian(list(x)) * g).applyfunc(normal_form)
 
 
 class RelativeDegree(NamedTuple):
-    """How often outputs are differentiated until inputs appear."""
+    """The number of differentiations of each output until inputs appear."""
 
     degrees: tuple[int, ...]
-    """One for each output."""
+    """Relative degree of each output."""
     decoupling: Matrix
-    """(p, m): the entries ``L_gj L_f^(r_i - 1) h_i``, by which the inputs enter those derivatives."""
+    """(p, m): the entries ``L_gj L_f^(r_i - 1) h_i``, the coefficients of the inputs in those derivatives."""
     fails: tuple[Expr, ...]
-    """The degrees hold where none of these functions is zero."""
+    """The degrees are valid where none of these functions is zero."""
 
 
 def relative_degree(f: Any, g: Any, h: Any, x: Sequence[Symbol]) -> RelativeDegree:
@@ -69,9 +69,8 @@ def relative_degree(f: Any, g: Any, h: Any, x: Sequence[Symbol]) -> RelativeDegr
         x: The n coordinates.
 
     Raises:
-        ValueError: shapes do not fit; no input appears in any derivative of an output; or there are as many outputs as
-            inputs, and the inputs enter their derivatives dependently everywhere, so that there is no vector relative
-            degree.
+        ValueError: shapes do not match; no input appears in any derivative of an output; or there are as many outputs
+            as inputs, but the decoupling matrix is singular everywhere, so that there is no vector relative degree.
 
     Source: Isidori, Nonlinear Control Systems, 3rd ed., 4.1, 5.1.
     """
@@ -100,24 +99,24 @@ def relative_degree(f: Any, g: Any, h: Any, x: Sequence[Symbol]) -> RelativeDegr
 
 
 class LinearizingFeedback(NamedTuple):
-    """A feedback that makes derivatives of outputs the new inputs, ``d^r_i h_i/dt^r_i = v_i``."""
+    """A feedback that makes derivatives of the outputs the new inputs, ``d^r_i h_i/dt^r_i = v_i``."""
 
     u: Matrix
     """(m, 1): the input as a function of x and v."""
     v: tuple[Symbol, ...]
     """The new inputs."""
     outputs: tuple[tuple[Expr, ...], ...]
-    """For each output ``h, L_f h, ..., L_f^(r - 1) h``: in which the system is chains of integrators."""
+    """``h, L_f h, ..., L_f^(r - 1) h`` of each output: coordinates in which the system is chains of integrators."""
     degrees: tuple[int, ...]
-    """Their lengths."""
+    """Lengths of the chains."""
     hidden: int
-    """The number of coordinates that no output shows: the dimension of the zero dynamics, 0 for full linearization."""
+    """Dimension of the zero dynamics, not observable from the outputs; 0 for full linearization."""
     fails: tuple[Expr, ...]
     """The feedback is defined where none of these functions is zero."""
 
 
 def feedback_linearize(f: Any, g: Any, h: Any, x: Sequence[Symbol]) -> LinearizingFeedback:
-    """``u = A(x)^-1 (v - L_f^r h)`` with the decoupling matrix A: exact input-output linearization.
+    """Exact input-output linearization ``u = A(x)^-1 (v - L_f^r h)``, A being the decoupling matrix.
 
     Args:
         f: The drift, n expressions.
@@ -126,7 +125,7 @@ def feedback_linearize(f: Any, g: Any, h: Any, x: Sequence[Symbol]) -> Linearizi
         x: The n coordinates.
 
     Raises:
-        ValueError: as ``relative_degree``, or there are not as many outputs as inputs.
+        ValueError: as ``relative_degree``, or the numbers of outputs and inputs differ.
 
     Source: Isidori, Nonlinear Control Systems, 3rd ed., 4.2, 5.2-5.3.
     """
@@ -151,20 +150,20 @@ def feedback_linearize(f: Any, g: Any, h: Any, x: Sequence[Symbol]) -> Linearizi
 
 
 def accessibility_rank(f: Any, g: Any, x: Sequence[Symbol], seed: int = 0) -> int:
-    """The dimension of strong accessibility: of the least distribution with g that is closed under [f, .] and [g, .].
+    """The rank of strong accessibility: of the smallest distribution with g that is closed under [f, .] and [g, .].
 
-    Where it is n, states reached at a fixed time fill open sets, from every point in general position. The rank is that
-    at one rational point, where sines and cosines are rational too: the generic rank is at least as large, and is
-    larger for a set of points of measure zero alone.
+    If it is n, the states reached at a fixed time fill open sets from every point in general position. The rank is
+    computed at one rational point, where sines and cosines are rational. The generic rank is at least as large, and
+    larger only if the point is in a set of measure zero.
 
     Args:
         f: The drift, n expressions.
         g: (n, m): a column for each input.
         x: The n coordinates.
-        seed: Of the point.
+        seed: Seed of the point.
 
     Raises:
-        ValueError: shapes do not fit, or a field is not rational in symbols and their sines and cosines.
+        ValueError: shapes do not match, or a field is not rational in symbols and their sines and cosines.
 
     Source: Sussmann and Jurdjevic, Controllability of nonlinear systems, J. Diff. Eq. 12, 1972; Isidori, 2.2.
     """
@@ -185,14 +184,14 @@ def accessibility_rank(f: Any, g: Any, x: Sequence[Symbol], seed: int = 0) -> in
 
 
 def controllability_rank(A: Any, B: Any) -> int:
-    """The rank of ``[B, A B, ..., A^(n-1) B]``, of matrices of rational functions of symbols in general position.
+    """The rank of ``[B, A B, ..., A^(n-1) B]`` for matrices of rational functions of symbols in general position.
 
     Args:
         A: (n, n).
         B: (n, m).
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: shapes do not match.
 
     Source: Kalman, Ho, Narendra 1963.
     """
@@ -210,7 +209,7 @@ def _rank(M: Matrix) -> int:
 
 
 def normal_form(x: Any) -> Expr:
-    """A form that is 0 where the function is: a quotient of polynomials in normal form, sines squared by cosines."""
+    """A form that is 0 if the function is: a quotient of polynomials in normal form, with 1 - cos^2 for sin^2."""
     if x.is_Atom:
         return x
     x = sympy.expand_trig(x)
@@ -222,7 +221,7 @@ def normal_form(x: Any) -> Expr:
 
 
 def _without_squares(x: Any) -> Expr:
-    """``sin^2`` by ``1 - cos^2`` in a polynomial."""
+    """Replace ``sin^2`` by ``1 - cos^2`` in a polynomial."""
     sines = sorted(x.atoms(sympy.sin), key=str)
     x = sympy.expand(x)
     for sine in sines:
@@ -235,7 +234,7 @@ def _without_squares(x: Any) -> Expr:
 
 
 def _zeros_of(functions: Sequence[Expr], x: Sequence[Symbol]) -> tuple[Expr, ...]:
-    """The factors of numerators, those in the coordinates, at whose zeros all functions vanish or one does."""
+    """The factors of numerators, in the coordinates, at whose zeros all functions vanish or one does."""
     found: list[Expr] = []
     common = sympy.S.Zero
     for function in functions:

@@ -60,7 +60,7 @@ def test_an_old_llvm_is_told_once(monkeypatch, fresh):
     old = SimpleNamespace(__version__="0.1", binding=SimpleNamespace(llvm_version_info=(9, 0, 0)))
     monkeypatch.setitem(sys.modules, "llvmlite", old)
     monkeypatch.setitem(sys.modules, "llvmlite.binding", old.binding)
-    with pytest.warns(RuntimeWarning, match="its LLVM is 9"):
+    with pytest.warns(RuntimeWarning, match="llvmlite has LLVM 9"):
         assert "lgsim_" not in result(4)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -81,7 +81,7 @@ def test_a_text_that_llvm_refuses(monkeypatch, tmp_path):
     monkeypatch.setenv("LGSIM_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(handlers, "llvm_text", lambda *args: "define void @handler( {")
     monkeypatch.setattr(handlers, "_registered", {})
-    with pytest.warns(RuntimeWarning, match="LLVM refuses a program"):
+    with pytest.warns(RuntimeWarning, match="LLVM rejects a program"):
         assert "lgsim_" not in result(4)
     assert not list(tmp_path.glob("lgsim_*"))
 

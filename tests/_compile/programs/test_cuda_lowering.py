@@ -226,7 +226,7 @@ def test_a_short_program_is_left_to_xla(host):
 def test_a_long_program_is_left_to_xla(host, monkeypatch):
     monkeypatch.setattr(cuda_call, "MOST", 10)
     model = chain()
-    with pytest.warns(RuntimeWarning, match=r"XLA compiles it: \d+ operations a state are more than 10"):
+    with pytest.warns(RuntimeWarning, match=r"XLA compiles it: \d+ operations per state are more than 10"):
         same(host, jax.vmap(lambda *x: forward(model, *x)), *trees.state(model, batch=(5,)), launches=0)
 
 
@@ -244,7 +244,7 @@ def test_a_rollout_of_a_long_step_is_left_to_xla(batch, host, monkeypatch):
 
     for _ in batch:
         f = jax.vmap(f)
-    with pytest.warns(RuntimeWarning, match=r"XLA compiles it: \d+ operations a state are more than 10"):
+    with pytest.warns(RuntimeWarning, match=r"XLA compiles it: \d+ operations per state are more than 10"):
         same(host, f, *trees.state(model, batch=batch), launches=0 if batch else steps)
 
 
@@ -273,7 +273,9 @@ class Refusing:
 
 @pytest.mark.repeats
 @needs_compiler
-@pytest.mark.parametrize("spilled, said", [(8193, "spills 8193 bytes a thread"), (None, "NVRTC_ERROR_INVALID_OPTION")])
+@pytest.mark.parametrize(
+    "spilled, said", [(8193, "spills 8193 bytes per thread"), (None, "NVRTC_ERROR_INVALID_OPTION")]
+)
 def test_a_kernel_that_spills_or_does_not_compile_is_left_to_xla(spilled, said, host, monkeypatch, tmp_path):
     refusing = Refusing(spilled)
     monkeypatch.setenv("LGSIM_CACHE_DIR", str(tmp_path / "cache"))
@@ -320,7 +322,7 @@ def test_what_is_missing_is_told_once_and_left_to_xla(monkeypatch):
     cuda_call._serves.cache_clear()
     try:
         program = jax.make_jaxpr(lambda x: x + 1)(1.0)
-        with pytest.warns(RuntimeWarning, match="XLA alone compiles for CUDA: there is no NVRTC"):
+        with pytest.warns(RuntimeWarning, match="only XLA compiles for CUDA: there is no NVRTC"):
             assert cuda_call.compile_cuda_batch(program) is None
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -65,7 +65,7 @@ def refused(cache, why):
 def test_a_folder_that_others_may_write_is_refused(cache, mode):
     store.write_entry("name", b"code")
     cache.chmod(mode)
-    refused(cache, "others may write it")
+    refused(cache, "others have write access")
 
 
 @posix
@@ -91,13 +91,13 @@ def test_a_link_in_place_of_the_folder_is_refused(cache):
     store.write_entry("name", b"code")
     cache.rename(cache.parent / "elsewhere")
     cache.symlink_to(cache.parent / "elsewhere")
-    refused(cache, "no folder but a link")
+    refused(cache, "not a folder but a link")
 
 
 def test_a_file_in_place_of_the_folder_is_refused(cache):
     cache.parent.mkdir()
     cache.write_bytes(b"")
-    refused(cache, "no folder but a file")
+    refused(cache, "not a folder but a file")
 
 
 @posix

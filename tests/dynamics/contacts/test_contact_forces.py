@@ -371,9 +371,9 @@ def test_a_shape_of_ones_own_is_one_class():
 
 def test_bad_input_of_forces():
     model = ModelBuilder().add_body("a", "world", joints.Free(), mass=1.0, inertia=np.eye(3)).build()
-    with pytest.raises(ModelError, match="model: expected one with contacts"):
+    with pytest.raises(ModelError, match="model: expected a model with contacts"):
         contact_forces(model, model.neutral(), jnp.zeros(6))
-    with pytest.raises(ModelError, match="model: expected one with contacts"):
+    with pytest.raises(ModelError, match="model: expected a model with contacts"):
         contact_points(model, model.neutral())
     assert contact_energy(model, model.neutral()) == 0.0
     touching = ball(**LAW)

@@ -107,7 +107,7 @@ def test_momentum_and_velocity_are_inverse():
 def test_bad_arguments():
     model = trees.build(("revolute", "revolute"), (-1, 0))
     q, _, _ = trees.state(model)
-    for dt, said in ((0.0, "not zero"), (np.nan, "finite"), (np.ones(2), "a single number")):
+    for dt, said in ((0.0, "nonzero"), (np.nan, "finite"), (np.ones(2), "a single number")):
         with pytest.raises(ValueError, match=said):
             lgsim.discrete_momenta(model, q, q, dt)
     with pytest.raises(ValueError, match=r"map: expected one of 'quaternion', 'cayley', 'exp', got 'log'"):

@@ -223,8 +223,8 @@ def test_pairs_that_cannot_be():
     model = machine(SOLIDS["half-space"], SOLIDS["half-space"])
     q = model.neutral()
     for a, b, message in (
-        ("A", "A", "expected two solids, got 'A' with itself"), ("A", "C", "got 'C'"), ([], [], "at least one"),
-        (["A", "B"], ["B", "A", "B"], "expected as many names"), ("A", "B", r"'A' \(HalfSpace\) and 'B'.*no distance"),
+        ("A", "A", "expected two different solids, got 'A' twice"), ("A", "C", "got 'C'"), ([], [], "at least one"),
+        (["A", "B"], ["B", "A", "B"], "lists of equal length"), ("A", "B", r"'A' \(HalfSpace\) and 'B'.*no distance"),
     ):  # fmt: skip
         with pytest.raises(ModelError, match=message):
             lgsim.distance(model, q, a, b)

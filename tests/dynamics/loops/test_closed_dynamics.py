@@ -235,11 +235,11 @@ def test_batches_and_float32():
 
 
 def test_functions_of_loops_refuse_trees():
-    with pytest.raises(ValueError, match=r"model: has no loops; ModelBuilder.add_loop"):
+    with pytest.raises(ValueError, match=r"model: expected a model with loops, got one without; ModelBuilder.add_loop"):
         lgsim.loop_residual(machines.tree(), jnp.zeros(5))
     model = machines.machine("four_bar")
     q = jnp.zeros(3)
-    with pytest.raises(ValueError, match="actuated: expected a list of names"):
+    with pytest.raises(ValueError, match="actuated: expected a list of joint names"):
         lgsim.actuated_inverse_dynamics(model, q, q, q, "link0")
     with pytest.raises(ValueError, match=r"actuated: expected names of joints.*'link9'"):
         lgsim.actuated_inverse_dynamics(model, q, q, q, ["link9"])

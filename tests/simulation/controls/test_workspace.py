@@ -292,13 +292,13 @@ def test_bad_input():
     def law(feet=feet, **gains):
         return controls.Workspace.from_model(model, stance, feet, **gains)
 
-    with pytest.raises(ModelError, match="feet: expected at least one, got none"):
+    with pytest.raises(ModelError, match="feet: expected at least one foot, got none"):
         law(())
     with pytest.raises(ValueError, match="expected the name of a frame, got 'left_soul'; did you mean 'left_sole'"):
         law((controls.PointFoot("left_soul"),))
     with pytest.raises(ModelError, match="'body', which is fixed to the central body 'body'"):
         law((controls.PointFoot("body"),))
-    with pytest.raises(ModelError, match="'left_knee' and 'left_sole' both hang on the joint 'left_knee'"):
+    with pytest.raises(ModelError, match="got 'left_knee' and 'left_sole', which share the joint 'left_knee'"):
         law((feet[0], controls.PointFoot("left_knee")))
     for gain in (-1.0, jnp.array([1.0, 0.0, 1.0]), jnp.array([[1.0, 2, 0], [0, 1, 0], [0, 0, 1]])):
         with pytest.raises(ValueError, match="spin: expected a symmetric positive definite gain"):
@@ -306,5 +306,5 @@ def test_bad_input():
     with pytest.raises(ValueError, match=r"stiffness: expected a number, shape \(3,\) or \(3, 3\), got \(2,\)"):
         law(stiffness=jnp.ones(2))
     arm = ModelBuilder().add_body("link", "world", joints.Revolute(), mass=1.0, inertia=np.eye(3)).build()
-    with pytest.raises(ModelError, match="expected a machine with a floating base"):
+    with pytest.raises(ModelError, match="expected a model with a floating base"):
         controls.Workspace.from_model(arm, arm.neutral(), feet)

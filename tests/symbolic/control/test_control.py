@@ -143,12 +143,12 @@ REFUSED = {
         {"equilibrium": {"theta": 1}},
         "gravity or a spring moves degree of freedom 1, which is not actuated",
     ),
-    "coordinate": ({"equilibrium": {"phi": 0}}, "there is no coordinate phi; there are x, theta"),
+    "coordinate": ({"equilibrium": {"phi": 0}}, "expected coordinates among x, theta, got phi"),
     "not finite": ({"equilibrium": {"theta": float("nan")}}, "equilibrium: expected finite entries, got nan"),
     "entries": ({"equilibrium": [0]}, "expected 2 entries, got 1"),
     "joint": ({"actuated": ["card"]}, "actuated: expected the name of a joint.*cart"),
     "names": ({"names": ["x"]}, "q: expected 2 names"),
-    "clash": ({"names": ["x", "mp"]}, "the symbol 'mp' is there twice"),
+    "clash": ({"names": ["x", "mp"]}, "the symbol 'mp' occurs twice"),
 }
 
 

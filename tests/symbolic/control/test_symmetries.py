@@ -132,7 +132,7 @@ def test_a_wrong_sign_is_caught(monkeypatch):
 
 
 def test_refused():
-    with pytest.raises(ValueError, match="the symbol 'mp' is there twice"):
+    with pytest.raises(ValueError, match="the symbol 'mp' occurs twice"):
         conserved(textbook.cart_pole(), names=["mp", "theta"])
     with pytest.raises(ValueError, match="expected 2 names"):
         conserved(textbook.cart_pole(), rates=["v"])

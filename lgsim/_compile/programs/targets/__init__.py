@@ -1,5 +1,6 @@
-"""A program as text for a compiler or another language, one target a file; each is an object that takes an
-``Interface`` and gives ``Code``, or what its language has in its place.
+"""Targets: programs as text for a compiler or another language, one target per file.
+
+Each target is an object that takes an ``Interface`` and returns ``Code``, or the equivalent of its language.
 """
 
 from lgsim._compile.programs.targets.c import C as C

@@ -1,4 +1,4 @@
-"""C99: one function without dependencies, memory of its own or loops, for controllers and other languages."""
+"""C99: one function without dependencies, heap memory or loops, for controllers and other languages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPERATORS: dict[str, Any] = {
     "select": "{0} ? {1} : {2}", "convert": "({type}) {0}", "signbit": "signbit({0}) != 0",
     **{f: f + ("{s}({0}, {1})" if f in ("atan2", "pow") else "{s}({0})") for f in FUNCTIONS},
 }  # fmt: skip
-"""By operation the text, or one for numbers with a point and one for others; ``{s}`` is ``f`` for single precision."""
+"""Text by operation, or one text for floats and one for integers; ``{s}`` is ``f`` for single precision."""
 
 RESERVED = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if inline int long register"
@@ -36,25 +36,25 @@ RESERVED = frozenset(
     " false main sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp exp2 expm1 log log1p pow cbrt"
     " sqrt floor ceil rint fabs fmod signbit y0 y1 yn j0 j1 jn gamma".split()
 )
-"""The words of C, and names of its library of mathematics."""
+"""The keywords of C, and names of its math library."""
 
 
 class C:
-    """C99 as a target: one file that needs the standard library of mathematics alone, and its header.
+    """C99 as a target: a source file that needs only the standard math library, and its header.
 
-    Arrays are pointers to their entries in row-major order. The precision is that of the program: ``double`` for
-    float64, ``float`` for float32.
+    Arrays are pointers to their entries in row-major order. Floats are ``double`` for float64 and ``float`` for
+    float32, as in the program.
     """
 
     def __call__(self, interface: Interface) -> Code:
-        """The text of a program.
+        """Generate the code of a program.
 
         Args:
-            interface: The program and its names.
+            interface: The program and the names of its arguments and results.
 
         Raises:
             NotImplementedError: the program has an operation that C99 lacks.
-            ValueError: a name has a meaning in C.
+            ValueError: a name is reserved in C.
         """
         interface.checked(RESERVED)
         declared, body = _declaration(interface), _body(interface)
@@ -110,6 +110,7 @@ def _body(interface: Interface) -> str:
         f"{each.name}[{i}]" if port.shape else each.name
         for each, port in zip(interface.arguments, program.inputs, strict=True)
         for i in range(len(port.values))
+        # names of the input entries; one constant per statement
     ]
 
     def text(value: int) -> str:
@@ -123,8 +124,10 @@ def _body(interface: Interface) -> str:
         first = statement.operands[0]
         of = kind[first] if first >= 0 else program.constants[-1 - first][0]
         pattern = filled(OPERATORS.get(statement.op), "f" if of == "float32" else "", TYPES[statement.kind])
+        # unused inputs are marked, so that compilers do not warn
         right = expression(statement, of, list(map(text, statement.operands)), {statement.op: pattern}, "C")
         lines.append(f"const {TYPES[statement.kind]} t{entries + i} = {right};")
+    # assign the results
     for each, port in zip(interface.results, program.outputs, strict=True):
         for i, value in enumerate(port.values):
             if 0 <= value < entries:
@@ -141,20 +144,20 @@ def _body(interface: Interface) -> str:
 
 
 def filled(pattern: Any, single: str, of: str) -> Any:
-    """A pattern of ``OPERATORS`` with the letter ``single`` of a precision and the type ``of`` of the result."""
+    """A pattern of ``OPERATORS`` with the suffix ``single`` of a precision and the result type ``of``."""
     if isinstance(pattern, tuple):
         return tuple(filled(each, single, of) for each in pattern)
     return None if pattern is None else pattern.replace("{s}", single).replace("{type}", of)
 
 
 def constant(kind: str, number: Any) -> str:
-    """A number in C, which reads back as the same one; a negative one in parentheses."""
+    """A number in C that reads back exactly; a negative one in parentheses."""
     if kind == "bool":
         return "true" if number else "false"
     if not kind.startswith("float"):
         unsigned = "U" if kind.startswith("uint") else ""
         long = "LL" if kind.endswith("64") else ""
-        # the least number has no text of its own: its size alone is too large
+        # the smallest integer has no literal: its magnitude is too large
         least = kind == "int64" and int(number) == -(2**63)
         text = "(-9223372036854775807LL - 1)" if least else f"{int(number)}{unsigned}{long}"
         return f"({text})" if number < 0 and not least else text

@@ -1,4 +1,4 @@
-"""CasADi: a ``casadi.Function`` of SX, for nonlinear programs and their exact sparse derivatives."""
+"""CasADi: a ``casadi.Function`` on SX, for nonlinear programs and their exact sparse derivatives."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ OPERATORS: dict[str, Any] = {
         *(f for f in FUNCTIONS if f not in ("exp2", "cbrt")),
     )},
 }  # fmt: skip
-"""By operation a function, or the name of one of casadi."""
+"""A function by operation, or the name of a casadi function."""
 
 
 class Casadi:
-    """CasADi as a target: a ``casadi.Function`` whose matrices have the shapes of the program's arrays.
+    """CasADi as a target: a ``casadi.Function`` with matrices of the shapes of the program's arrays.
 
-    A vector is a column; of an array of more axes all but the last one are rows.
+    A vector is a column; for arrays with more axes, all but the last one become rows.
     """
 
     def __call__(self, interface: Interface) -> Any:
-        """The function of a program.
+        """Generate the casadi function of a program.
 
         Args:
-            interface: The program and its names.
+            interface: The program and the names of its arguments and results.
 
         Raises:
-            ModuleNotFoundError: casadi is missing; the message has the command that installs it.
+            ModuleNotFoundError: casadi is missing; the message has the command to install it.
             NotImplementedError: the program has an operation that CasADi lacks.
         """
         casadi = package("casadi", "casadi", "the target Casadi")

@@ -1,4 +1,4 @@
-"""CUDA C++: one kernel without includes, a state a thread, every number of it in registers, for nvcc and NVRTC."""
+"""CUDA C++: one kernel without includes, one thread per state, all numbers in registers, for nvcc and NVRTC."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BITS = {
 OPERATORS: dict[str, Any] = {
     **c.OPERATORS, "shift_right_logical": (None, "({type}) (({unsigned}) {0} >> {1})"), "bitcast": "{bits}",
 }  # fmt: skip
-"""As those of C, with bits."""
+"""The operators of C, and bit operations."""
 
 RESERVED = c.RESERVED | frozenset(
     "n i step steps threadIdx blockIdx blockDim gridDim warpSize asm bitand bitor catch class compl constexpr decltype"
@@ -36,43 +36,43 @@ RESERVED = c.RESERVED | frozenset(
     " public reinterpret_cast static_assert static_cast template this throw try typeid typename using virtual wchar_t"
     " norm rnorm rsqrt".split()
 )
-"""The words of C++, names of CUDA, and the text's own."""
+"""The keywords of C++, names of CUDA, and names used in the text."""
 
 BLOCK = 128
-"""Threads of a block: 512 registers each are there for it, more than the 255 that a thread may have."""
+"""Threads per block: each can then have 512 registers, more than the maximum of 255."""
 
 
 class Cuda:
-    """CUDA C++ as a target: one kernel, whose thread i computes the state i of a batch.
+    """CUDA C++ as a target: one kernel whose thread i computes the state i of a batch.
 
-    An array of entries in row-major order has the states as its last axis: the entry k of the state i is
-    ``x[k * n + i]``, so that neighboring threads read neighboring numbers. One of at most ``rows`` entries has them as
-    its first: a state is a row, ``x[i * size + k]``, and the rows of a block come once into the cache. An array that
-    all states share has no such axis. The last argument of the kernel is ``n``, the number of states, below 2^31;
-    blocks have ``block`` threads each, and there are ``ceil(n / block)`` of them. Products and sums may be contracted
-    (fma) by the compiler, nothing else is reordered.
+    The states are the last axis of an array in row-major order: the entry k of the state i is ``x[k * n + i]``, so that
+    neighboring threads read neighboring numbers. Arrays of at most ``rows`` entries have the states as first axis: a
+    state is a row, ``x[i * size + k]``, and the rows of a block are loaded into the cache once. An array that all
+    states share has no such axis. The last argument of the kernel is ``n``, the number of states, below 2^31. Launch
+    ``ceil(n / block)`` blocks of ``block`` threads. The compiler may contract products and sums (fma); nothing else is
+    reordered.
 
     Args:
-        shared: Of each argument, whether all states share it; by default none.
-        carried: With k above 0 the program is a step: its k results are its first k arguments after the step, and the
-            kernel takes ``steps`` of them, an argument before ``n``, with the state in registers between.
-        block: Threads of a block.
-        rows: Arrays of at most this many entries have the states as their first axis; by default only those of one.
+        shared: Flags of the arguments that all states share; by default none.
+        carried: With k > 0 the program is a step whose k results are the new values of its first k arguments. The
+            kernel runs ``steps`` of them, an argument before ``n``, and keeps the state in registers in between.
+        block: Threads per block.
+        rows: Arrays of at most this many entries have the states as first axis; by default only those with one entry.
     """
 
     def __init__(self, shared: Sequence[bool] = (), carried: int = 0, block: int = BLOCK, rows: int = 1) -> None:
         self.shared, self.carried, self.block, self.rows = tuple(shared), carried, block, rows
 
     def __call__(self, interface: Interface) -> Code:
-        """The text of a program.
+        """Generate the code of a program.
 
         Args:
-            interface: The program and its names.
+            interface: The program and the names of its arguments and results.
 
         Raises:
             NotImplementedError: the program has an operation that CUDA lacks.
-            ValueError: a name has a meaning in CUDA C++, ``shared`` has another length than the arguments, or what a
-                step carries has other shapes or kinds than its results.
+            ValueError: a name is reserved in CUDA C++, ``shared`` has another length than the arguments, or the carry
+                of a step has other shapes or kinds than its results.
         """
         interface.checked(RESERVED)
         count = len(interface.arguments)
@@ -130,6 +130,7 @@ class _Lines:
     def __init__(self, interface: Interface, shared: Sequence[bool], carried: int, rows: int) -> None:
         self.interface, self.program = interface, interface.program
         self.kind, self.entries = kinds(self.program), self.program.entries
+        # load the used input entries; in a step the carry is not constant
         used = used_inputs(self.program)
         self.lines = ["const int i = blockIdx.x * blockDim.x + threadIdx.x;", "if (i >= n) return;"]
         first = 0
@@ -142,6 +143,7 @@ class _Lines:
             first += len(port.values)
         if carried:
             self.lines.append("for (int step = 0; step < steps; ++step) {")
+        # one constant per statement
         for value, statement in enumerate(self.program.statements, start=self.entries):
             self.lines.append(f"const {TYPES[statement.kind]} t{value} = {self._right(statement)};")
         results = list(zip(interface.results, self.program.outputs, strict=True))
@@ -150,12 +152,13 @@ class _Lines:
                 self.lines += [f"{each.name}[{_place(k, port, rows)}] = {self._text(x)};" for k, x in _of(port)]
             return
         moved = [x for _, port in results for _, x in _of(port)]
-        # all of them before the first changes: a number may move to another one's place
+        # read all results before the first assignment: they may permute the carry
         kept_kinds = [port.kind for _, port in results for _ in port.values]
         for j, (kept, x) in enumerate(zip(kept_kinds, moved, strict=True)):
             self.lines.append(f"const {TYPES[kept]} next{j} = {self._text(x)};")
         self.lines += [f"t{j} = next{j};" for j in range(len(moved))]
         self.lines.append("}")
+        # after the loop, store the carry
         j = 0
         for each, port in results:
             for k, _ in _of(port):
@@ -185,19 +188,19 @@ def _of(port: Port) -> list[tuple[int, int]]:
 
 
 def is_row(port: Port, rows: int) -> bool:
-    """Whether a state's entries of an array are a row of it, where those of at most ``rows`` entries are."""
+    """True if an array has the states as first axis, for arrays of at most ``rows`` entries."""
     return 1 < len(port.values) <= rows
 
 
 def _place(entry: int, port: Port, rows: int) -> str:
-    # beyond two thousand million numbers an int is too short
+    # beyond 2^31 entries an int is too short
     if is_row(port, rows):
         return f"{entry} + {len(port.values)} * (long long) i"
     return f"{entry} * (long long) n + i" if entry > 1 else "n + (long long) i" if entry else "i"
 
 
 def _constant(kind: str, number: Any) -> str:
-    """As in C, but NVRTC has no names for what is not finite."""
+    """A constant as in C; NVRTC has no names for non-finite numbers."""
     if kind.startswith("float") and not math.isfinite(number):
         bits = {"nan": ("0x7fc00000", "0x7ff8000000000000LL"), "inf": ("0x7f800000", "0x7ff0000000000000LL")}
         single, double = bits["nan" if math.isnan(number) else "inf"]

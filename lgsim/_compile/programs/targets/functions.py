@@ -1,6 +1,6 @@
-"""Functions of mathematics as programs of arithmetic, for targets whose library takes one number at a time.
+"""Math functions as arithmetic programs, for targets whose library takes one number at a time.
 
-In vectors of eight numbers a call of a library for each of them is the longest part of a step that has some.
+With vectors of eight numbers, library calls for each of them would dominate the time of a step.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from jaxtyping import Float
 from lgsim._compile.programs.program import Program
 from lgsim._compile.programs.read import read
 
-# ln 2 in two parts, of which the first has so few bits that its product with a whole number of eleven is exact
+# ln 2 in two parts; the first has so few bits that its product with an integer of eleven bits is exact
 _HIGH = {"float64": 6.93147180369123816490e-01, "float32": 0.693359375}
 _LOW = {"float64": 1.90821492927058770002e-10, "float32": -2.12194440e-4}
 _DEGREE = {"float64": 13, "float32": 7}
-"""Of Taylor's polynomial of ``exp`` up to ln 2 / 2, whose remainder is below a half of the last digit."""
+"""Degree of the Taylor polynomial of ``exp`` up to ln 2 / 2, with a remainder below half of the last digit."""
 
 
 def _reduced(x: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """(k, ``exp(r) - 1``) with ``x = k ln 2 + r``, k whole and r at most half of ln 2."""
+    """(k, ``exp(r) - 1``) with ``x = k ln 2 + r``, k an integer and r at most half of ln 2."""
     kind = x.dtype.name
     k = jnp.round(x * (1 / math.log(2)))
     r = (x - k * _HIGH[kind]) - k * _LOW[kind]
@@ -36,7 +36,7 @@ def _reduced(x: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
 
 
 def _power_of_two(k: Float[Array, ""]) -> Float[Array, ""]:
-    """2^k for whole k, by the bits of the exponent."""
+    """2^k for integer k, by the bits of the exponent."""
     integer, places, bias = (np.int64, 52, 1023) if k.dtype == np.float64 else (np.int32, 23, 127)
     bits = jax.lax.shift_left(k.astype(integer) + integer(bias), integer(places))
     return jax.lax.bitcast_convert_type(bits, k.dtype)
@@ -46,7 +46,7 @@ def exp(x: Float[Array, ""]) -> Float[Array, ""]:
     """``e^x`` to 1.1 units in the last place, with overflow to infinity and underflow to zero."""
     low, high = (-746.0, 710.0) if x.dtype == np.float64 else (-104.0, 89.0)
     k, more = _reduced(jnp.where(x < low, low, jnp.where(x > high, high, x)))
-    half = jnp.floor(k / 2)  # two factors: one alone would leave the range of exponents
+    half = jnp.floor(k / 2)  # two factors: a single one would exceed the exponent range
     return (1 + more) * _power_of_two(half) * _power_of_two(k - half)
 
 
@@ -65,7 +65,7 @@ _ALL = {"exp": exp, "tanh": tanh}
 
 @cache
 def function_program(op: str, kind: str) -> Program | None:
-    """The program of a function of one number of a kind, or None where the library has to do it.
+    """The program of a function of one number of a kind, or None if the library must compute it.
 
     Args:
         op: One of the functions of ``program.FUNCTIONS``.

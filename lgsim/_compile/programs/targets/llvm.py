@@ -1,12 +1,12 @@
-"""A program as LLVM IR: several states to a vector, and the function by which XLA calls it.
+"""A program as LLVM IR: several states per vector, and the function that XLA calls.
 
-Inputs are shared by all states of a batch, or have one more axis for them, the last one, in row-major order. Three
-functions: ``shared`` computes scalars that depend on shared inputs alone, once a call; ``states`` computes one vector
-of states; ``handler`` takes XLA's call frame and runs them. Where the number of states is no multiple of a vector's
-length the last vector begins earlier, and fewer states than a vector has are copied to one.
+Inputs are shared by all states of a batch, or have the states as their last axis, in row-major order. The module has
+three functions. ``shared`` computes scalars that depend only on shared inputs, once per call. ``states`` computes one
+vector of states. ``handler`` takes XLA's call frame and runs them. If the number of states is not a multiple of the
+vector length, the last vector begins earlier; fewer states than a vector are copied to a padded one.
 
-``states`` is a function without a loop so that no pass moves what is shared, a load with a broadcast, to a register
-that is not there.
+``states`` has no loop, so that no optimization pass hoists shared values, a load with a broadcast, to registers that do
+not exist.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from lgsim._compile.programs.program import Port, Program
 from lgsim._compile.programs.targets.llvm_statements import TYPES, Writer, size_of
 
 VERSION = 3
-"""Part of the name of every compiled program: another number where the text of this file gives another meaning."""
+"""Part of the name of every compiled program; increase it when the text of this file changes its meaning."""
 
 
 def llvm_text(program: Program, shared: Sequence[bool], lanes: int, api: tuple[int, int]) -> str:
     """The text of a module whose function ``handler`` is a handler of XLA's foreign function interface.
 
-    Its operands are the inputs of the program in their order and its results the outputs, each with one more axis for
-    the states behind its own; with ``shared`` all true there is none, and the program is run once on scalars.
+    Its operands are the inputs of the program in order and its results the outputs, each with a last axis for the
+    states. With ``shared`` all true there is no such axis, and the program is run once on scalars.
 
     Args:
-        program: The program; no input or output is without entries.
-        shared: Of each input, whether all states share it.
-        lanes: Number of states in a vector.
+        program: The program; all inputs and outputs have entries.
+        shared: Flags of the inputs that all states share.
+        lanes: Number of states per vector.
         api: Major and minor version of XLA's interface.
 
     Raises:
-        NotImplementedError: an operation has no text.
+        NotImplementedError: an operation is not supported.
     """
     return _Module(program, shared, lanes).text(api)
 
@@ -45,7 +45,7 @@ class _Module:
         self.lanes = lanes
         self.rank = len(program.outputs[0].shape)
         self.kinds: list[str] = []
-        self.places: list[tuple[int, int]] = []  # of each entry of an input: (input, place in it)
+        self.places: list[tuple[int, int]] = []  # of each entry of an input: (input, index in it)
         once: list[bool] = []
         for i, port in enumerate(program.inputs):
             self.kinds += [port.kind] * len(port.values)
@@ -58,7 +58,7 @@ class _Module:
         self.once = once
         self.declared: set[str] = set()
         self.functions: dict[str, str] = {}
-        # values that `shared` computes and `states` needs, each with its place among eight bytes
+        # values that `shared` computes and `states` needs, with their indices in units of eight bytes
         self.kept: dict[int, int] = {}
         if not self.alone:
             needed = [x for i, s in enumerate(program.statements) if not once[self.entries + i] for x in s.operands]
@@ -76,7 +76,7 @@ class _Module:
         return "\n".join([*sorted(self.declared), *self.functions.values(), *body])
 
     def function(self, op: str, kind: str, program: Program, lanes: int) -> str:
-        """The name of a function of one argument, whose text becomes part of the module."""
+        """The name of a function of one argument, whose text is added to the module."""
         name = f"@{op}_{kind}_{lanes}"
         if name not in self.functions:
             inner = _Module(program, (False,), lanes)
@@ -132,8 +132,9 @@ class _Module:
         )
 
     def _padded(self) -> str:
-        """Fewer states than a vector has: copied, the last one several times, and the results back."""
+        """Pad fewer states than a vector has by copies of the last one, and copy the results back."""
         lanes, lines, args, rets = self.lanes, [], [], []
+        # copies of the inputs with a full vector of states, and memory for the results
         for i, (port, shared) in enumerate(zip(self.program.inputs, self.shared, strict=True)):
             size = size_of(port.kind)
             lines.append(f"%ga{i} = getelementptr ptr, ptr %args, i64 {i}\n%a{i} = load ptr, ptr %ga{i}")
@@ -147,12 +148,14 @@ class _Module:
         for i, port in enumerate(self.program.outputs):
             rets.append(f"%r{i}")
             lines.append(f"%r{i} = alloca [{len(port.values) * lanes} x i{8 * size_of(port.kind)}], align 64")
+        # tables of pointers to them
         for name, pointers in (("args", args), ("rets", rets)):
             lines.append(f"%{name}2 = alloca [{max(len(pointers), 1)} x ptr]")
             for i, pointer in enumerate(pointers):
                 lines.append(f"%p{name}{i} = getelementptr ptr, ptr %{name}2, i64 {i}")
                 lines.append(f"store ptr {pointer}, ptr %p{name}{i}")
         lines.append(f"call void @states(ptr %args2, ptr %rets2, ptr %kept, i64 {lanes}, i64 0)")
+        # copy the results back
         for i, port in enumerate(self.program.outputs):
             size = size_of(port.kind)
             lines.append(f"%gr{i} = getelementptr ptr, ptr %rets, i64 {i}\n%o{i} = load ptr, ptr %gr{i}")
@@ -213,9 +216,9 @@ call void @states(ptr %args, ptr %rets, ptr %kept, i64 %n, i64 %i)
 br i1 %end, label %done, label %block
 done:
 ret ptr null"""
-"""The handler's loop over vectors of states: the last one begins where n of them are left."""
+"""The handler's loop over vectors of states; the last vector ends at the last state."""
 
-# XLA_FFI_CallFrame and what hangs on it: xla/ffi/api/c_api.h, version 0
+# XLA_FFI_CallFrame and its members: xla/ffi/api/c_api.h, version 0
 _HANDLER = """define ptr @handler(ptr %frame) {
 entry:
 %first_at = getelementptr i8, ptr %frame, i64 8

@@ -1,6 +1,6 @@
 """Statements of a program as lines of LLVM IR, on vectors of states or on scalars.
 
-Products and sums may be contracted (fma), nothing else is reordered. An operation is a row of ``_RIGHT``.
+Products and sums may be contracted (fma); nothing else is reordered. Each operation is a row of ``_RIGHT``.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ TYPES = {
     "bool": "i1", "int8": "i8", "uint8": "i8", "int32": "i32", "uint32": "i32", "int64": "i64", "uint64": "i64",
     "float32": "float", "float64": "double",
 }  # fmt: skip
-"""Of a scalar of each kind."""
+"""The LLVM type of a scalar of each kind."""
 
 
 class Module(Protocol):
-    """What a function that is written has to know of the module that it is part of.
+    """The properties of a module that its functions use.
 
     Attributes:
         program: The program.
-        kinds: Of each value: the entries of all inputs, then the results of the statements.
-        places: Of each entry of an input the input and the place in it.
-        entries: How many entries all inputs have.
-        shared: Of each input, whether all states share it.
-        once: Of each value, whether it depends on shared inputs alone.
-        kept: Values that are computed once and needed by each vector, with their places among words of eight bytes.
-        declared: Lines that declare functions of others.
+        kinds: Kind of each value: the entries of all inputs, then the results of the statements.
+        places: For each entry of an input, the input and the index in it.
+        entries: The number of entries of all inputs.
+        shared: Flags of the inputs that all states share.
+        once: Flags of the values that depend only on shared inputs.
+        kept: Values that are computed once and used by each vector, with their indices in units of eight bytes.
+        declared: Lines that declare external functions.
     """
 
     program: Program
@@ -45,13 +45,13 @@ class Module(Protocol):
     declared: set[str]
 
     def function(self, op: str, kind: str, program: Program, lanes: int) -> str:
-        """The name of a function of one argument, whose text becomes part of the module."""
+        """The name of a function of one argument, whose text is added to the module."""
         ...
 
 
-@no_type_check  # at run time: a check of a call takes ten times what the call does
+@no_type_check  # at run time: checking a call takes ten times as much as the call
 class Writer:
-    """Lines of a function on vectors of a number of lanes, 1 for scalars."""
+    """Lines of a function on vectors with a number of lanes, 1 for scalars."""
 
     def __init__(self, module: Module, lanes: int) -> None:
         self.module, self.lanes = module, lanes
@@ -76,7 +76,7 @@ class Writer:
         return self.module.program.constants[-1 - value][0] if value < 0 else self.module.kinds[value]
 
     def operand(self, value: int) -> str:
-        """What stands for a value as an operand."""
+        """The text of a value as an operand."""
         m = self.module
         if value in self.given:
             return self.given[value]
@@ -148,10 +148,10 @@ class Writer:
         return text if self.lanes == 1 else f"splat ({TYPES[kind]} {text})"
 
     def statement(self, value: int, statement: Statement) -> None:
-        """The lines of a statement, of which the last one defines its name.
+        """Write the lines of a statement; the last one defines its name.
 
         Raises:
-            NotImplementedError: the operation has no text.
+            NotImplementedError: the operation is not supported.
         """
         op, kind, operands = statement
         if op not in _RIGHT:
@@ -162,7 +162,7 @@ class Writer:
         self.lines.append(f"%v{value} = {right}")
 
     def call(self, name: str, kinds: Sequence[str], op: _Operation) -> str:
-        """A call of one of LLVM's own functions, which is declared."""
+        """A call of an LLVM intrinsic, which is declared."""
         suffix = ".".join(
             ("" if self.lanes == 1 else f"v{self.lanes}") + _SUFFIXES.get(TYPES[k], TYPES[k]) for k in kinds
         )
@@ -175,7 +175,7 @@ _SUFFIXES = {"float": "f32", "double": "f64"}
 
 
 class _Operation(NamedTuple):
-    """The right side of a statement.
+    """The right-hand side of a statement.
 
     Attributes:
         name: The operation.
@@ -183,7 +183,7 @@ class _Operation(NamedTuple):
         given: The kind of the first operand.
         type: The type of the result.
         of: The type of the first operand.
-        x: What stands for the operands.
+        x: The texts of the operands.
     """
 
     name: str
@@ -195,17 +195,17 @@ class _Operation(NamedTuple):
 
     @property
     def is_float(self) -> bool:
-        """Whether the first operand is a floating-point number."""
+        """True if the first operand is a floating-point number."""
         return self.given.startswith("float")
 
     @property
     def is_signed(self) -> bool:
-        """Whether the first operand is an integer with a sign."""
+        """True if the first operand is a signed integer."""
         return self.given.startswith("int")
 
 
 _Right = Callable[[Writer, _Operation], str]
-"""The right side of the last line of an operation, after those that it needs."""
+"""The right-hand side of the last line of an operation; preceding lines are written."""
 
 
 @no_type_check
@@ -290,7 +290,7 @@ def _sign(w: Writer, s: _Operation) -> str:
 @no_type_check
 def _conversion(w: Writer, s: _Operation) -> str:
     to_float = s.kind.startswith("float")
-    if s.is_float and not to_float:  # beyond the largest integer: that integer, as XLA has it
+    if s.is_float and not to_float:  # beyond the largest integer: saturate, as XLA does
         return w.call(f"fpto{'si' if s.kind.startswith('int') else 'ui'}.sat", [s.kind, s.given], s)
     size, wanted = (0 if k == "bool" else size_of(k) for k in (s.given, s.kind))
     if s.is_float:
@@ -311,7 +311,7 @@ def _bits(w: Writer, s: _Operation) -> str:
 
 @no_type_check
 def _function(w: Writer, s: _Operation) -> str:
-    """A function of mathematics: a program of our own on all lanes, or the C library's, lane by lane."""
+    """A math function: an lgsim program on all lanes, or the C library lane by lane."""
     own = function_program(s.name, s.kind)
     if own is not None:
         return f"call {s.type} {w.module.function(s.name, s.kind, own, w.lanes)}({s.type} {s.x[0]})"
@@ -361,7 +361,7 @@ _RIGHT: dict[str, _Right] = {
     "bitcast": _bits,
     **dict.fromkeys(FUNCTIONS, _function),
 }
-"""Of each operation, of floats and of integers with and without a sign."""
+"""Text by operation, for floats, signed and unsigned integers."""
 
 
 @no_type_check
@@ -370,7 +370,7 @@ def constant(kind: str, number: Any) -> str:
     if kind == "bool":
         return "true" if number else "false"
     if kind.startswith("float"):
-        # LLVM writes a float32 by the bits of the float64 of the same value
+        # LLVM writes a float32 as the bits of the float64 with the same value
         return "0x" + struct.pack(">d", float(np.dtype(kind).type(number))).hex().upper()
     return str(int(number))
 
@@ -383,5 +383,5 @@ def size_of(kind: str) -> int:
 
 @no_type_check
 def memory_type(kind: str) -> str:
-    """The type of a scalar in memory, where a truth value has a byte."""
+    """The type of a scalar in memory; a boolean has a byte."""
     return "i8" if kind == "bool" else TYPES[kind]

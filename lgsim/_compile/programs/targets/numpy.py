@@ -1,4 +1,4 @@
-"""NumPy: a Python function on arrays of numpy, for one state or a batch of them."""
+"""NumPy: a Python function on numpy arrays, for one state or a batch."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ OPERATORS: dict[str, Any] = {
     "convert": "np.asarray({0}).astype(np.{type})[()]",
     **{f: f"np.{_NAMES.get(f, f)}" + ("({0}, {1})" if f in ("atan2", "pow") else "({0})") for f in FUNCTIONS},
 }  # fmt: skip
-"""By operation the text, or one for numbers with a point and one for others."""
+"""Text by operation, or one text for floats and one for integers."""
 
 RESERVED = frozenset(("np", "batch", "None", "True", "False"))
 
 
 class NumPy:
-    """NumPy as a target: a module with one function, whose arguments may have leading axes of a batch."""
+    """NumPy as a target: a module with one function, whose arguments may have leading batch axes."""
 
     def __call__(self, interface: Interface) -> Code:
-        """The text of a program.
+        """Generate the code of a program.
 
         Args:
-            interface: The program and its names.
+            interface: The program and the names of its arguments and results.
 
         Raises:
             NotImplementedError: the program has an operation that numpy lacks.
-            ValueError: a name has a meaning in the text.
+            ValueError: a name is reserved in the generated code.
         """
         interface.checked(RESERVED)
         program, entries, kind = interface.program, interface.program.entries, kinds(interface.program)
@@ -54,9 +54,11 @@ class NumPy:
                 return _constant(*program.constants[-1 - value])
             return given[value] if value < entries else f"t{value}"
 
+        # arguments as arrays of the program's dtypes, and the common batch shape
         lines = [f"{x} = np.asarray({x}, np.{p.kind})" for x, p in zip(names, program.inputs, strict=True)]
         shapes = (f"{x}.shape[: {x}.ndim - {len(p.shape)}]" for x, p in zip(names, program.inputs, strict=True))
         lines.append(f"batch = np.broadcast_shapes({', '.join(shapes)})")
+        # one line per statement
         for i, statement in enumerate(program.statements):
             first = statement.operands[0]
             of = kind[first] if first >= 0 else program.constants[-1 - first][0]
@@ -65,6 +67,7 @@ class NumPy:
                 pattern = pattern.replace("{type}", "bool_" if statement.kind == "bool" else statement.kind)
             operands = list(map(text, statement.operands))
             lines.append(f"t{entries + i} = {expression(statement, of, operands, {statement.op: pattern}, 'NumPy')}")
+        # collect the results
         for each, port in zip(interface.results, program.outputs, strict=True):
             lines.append(f"{each.name} = np.empty((*batch, {''.join(f'{n}, ' for n in port.shape)}), np.{port.kind})")
             for i, value in enumerate(port.values):

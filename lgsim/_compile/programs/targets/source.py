@@ -1,4 +1,4 @@
-"""What every target that writes text takes: a program with the names of its arguments and results."""
+"""The input of all targets that write text: a program with the names of its arguments and results."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _ARITHMETIC = ("add", "sub", "mul", "div")
 
 
 class Described(NamedTuple):
-    """An argument or a result.
+    """The description of an argument or a result.
 
     Attributes:
-        name: Its name in the text.
-        about: What it is, in lines: order, units, frames.
+        name: Its name in the generated code.
+        about: Lines of a comment: order, units, frames.
     """
 
     name: str
@@ -28,14 +28,14 @@ class Described(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """A program as a function of a language.
+    """A program with the names of a generated function.
 
     Attributes:
         name: The name of the function.
-        program: What it computes.
-        arguments: The program's inputs, in order.
-        results: The program's outputs, in order.
-        about: What the function is, in lines.
+        program: The program.
+        arguments: Descriptions of the program's inputs, in order.
+        results: Descriptions of the program's outputs, in order.
+        about: Lines of a comment on the function.
     """
 
     name: str
@@ -45,43 +45,43 @@ class Interface(NamedTuple):
     about: tuple[str, ...] = ()
 
     def counts(self) -> str:
-        """How many operations there are, in words."""
+        """The number of operations of each kind, as text."""
         counts = _operation_counts(self.program)
         return ", ".join(f"{n} {op}" for op, n in counts.items())
 
     @property
     def operations(self) -> int:
-        """Sums, differences, products and quotients, all together."""
+        """The total number of sums, differences, products and quotients."""
         return sum(n for op, n in _operation_counts(self.program).items() if op in _ARITHMETIC)
 
     def checked(self, reserved: frozenset[str]) -> Interface:
-        """This, if its names serve in a language.
+        """This interface, after a check of its names for a language.
 
         Args:
-            reserved: Words of the language.
+            reserved: Keywords of the language.
 
         Raises:
-            ValueError: a name is no name, a word of the language, one of the text's own, or occurs twice.
+            ValueError: a name is not an identifier, is reserved, or occurs twice.
         """
         names = [self.name, *(x.name for x in (*self.arguments, *self.results))]
         for i, name in enumerate(names):
             if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
                 raise ValueError(f"name {name!r}: expected letters, digits and underscores, a letter first")
             if name in reserved or keyword.iskeyword(name) or re.fullmatch(r"t[0-9]+", name):
-                raise ValueError(f"name {name!r}: it has a meaning of its own in the generated text; take another one")
+                raise ValueError(f"name {name!r}: it is reserved in the generated code; take another one")
             if name in names[:i]:
                 raise ValueError(f"name {name!r}: it occurs twice among the function, its arguments and its results")
         return self
 
 
 class Code(NamedTuple):
-    """The text of a function.
+    """Generated code of a function.
 
     Attributes:
         name: The name of the function.
-        header: What other files include to call it; empty where the language has no such files.
-        suffix: How the name of the file of the text ends, such as ``.c``.
-        interface: What the text says.
+        header: The header for callers in other files; empty for languages without headers.
+        suffix: Suffix of the source file, such as ``.c``.
+        interface: The program and names of the code.
     """
 
     name: str
@@ -92,12 +92,12 @@ class Code(NamedTuple):
 
     @property
     def program(self) -> Program:
-        """The program that the text is."""
+        """The program of the code."""
         return self.interface.program
 
     @property
     def counts(self) -> dict[str, int]:
-        """``_operation_counts`` of the program."""
+        """The number of operations of each kind."""
         return _operation_counts(self.program)
 
     @property
@@ -106,7 +106,7 @@ class Code(NamedTuple):
         return self.interface.operations
 
     def files(self) -> dict[str, bytes]:
-        """The files of the function by their names."""
+        """The contents of the files by file name."""
         made = {self.name + self.suffix: self.source.encode()}
         if self.header:
             made[f"{self.name}.h"] = self.header.encode()
@@ -114,17 +114,17 @@ class Code(NamedTuple):
 
 
 def comment(texts: Iterable[str], begin: str) -> str:
-    """The lines of a comment of any language, see ``comment_lines``.
+    """The lines of a comment in any language, see ``comment_lines``.
 
     Args:
-        texts: What the comment says.
-        begin: How each line begins.
+        texts: Lines of the comment.
+        begin: Prefix of each line.
     """
     return "\n".join(f"{begin}{line}".rstrip() for text in texts for line in comment_lines(text))
 
 
 def _operation_counts(program: Program) -> dict[str, int]:
-    """How often each operation occurs: sums, differences, products and quotients first."""
+    """The number of occurrences of each operation: sums, differences, products and quotients first."""
     counts = program.counts()
     order = [*_ARITHMETIC, *sorted(counts.keys() - set(_ARITHMETIC))]
     return {op: counts[op] for op in order if counts.get(op)}
@@ -136,12 +136,12 @@ def place(port: Port, entry: int) -> tuple[int, ...]:
 
 
 def kinds(program: Program) -> list[str]:
-    """The kind of each value that is no constant."""
+    """The kind of each value that is not a constant."""
     return [p.kind for p in program.inputs for _ in p.values] + [s.kind for s in program.statements]
 
 
 def used_inputs(program: Program) -> set[int]:
-    """Values of inputs that a statement or an output needs."""
+    """Input values that a statement or an output uses."""
     needed = {x for s in program.statements for x in s.operands} | {x for p in program.outputs for x in p.values}
     return {x for x in needed if 0 <= x < program.entries}
 
@@ -149,17 +149,17 @@ def used_inputs(program: Program) -> set[int]:
 def expression(
     statement: Statement, given: str, operands: list[str], operators: Mapping[str, Any], language: str
 ) -> str:
-    """The text of a statement's right side.
+    """The text of the right-hand side of a statement.
 
     Args:
-        given: Kind of its first operand.
-        operands: Their texts.
-        operators: By operation a pattern with ``{0}``, ``{1}``, ``{2}`` for operands, or several: the first one for
-            numbers with a point, the second one for whole numbers, the last one for truth.
-        language: Its name, for the message.
+        given: Kind of the first operand.
+        operands: Texts of the operands.
+        operators: Patterns by operation with ``{0}``, ``{1}``, ``{2}`` for operands. Of several patterns, the first one
+            is for floats, the second one for integers and the last one for booleans.
+        language: Name of the language, for the message.
 
     Raises:
-        NotImplementedError: the language has no such operation.
+        NotImplementedError: the language lacks the operation.
     """
     pattern = operators.get(statement.op)
     if isinstance(pattern, tuple):
