@@ -1,7 +1,7 @@
 """The words of the pages, docstrings, comments and messages: what is out, and what a reader must be able to find.
 
-    python -m tests.language lgsim/optimize docs/contact.md     each hit with its file and line
-    python -m tests.language --advice docs/contact.md           and what is worth a second look: long sentences
+python -m tests.language lgsim/optimize docs/contact.md     each hit with its file and line
+python -m tests.language --advice docs/contact.md           and what is worth a second look: long sentences
 """
 
 from __future__ import annotations
@@ -89,7 +89,11 @@ def python(file: str, text: str) -> Iterator[Text]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
             first = node.body[0]
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
                 docs.add(first.value)
                 for i, line in enumerate(first.value.value.splitlines()):
                     yield Text(file, first.lineno + i, re.sub(r"`[^`]*`", " ", line), i == 0)
@@ -139,7 +143,9 @@ def long_sentences(names: list[str]) -> Iterator[str]:
     """Sentences of the pages that are long."""
     for path in files(names):
         if path.suffix != ".py":
-            prose = " ".join(piece.text if piece.text.strip() else "." for piece in texts(path) if "|" not in piece.text)
+            prose = " ".join(
+                piece.text if piece.text.strip() else "." for piece in texts(path) if "|" not in piece.text
+            )
             for sentence in re.split(r"(?<=[.:;!?])\s", prose):
                 if len(sentence.split()) > LONG:
                     yield f"{path.relative_to(ROOT)}: {len(sentence.split())} words: {sentence.strip()[:160]}"
