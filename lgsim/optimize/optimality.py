@@ -5,24 +5,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Bool, Float
 
-from lgsim._compile.xla import compiled, export_module
+from lgsim._compile.xla import export_module
 from lgsim.optimize.problem import Problem
 
 FLOOR = 1e-8
 """The regularization up to which a policy counts as that of the quadratic model itself."""
-_SIZES = 10.0 ** np.arange(-6.0, 1.0)
-"""Sizes of the changes, in parts of a control."""
-_FAR = 0.01
-"""The least size of a change from which a solver goes on though the cost is not lower there."""
-_SHAPES = 4
-"""Numbers of changes of each size, of which half are constant in time."""
 
 
 @export_module("lgsim.optimize.Optimality")
@@ -127,29 +120,6 @@ def is_optimal(numbers: Optimality, regularization: Float[Array, ""] | float) ->
 def rounding_of_cost(dtype: DTypeLike) -> float:
     """Share of a cost below which a decrease is hardly seen in it: 3e-14 in float64, 4e-6 in float32."""
     return float(10.0 ** (-0.9 * np.finfo(dtype).precision))
-
-
-@compiled
-def neighbor(
-    problem: Problem, us: Float[Array, "horizon nu"], cost: Float[Array, ""]
-) -> tuple[Float[Array, "horizon nu"], Bool[Array, ""]]:
-    """(controls near to us, whether their cost is lower than that of us), to go on from where the slope vanishes.
-
-    At a saddle, such as a stretched arm whose target lies inward or a pendulum that hangs, the model by Gauss and
-    Newton may have its minimum; changes to both sides, from a millionth of the controls to their size, show it. The
-    best of them is returned, or where none is lower the best of a hundredth at least.
-    """
-    size = control_sizes(problem, us)
-    shapes = np.random.default_rng(0).normal(size=(_SHAPES, *us.shape))
-    shapes[::2] = shapes[::2, :1]
-    parts = np.repeat(np.concatenate([_SIZES, -_SIZES]), _SHAPES)
-    changes = parts[:, None, None] * np.tile(shapes, (2 * len(_SIZES), 1, 1))
-    tried = problem.clip(us[None] + jnp.asarray(changes, us.dtype) * size[None, None])
-    costs = jax.vmap(lambda us: problem.cost(problem.rollout(us), us))(tried)
-    costs = jnp.where(jnp.isfinite(costs), costs, jnp.inf)
-    lower = jnp.min(costs) < cost - 10 * rounding_of_cost(us.dtype) * jnp.abs(cost)
-    far = jnp.where(np.abs(parts) >= _FAR, costs, jnp.inf)
-    return tried[jnp.argmin(jnp.where(lower, costs, far))], lower
 
 
 def control_sizes(problem: Problem, us: Float[Array, "horizon nu"]) -> Float[Array, " nu"]:

@@ -18,7 +18,7 @@ from lgsim.lie.action import Point
 from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.implicit_derivative import solution
-from lgsim.optimize.optimality import neighbor
+from lgsim.optimize.neighbor import neighbor, neighbor_along_constraints
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import RESULTS, IterativeSolver, Solution, Solver, start
 from lgsim.optimize.unknowns.extended_problem import contracted, extended, extended_guess, is_extended
@@ -69,8 +69,8 @@ def solve(
     compile again. A pure function of arrays: map it over anything with ``jax.vmap``, for example
     ``jax.vmap(lambda y0: solve(problem.replace(y0=y0)))(starts)``.
 
-    Where ``ILQR`` finds no slope at its guess, and controls near to it cost less or the cost falls by its curvature, it
-    starts again from these; not inside of ``jit`` and ``vmap``, nor with progress or checkpoint.
+    Where ``ILQR`` stays at its guess and nearby controls cost less, or ``AugmentedLagrangian`` ends at a saddle of the
+    Lagrangian along the active constraints, the search restarts from there; not inside of ``jit`` and ``vmap``.
 
     Differentiable in both modes by the implicit function theorem: ts, ys, us and cost of the result have the first
     derivatives of the optimum by all numbers of the problem (start, targets, weights, models, bounds, args, what costs
@@ -126,15 +126,41 @@ def solve(
     us, ys = start(problem, solver, us, ys)
     numbers = jax.tree.map(lambda x: jnp.asarray(x, problem.dtype) if isinstance(x, float) else x, solver)
     if progress is not None or checkpoint is not None:
-        return _run_in_chunks(problem, us, ys, numbers, progress, checkpoint)
-    found = _run(opened(problem), us, ys, numbers, bool(nan_derivatives))
-    if is_traced(found) or not _stayed(solver, found):
+        found = _run_in_chunks(problem, us, ys, numbers, progress, checkpoint)
+    else:
+        found = _run(opened(problem), us, ys, numbers, bool(nan_derivatives))
+    if is_traced(found):
+        return found
+    if isinstance(solver, AugmentedLagrangian):
+        return _off_constrained_saddle(problem, found, numbers, bool(nan_derivatives))
+    return _off_saddle(problem, found, numbers, bool(nan_derivatives))
+
+
+def _off_saddle(problem: Problem, found: Solution, solver: Solver, nan_derivatives: bool) -> Solution:
+    """The solution, or where it is the guess and no minimum the one from controls nearby."""
+    if not _stayed(solver, found):
         return found
     near, lower = neighbor(opened(problem), found.us, found.cost)
     if not lower and found.result == RESULTS.successful:
         return found
-    other = _run(opened(problem), near, None, numbers, bool(nan_derivatives))
+    other = _run(opened(problem), near, None, solver, nan_derivatives)
     return other if other.cost < found.cost else found
+
+
+def _off_constrained_saddle(
+    problem: Problem, found: Solution, solver: AugmentedLagrangian, nan_derivatives: bool
+) -> Solution:
+    """The solution, or where the Lagrangian is no minimum along the active constraints the one from nearby."""
+    penalties = found.multipliers
+    if penalties is None or found.result != RESULTS.successful or not any(c.curved for c in problem.constraints):
+        return found
+    near, lower = neighbor_along_constraints(opened(problem), found.ys, found.us, penalties)
+    if not lower:
+        return found
+    other = _run(opened(problem), near, None, solver, nan_derivatives)
+    if other.result == RESULTS.successful and other.cost < found.cost:
+        return other
+    return eqx.tree_at(lambda s: s.result, found, RESULTS.saddle)
 
 
 def _is_constrained(problem: Problem) -> bool:

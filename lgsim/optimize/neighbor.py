@@ -1,0 +1,170 @@
+"""Controls near a stationary trajectory whose cost is lower: what tells a minimum from a saddle."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Bool, Float
+
+from lgsim._compile.xla import compiled, control_flow, scan_last
+from lgsim.lie.action import Point
+from lgsim.optimize.augmented_lagrangian import with_penalties
+from lgsim.optimize.constraint_rows import constraint_values
+from lgsim.optimize.constraints.constraint import Constraint
+from lgsim.optimize.constraints.penalties import Penalties
+from lgsim.optimize.linear_quadratic import (
+    CostToGo,
+    LinearQuadratic,
+    backward_step,
+    linearize,
+    nodes_of,
+)
+from lgsim.optimize.optimality import control_sizes, room_to_bounds, rounding_of_cost
+from lgsim.optimize.problem import Problem
+
+_SIZES = 10.0 ** np.arange(-6.0, 1.0)
+"""Sizes of the changes, relative to a control."""
+_FAR = 0.01
+"""The least size of a change from which a solver goes on though the cost is not lower there."""
+_SHAPES = 4
+"""Numbers of changes of each size, of which half are constant in time."""
+_STIFFER = 100.0
+"""Factor of the penalties under which the active rows hardly give way, so that what is left is curvature along them."""
+_SHIFTS = 4.0 ** np.arange(-16.0, 12.0)
+"""Shifts of inverse iteration, relative to the mean second derivative of the cost by the controls."""
+_ROUNDS = 8
+"""Number of inverse iterations."""
+
+
+@compiled
+def neighbor(
+    problem: Problem, us: Float[Array, "horizon nu"], cost: Float[Array, ""]
+) -> tuple[Float[Array, "horizon nu"], Bool[Array, ""]]:
+    """(controls near to us, whether their cost is lower than that of us), to go on from where the slope vanishes.
+
+    At a saddle, such as a stretched arm whose target lies inward or a pendulum that hangs, the model by Gauss and
+    Newton may have its minimum; changes to both sides, from a millionth of the controls to their size, show it. The
+    best of them is returned, or where none is lower the best of a hundredth at least.
+    """
+    shapes = np.random.default_rng(0).normal(size=(_SHAPES, *us.shape))
+    shapes[::2] = shapes[::2, :1]
+    tried, costs, parts = _changed(problem, us, jnp.asarray(shapes, us.dtype))
+    lower = _falls(costs, cost)
+    far = jnp.where(parts >= _FAR, costs, jnp.inf)
+    return tried[jnp.argmin(jnp.where(lower, costs, far))], lower
+
+
+@compiled
+def neighbor_along_constraints(
+    problem: Problem, ys: Point, us: Float[Array, "horizon nu"], penalties: Penalties
+) -> tuple[Float[Array, "horizon nu"], Bool[Array, ""]]:
+    """(controls near to us, whether the Lagrangian is lower there along the active constraints) at a KKT point.
+
+    With a large penalty the augmented Lagrangian has a minimum where the Lagrangian has one along the active rows.
+    Where its Hessian, with the second derivatives of costs and constraints but not of the steps, is not positive
+    definite, inverse iteration with shifts finds directions of negative curvature. The lowest point along them is
+    returned; costs are those of rollouts, so that what the Hessian leaves out makes no saddle of a minimum.
+
+    Args:
+        penalties: The multipliers of the trajectory, as ``AugmentedLagrangian`` returns them.
+
+    Source: Nocedal and Wright, Numerical Optimization, 2nd ed., th. 12.5 and 17.5.
+    """
+    problem = with_penalties(problem, _stiffer(problem, ys, us, penalties))
+    cost = problem.cost(ys, us)
+    lq = _among(linearize(problem, ys, us, True)[0], problem, us)
+    noise = jnp.asarray(np.random.default_rng(0).normal(size=us.shape), us.dtype)
+    _, definite = _newton(lq, noise, jnp.zeros((), us.dtype))
+
+    def search() -> tuple[Array, Array]:
+        def turn(shapes: Array, _: Array) -> tuple[Array, None]:
+            steps, _ = jax.vmap(_newton, (None, 0, 0))(lq, shapes, jnp.asarray(_SHIFTS, us.dtype))
+            size = jnp.max(jnp.abs(steps), axis=(1, 2), keepdims=True)
+            return jnp.where(size > 0, steps / jnp.where(size > 0, size, 1), 0), None
+
+        start = jnp.broadcast_to(noise, (len(_SHIFTS), *us.shape))
+        shapes, _ = control_flow.scan(turn, start, jnp.arange(_ROUNDS))
+        tried, costs, _ = _changed(problem, us, shapes)
+        return tried[jnp.argmin(costs)], _falls(costs, cost)
+
+    return jax.lax.cond(definite, lambda: (us, jnp.array(False)), search)
+
+
+def _changed(
+    problem: Problem, us: Float[Array, "horizon nu"], shapes: Float[Array, "shapes horizon nu"]
+) -> tuple[Float[Array, "tries horizon nu"], Float[Array, " tries"], Float[np.ndarray, " tries"]]:
+    """(controls changed to both sides by shapes of all sizes, their costs, the sizes)."""
+    parts = np.repeat(np.concatenate([_SIZES, -_SIZES]), len(shapes))
+    changes = jnp.asarray(parts, us.dtype)[:, None, None] * jnp.tile(shapes, (2 * len(_SIZES), 1, 1))
+    tried = problem.clip(us[None] + changes * control_sizes(problem, us)[None, None])
+    costs = jax.vmap(lambda us: problem.cost(problem.rollout(us), us))(tried)
+    return tried, jnp.where(jnp.isfinite(costs), costs, jnp.inf), np.abs(parts)
+
+
+def _falls(costs: Float[Array, " tries"], cost: Float[Array, ""]) -> Bool[Array, ""]:
+    """Whether one of the costs is lower than another by more than rounding."""
+    return jnp.min(costs) < cost - 10 * rounding_of_cost(costs.dtype) * jnp.abs(cost)
+
+
+def _stiffer(problem: Problem, ys: Point, us: Float[Array, "horizon nu"], penalties: Penalties) -> Penalties:
+    """Larger penalties with the same slopes of all rows at a trajectory."""
+    stiff = eqx.tree_at(lambda p: p.weight, penalties, _STIFFER * penalties.weight)
+    path, end = constraint_values(problem, ys, us)
+
+    def shifted(constraints: list[Constraint], *numbers: tuple[Array, ...]) -> tuple[Array, ...]:
+        return tuple(_kept_slope(c, *each) for c, *each in zip(constraints, *numbers, strict=True))
+
+    rows = (
+        shifted([c for c in problem.constraints if c.on_path], penalties.path, path, stiff.path_weights),
+        shifted([c for c in problem.constraints if c.at_end], penalties.end, end, stiff.end_weights),
+    )
+    return eqx.tree_at(lambda p: (p.path, p.end), stiff, rows)
+
+
+def _kept_slope(constraint: Constraint, m: Array, c: Array, rho: Array) -> Array:
+    """The multipliers with which ``m + rho c`` is m at the values c of the rows."""
+    most = jnp.broadcast_to(jnp.asarray(constraint.price.linear, m.dtype), m.shape)
+    # a row that is not active has no slope, and one at its linear price keeps that
+    return jnp.where((m == 0) | (jnp.abs(m) >= most), m, m - jnp.broadcast_to(rho, c.shape) * c)
+
+
+def _among(lq: LinearQuadratic, problem: Problem, us: Float[Array, "horizon nu"]) -> LinearQuadratic:
+    """The problem in which controls at their bounds do not move, in units of the controls' sizes."""
+    size = control_sizes(problem, us)
+    free = jnp.ones_like(us, dtype=bool)
+    if problem.bounded:
+        below, above = room_to_bounds(problem, us)
+        free = (below > 0) & (above > 0)
+    scale = jnp.where(free, size[None], 0)
+    R = scale[:, :, None] * lq.R * scale[:, None, :]
+    mean = jnp.mean(jnp.abs(jnp.diagonal(R, axis1=1, axis2=2)))
+    held = jnp.where(free, 0, jnp.where(mean > 0, mean, 1))
+    return lq._replace(
+        B=lq.B * scale[:, None, :], N=lq.N * scale[:, None, :], R=R + jax.vmap(jnp.diag)(held), c=jnp.zeros_like(lq.c)
+    )
+
+
+def _newton(
+    lq: LinearQuadratic, slopes: Float[Array, "horizon m"], shift: Float[Array, ""]
+) -> tuple[Float[Array, "horizon m"], Bool[Array, ""]]:
+    """(the controls that solve ``(H + shift) u = slopes``, whether H + shift is positive definite), else zero."""
+    zero = jnp.zeros_like(lq.p)
+    size = jnp.mean(jnp.abs(jnp.diagonal(lq.R, axis1=1, axis2=2)))
+    R = lq.R + (shift * size * jnp.eye(lq.R.shape[1], dtype=lq.R.dtype))[None]
+    nodes = nodes_of(lq._replace(R=R, q=jnp.zeros_like(lq.q), r=-slopes))
+    nothing = jnp.zeros((), zero.dtype)
+    _, steps = scan_last(
+        lambda ahead, node: backward_step(ahead, node, nothing), CostToGo.at_end(lq.P, zero), nodes, reverse=True
+    )
+
+    def forward(x: Array, node: tuple[Array, Array, Array, Array]) -> tuple[Array, Array]:
+        A, B, K, k = node
+        u = K @ x + k
+        return A @ x + B @ u, u
+
+    _, us = control_flow.scan(forward, zero, (lq.A, lq.B, steps.K, steps.k))
+    definite = jnp.all(steps.definite)
+    return jnp.where(definite, us, 0), definite
