@@ -463,7 +463,7 @@ def _implicit(
     free: Bool[Array, " nv"],
     tolerance: Float[Array, ""],
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-    """The configuration with the derivatives of the solution, by one Newton step with a constant matrix; and its slack."""
+    """The configuration with its derivatives, by one Newton step with a constant matrix; and its slack."""
     model, q = task.model, jax.lax.stop_gradient(q)
     touching = jax.lax.stop_gradient(task.touching(q, tolerance))
 

@@ -65,7 +65,7 @@ def test_what_does_not_fit_is_named(parameters, found, without_import_hook):
     with pytest.raises(TypeError, match="samples: expected TorqueSamples, got dict"):
         fit(parameters, {}, TorqueFit())
     part = eqx.tree_at(lambda s: s.weight, found.samples, jnp.zeros((300, 2)).at[0].set(1))
-    with pytest.raises(ValueError, match="2 numbers with a weight cannot determine 4 unknowns"):
+    with pytest.raises(ValueError, match="expected at least 4 values with a weight for as many unknowns, got 2"):
         fit(parameters, part)
     v = np.array(found.samples.v)
     v[3, 0] = np.nan

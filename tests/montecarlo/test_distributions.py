@@ -124,7 +124,7 @@ BAD = {
     "inconsistent": (lambda m: mc.InertiaDispersion(m.inertias.at[1, 4].set(9.0), 0.1), "body 1 .*triangle inequality"),
     "spread": (
         lambda m: mc.InertiaDispersion(m.inertias, -0.1),
-        "std: expected finite numbers of at least zero, got -0.1",
+        "std: expected finite nonnegative numbers, got -0.1",
     ),
     "median": (lambda m: mc.LogNormal(-2.0, 0.1), "median: expected positive numbers, got -2.0"),
     "bounds": (lambda m: mc.Uniform(1.0, 0.0), "high: expected at least low, got 0.0"),
@@ -134,7 +134,7 @@ BAD = {
     "symmetry": (lambda m: mc.Normal(jnp.zeros(2), covariance=[[1, 2], [0, 1]]), "symmetric"),
     "std": (lambda m: mc.Normal(jnp.zeros(2), jnp.ones(3)), r"a number or shape \(2,\), got \(3,\)"),
     "mean": (lambda m: mc.TangentNormal(m, jnp.zeros(3), 0.1), r"mean: expected shape \(11,\), got \(3,\)"),
-    "joint": (lambda m: mc.Haar(m, ["elbow"]), "spherical joints, of which there are .'root_joint', 'shoulder'"),
+    "joint": (lambda m: mc.Haar(m, ["elbow"]), "spherical joints, one of .'root_joint', 'shoulder'"),
     "ou": (
         lambda m: mc.OrnsteinUhlenbeck(1.0, 0.0, 0.1, 5),
         "correlation_time: expected finite numbers above zero, got 0.0",

@@ -256,9 +256,9 @@ def test_what_ignores_loops_is_refused():
         operational_space(model, q, v, model.frame_names[-1])
     with pytest.raises(ModelError, match=r"inverse_kinematics does not take .*close_loops"):
         optimize.inverse_kinematics(model, model.frame_names[-1], jnp.zeros(3))
-    with pytest.raises(ModelError, match=r"SymplecticEulerDynamics does not take .*would open them; take Multibody"):
+    with pytest.raises(ModelError, match=r"SymplecticEulerDynamics does not take .*would open them; use Multibody"):
         optimize.SymplecticEulerDynamics(model, 0.01)
     unknown = identify.Parameters(model, [identify.Masses(["link1"])])
     samples = identify.TorqueSamples(q[None], v[None], v[None], v[None])
-    with pytest.raises(ModelError, match=r"a fit of joint forces does not take .*take SimulationFit"):
+    with pytest.raises(ModelError, match=r"a fit of joint torques does not take .*use SimulationFit"):
         identify.fit(unknown, samples, identify.TorqueFit())

@@ -93,7 +93,7 @@ def read_lerobot(
     arrays, findings = _arrays(found, wanted, path, episode)
     for name in given:
         if name not in arrays:
-            raise TopicFault(name, "", f"expected a feature of the data set, {listed(sorted(arrays))}, got this one")
+            raise TopicFault(name, "", f"the data set has no such feature; it has {listed(sorted(arrays))}")
     time, breaks = _times(arrays, found.fps)
     if breaks:
         findings.append(Finding("clock jump", "time", 0, counted(breaks + 1, "episode"), "episodes concatenated"))

@@ -86,11 +86,11 @@ def read_log(
     for name, topic in given.items():
         if name not in gathered.channels:
             raise TopicFault(
-                name, "", f"expected a topic of the log, {listed(sorted(gathered.channels)) or 'none'}, got this one"
+                name, "", f"the log has no such topic; it has {listed(sorted(gathered.channels)) or 'none'}"
             )
         kind = gathered.channels[name].type
         if not topic.ignored and kind not in MESSAGE_TYPES:
-            raise TopicFault(name, "", f"expected messages of {', '.join(MESSAGE_TYPES)}, got {kind}")
+            raise TopicFault(name, "", f"its messages are {kind}; supported types are {', '.join(MESSAGE_TYPES)}")
     findings = _damage_findings(path, gathered)
     chosen = _choose(gathered, given, columns, model)
     if not any((slot is not None and slot.channel == "q") or name in columns for one in chosen

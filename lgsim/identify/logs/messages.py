@@ -208,7 +208,7 @@ class Decoder:
         """
         channel = raw.channel
         if channel.encoding not in ("cdr", "ros1"):
-            raise ValueError(f"expected messages in cdr, got {channel.encoding!r}")
+            raise ValueError(f"messages in {channel.encoding!r} are not supported, only cdr")
         if channel not in self._stores:
             self._stores[channel] = self._make_stores(channel)
         fault: Exception | None = None

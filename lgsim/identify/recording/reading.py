@@ -147,9 +147,7 @@ def read_recording(
     table = _read_file(path, model, mapped, options, topics)
     for column in mapped:
         if column not in table.columns and column not in table.texts:
-            reason = (
-                f"expected columns of the file, {', '.join([*table.columns, *table.texts])}, got {column!r} in the map"
-            )
+            reason = f"the map has column {column!r}; the file has {', '.join([*table.columns, *table.texts])}"
             raise RecordingMapError(str(path), column, "", reason)
     order = options["quaternion"]
     entries, findings = [], list(table.findings)
