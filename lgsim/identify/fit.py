@@ -39,6 +39,7 @@ from lgsim.support.checkpoint import Checkpoint
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.files import write_whole
 from lgsim.support.fingerprint import fingerprint
+from lgsim.support.messages import counted
 from lgsim.support.verdict import Verdict
 
 _FORMAT = "lgsim fit 1"
@@ -65,6 +66,12 @@ class Fit:
     samples: Any
     validation: Any = None
     estimator: Estimator = JOINT_FORCES
+
+    def __repr__(self) -> str:
+        unknowns = counted(self.parameters.size, "unknown")
+        done = counted(int(self.estimate.iterations), "iteration")
+        ended = self.message or "successful"
+        return f"Fit({unknowns} by {type(self.estimator).__name__}, {done}: {ended})\nsummary() prints the parameters."
 
     @property
     def message(self) -> str:

@@ -23,6 +23,8 @@ from lgsim.montecarlo.distributions import Distribution
 from lgsim.montecarlo.low_discrepancy import Points, PointSequence
 from lgsim.montecarlo.rollout import Rollout
 from lgsim.simulation import Trajectory
+from lgsim.support.messages import listed
+from lgsim.support.printable import printable
 
 Latents = dict[str, Float[Array, " dim"]]
 """The standard normal numbers of each distribution, by its name."""
@@ -268,6 +270,16 @@ class Study(eqx.Module):
         self.rollout = rollout
         self.outputs, self.failures = _by_name(outputs), dict(failures or {})
         self._check()
+
+    def __repr__(self) -> str:
+        rows = {
+            "distributions": listed(self.sampler.names),
+            "rollout": printable(getattr(self.rollout, "__name__", type(self.rollout).__name__)),
+            "outputs": listed(list(self.outputs)),
+            "failures": listed(list(self.failures)),
+        }
+        lines = [f"Study({self.samples:,} samples, seed {self.seed})", *(f"{k}: {v}" for k, v in rows.items() if v)]
+        return "\n  ".join(lines)
 
     def _check(self) -> None:
         values = jax.eval_shape(self.sampler.draw, jnp.uint32(0)).values

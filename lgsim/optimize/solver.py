@@ -22,6 +22,7 @@ from lgsim.optimize.optimality import Optimality
 from lgsim.optimize.problem import Problem
 from lgsim.support import check
 from lgsim.support.check import is_traced
+from lgsim.support.messages import counted
 from lgsim.support.verdict import Outcome, Verdict
 
 
@@ -158,6 +159,13 @@ class Solution(eqx.Module):
     multipliers: Penalties | None = None
     constraints: ConstraintReport | None = None
     parameters: tuple[Array, ...] = ()
+
+    def __repr__(self) -> str:
+        if is_traced(self) or not isinstance(self.cost, Array | np.ndarray) or self.cost.ndim:
+            return f"Solution(controls of shape {np.shape(self.us)})"
+        done = counted(int(self.iterations), "iteration")
+        title = f"Solution({counted(len(self.us), 'step')}, cost {float(self.cost):.6g}, {done})"
+        return f"{title}: {self.message or 'successful'}"
 
     @property
     def verdict(self) -> Verdict:

@@ -57,6 +57,12 @@ def test_numbers_that_no_record_shows_have_infinite_deviations(found):
     assert {"Ixx of fore": 1.0} in lost.identifiability.unidentifiable
 
 
+def test_repr_is_short(found):
+    """The size of the problem and how the fit ended; the parameters are in the summary."""
+    text = repr(found)
+    assert text.startswith("Fit(4 unknowns by TorqueFit, ") and ": successful)" in text and text.count("\n") < 10
+
+
 def test_what_does_not_fit_is_named(parameters, found, without_import_hook):
     with pytest.raises(TypeError, match="parameters: expected Parameters, got Model"):
         fit(parameters.plant.model, found.samples)

@@ -115,6 +115,9 @@ def test_sentences(method, shift, order, text):
         claimed=4, dt=0.01, columns=("a", "b"), shift=shift,
     ).with_reason()  # fmt: skip
     assert found.resolved == (shift <= 1)
-    bad = f"not resolved: with dt = 0.01 s and {method} the integration error is 5 times the noise (b), which shifts a parameter by"
+    bad = (
+        f"not resolved: with dt = 0.01 s and {method} the integration error is 5 times the noise (b), which shifts a"
+        " parameter by"
+    )
     assert found.summary() == (text if found.resolved else f"{bad} {text}")
     np.testing.assert_array_equal(found.shares, [0.1, 5.0])

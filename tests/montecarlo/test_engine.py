@@ -44,6 +44,13 @@ def machine():
     )  # fmt: skip
 
 
+def test_repr_is_short(machine):
+    """The names of the distributions and outputs, without arrays."""
+    text = repr(machine)
+    assert text.startswith("Study(40 samples, seed 11)\n  distributions: control.stiffness, ") and text.count("\n") < 10
+    assert "\n  outputs: final_q, " in text and "failures" not in text
+
+
 @pytest.fixture(scope="module")
 def whole(machine):
     return mc.run(machine)

@@ -125,10 +125,10 @@ def test_sentences():
         "outputs": {"end": {**end, "mean": [[0.1, 2.0], [1e-2, 1e-2], [True, True]]}},
     })  # fmt: skip
     assert bad.summary() == (
-        "not resolved: with dt = 0.1 s and MK4 the integration error exceeds the statistical interval of 4 of 8 statistics"
-        " (probability of diverged: unknown against 0.1; mean of end[1]: 2 against 0.01; mean of end[0]: 0.1 against"
-        f" 0.01 and 1 more; {by}). With dt/2 the verdict changes: 25 % of the samples for 'far', 50 % for divergence."
-        " Take dt = 0.05 s (48 steps) or a method of higher order."
+        "not resolved: with dt = 0.1 s and MK4 the integration error exceeds the statistical interval of 4 of 8"
+        " statistics (probability of diverged: unknown against 0.1; mean of end[1]: 2 against 0.01; mean of end[0]: 0.1"
+        f" against 0.01 and 1 more; {by}). With dt/2 the verdict changes: 25 % of the samples for 'far', 50 % for"
+        " divergence. Take dt = 0.05 s (48 steps) or a method of higher order."
     )
     assert bad.mean_error("end", 0) == "0.1, not resolved" and bad.mean_error("diverged", 0) == "unknown, not resolved"
     still = {"mean": [0.0, 1.0, False], "std": [0.0, 1.0, False], "quantiles": {}, "order": math.nan}

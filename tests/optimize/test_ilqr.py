@@ -266,6 +266,8 @@ def test_too_few_iterations_are_told():
     result = solve(swing(), solver=ILQR(max_iterations=3))
     assert "maximum number of iterations" in result.message
     assert int(result.iterations) == 3
+    text = repr(result)
+    assert text.startswith("Solution(") and result.message in text and text.count("\n") < 10
 
 
 @pytest.mark.slow
