@@ -109,8 +109,9 @@ class Fit:
 
     @cached_property
     def deviations(self) -> dict[str, float]:
-        """Standard errors of ``values``, in their units; infinite for a parameter that is not identifiable and has no
-        prior.
+        """Standard errors of ``values``, in their units.
+
+        They are infinite for a parameter that is not identifiable and has no prior.
 
         Where a bound or the limit of physical consistency is active, these are the standard errors without it: a
         parameter at its bound still has uncertainty. ``intervals`` end at the bounds.
@@ -150,8 +151,9 @@ class Fit:
 
     @cached_property
     def step_error(self) -> FitStepError | None:
-        """Estimated integration error of the simulated signals relative to their noise; None if the estimator does not
-        simulate.
+        """Estimated integration error of the simulated signals relative to their noise.
+
+        None if the estimator does not simulate.
 
         The windows are simulated again with dt/2 and dt/4 by one program.
         """

@@ -86,8 +86,9 @@ def _parameters_of(U: Float[Array, "*batch 4 4"]) -> Float[Array, "*batch 10"]:
 
 
 class InertiaDispersion(Distribution):
-    """Physically consistent random inertial parameters: normal coordinates in the log-Cholesky chart about a nominal
-    body.
+    """Physically consistent random inertial parameters.
+
+    They are normal in the log-Cholesky chart about a nominal body.
 
     ``J = U0 E E^T U0^T`` with the nominal pseudo-inertia ``U0 U0^T``, see ``perturb``. The ten coordinates of a body
     are dimensionless. A body without mass or without extent keeps that property.

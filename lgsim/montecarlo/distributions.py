@@ -140,8 +140,9 @@ class LogNormal(Distribution):
 
 
 class TangentNormal(Distribution):
-    """A normal distribution in the tangent space at a point: ``x = retract(mean, R z)``, which is ``mean exp(R z)`` on
-    a group.
+    """A normal distribution in the tangent space at a point.
+
+    ``x = retract(mean, R z)``, which is ``mean exp(R z)`` on a group.
 
     Attributes:
         space: The space of the values; an ``lgsim.Model`` (its configurations) or an ``lgsim.LieGroup`` is converted.

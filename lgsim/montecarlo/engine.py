@@ -1,6 +1,4 @@
-"""The engine of a study: it compiles once for the devices of a process and runs chunk by chunk, in memory or into a
-store.
-"""
+"""The engine of a study: it compiles once for the devices of a process and runs chunk by chunk."""
 
 from __future__ import annotations
 

@@ -38,8 +38,9 @@ class LinearCovariance(NamedTuple):
 
 
 def linear_covariance(study: Study, output: str, space: Model | LieGroup | Space | None = None) -> LinearCovariance:
-    """Compute the covariance of an output by ``jax.jvp`` or ``jax.vjp`` through the motion, whichever needs fewer
-    passes.
+    """Compute the first-order covariance of an output.
+
+    It uses ``jax.jvp`` or ``jax.vjp`` through the motion, whichever needs fewer passes.
 
     ``cov = J J^T``, ``J = d difference(y(0), y(z)) / dz`` at z = 0: exact for normal distributions and an output that
     is linear in them, and accurate if it is nearly linear over their standard deviations.

@@ -19,8 +19,9 @@ from lgsim.support import check
 
 
 class OrnsteinUhlenbeck(Distribution):
-    """Sample paths of the stationary process ``dx = -x dt/T + std sqrt(2/T) dW`` at uniform times, exact at these
-    times.
+    """Sample paths of the Ornstein-Uhlenbeck process ``dx = -x dt/T + std sqrt(2/T) dW``.
+
+    They are stationary, at uniform times, and exact at these times.
 
     ``x_{k+1} = a x_k + std sqrt(1 - a^2) z_k`` with ``a = exp(-dt/T)``: normal, with zero mean and the covariance
     ``std^2 exp(-|t - s|/T)``. Source: Gillespie, Exact numerical simulation of the Ornstein-Uhlenbeck process and its

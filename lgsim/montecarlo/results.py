@@ -455,7 +455,7 @@ class Results:
             p, interval = first / count if count else float("nan"), wilson(first, count, level)
             return Failures(len(where), count, p, interval, float(count), where)
         p = first / count
-        # the mean of w 1(failed), for normalized weights
+        # the plain mean of w 1(failed): the normalization of the weights is known
         error = np.sqrt(max(second / count - p * p, 0.0) / max(count - 1, 1))
         half, effective = float(normal_quantile(level) * error), first**2 / second if second else 0.0
         return Failures(len(where), count, p, (max(0.0, p - half), p + half), effective, where)

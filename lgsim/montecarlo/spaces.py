@@ -145,8 +145,7 @@ def as_space(given: Model | LieGroup | Space) -> Space:
 
 
 PointStream = Callable[[], Iterable[tuple[Float[np.ndarray, " n *shape"], Float[np.ndarray, " n"]]]]
-"""A function that iterates over blocks of points (n, ...) with their weights (n,), from the first block at each call.
-"""
+"""A function that iterates over blocks of points (n, ...) with their weights (n,), from the first one at each call."""
 
 
 class IntrinsicMoments(NamedTuple):

@@ -292,8 +292,11 @@ def _line_search(
 
 
 class ILQR(IterativeSolver):
-    """Iterative LQR on a manifold: a quadratic model of the problem about the trajectory, its Riccati solution, and a
-    nonlinear rollout with its feedback. All in tangent coordinates of the nodes, so that quaternions stay normalized.
+    """Iterative LQR on a manifold, and differential dynamic programming.
+
+    Each iteration builds a quadratic model of the problem about the trajectory, solves it by a Riccati recursion, and
+    rolls out the nonlinear dynamics with the feedback. All is in tangent coordinates of the nodes, so that quaternions
+    stay normalized.
 
     A guess of states need not satisfy the dynamics (multiple shooting): its gaps are part of the model, and a step of
     length s closes the fraction s of them. Bounds of the controls hold at every iteration by a projected Newton step at
@@ -437,7 +440,7 @@ class ILQR(IterativeSolver):
             ends = (flat & (s.flat | still)) | (optimal & last)
         else:
             optimal = flat = ends = closed & self._meets_tolerances(s)
-        # a step from a guess of states that makes no progress, as in an infeasible problem
+        # a step of the dynamics from a guess of states may be not finite, such as an implicit step without a solution
         stuck = first_nonfinite({0: (policy.gaps, 1)})
         bad_node, bad_quantity = _first(stuck, (policy.bad_node, policy.bad_quantity))
         broken = bad_node >= 0

@@ -294,7 +294,7 @@ def _solved(lq: LinearQuadratic, free: Bool[Array, "horizon m"]) -> _Model:
         Quu = jnp.where(free[:, None] & free[None, :], (Quu + Quu.T) / 2, 0)
         inverse = jnp.linalg.pinv(Quu, rtol=rtol, hermitian=True)
         K = -inverse @ Qux
-        # subtracted from the gradient with respect to the control; the state's part is in the costate
+        # the gap enters the gradient with respect to the control only; that with respect to the state is the costate
         v = v + V @ c
         Qu = r + B.T @ v
         k = -inverse @ Qu

@@ -364,9 +364,10 @@ def inverse_kinematics(
     tolerance: float | None = None,
     clearance: float | Clearance | None = None,
 ) -> InverseKinematicsSolution:
-    """Inverse kinematics: a configuration with given end effector poses or positions, by damped least squares on the
-    group: ``min 1/2 sum_i |W^1/2 log(target_i^-1 T_i(q))|^2 + w/2 |difference(posture, q)|^2`` subject to ``lower <= q
-    <= upper``.
+    """Inverse kinematics: a configuration with given end effector poses or positions.
+
+    It is found by damped least squares on the group: ``min 1/2 sum_i |W^1/2 log(target_i^-1 T_i(q))|^2 + w/2
+    |difference(posture, q)|^2`` subject to ``lower <= q <= upper``.
 
     Each iteration minimizes the model ``J^T J + mu 1`` within the joint limits; mu decreases with the error.
 

@@ -179,8 +179,9 @@ class Solution(eqx.Module):
 
     @property
     def message(self) -> str:
-        """The reason for termination as a message, with the node and the quantity that is not finite, or the worst
-        constraint, row and node; outside of ``jit``.
+        """The reason for termination as a message; outside of ``jit``.
+
+        It names the node and the quantity that is not finite, or the worst constraint, row and node.
         """
         text = RESULTS[self.result]
         if int(self.bad_node) < 0:

@@ -49,8 +49,9 @@ class StateDistance(StateResidual):
 
 
 class GeodesicDistance(StateResidual):
-    """The geodesic distance on a group from a target, ``r = log(target^-1 g)``, where g is an attitude or a pose in the
-    state.
+    """The geodesic distance on a group from a target, ``r = log(target^-1 g)``.
+
+    The element g is an attitude or a pose in the state.
 
     With weight one the cost is half the squared angle on SO(3), rad^2.
 
@@ -71,8 +72,9 @@ class GeodesicDistance(StateResidual):
 
 
 class ControlEffort(Residual):
-    """Control effort: the control, or its difference from a reference, ``r = u - reference``; with
-    ``RateControlledDynamics`` it penalizes control rates.
+    """Control effort: the control, or its difference from a reference, ``r = u - reference``.
+
+    With ``RateControlledDynamics`` it penalizes control rates.
 
     Attributes:
         weight: A scalar or (controls,).
@@ -157,8 +159,9 @@ class FrameTarget(StateResidual):
 
 
 class FramePose(FrameTarget):
-    """The twist from a target pose to the pose of a frame, such as an end effector, ``r = log(target^-1 T(q))`` (6,),
-    linear first; m and rad.
+    """The twist from a target pose to the pose of a frame, ``r = log(target^-1 T(q))`` (6,), linear first; m and rad.
+
+    The frame may be an end effector.
 
     Attributes:
         target: Pose (4, 4) in the world, m.

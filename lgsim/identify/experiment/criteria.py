@@ -47,8 +47,9 @@ class AOptimal(Criterion):
 
 
 class EOptimal(Criterion):
-    """The criterion ``-log(tr H^-p) / p``: a smooth approximation of the smallest eigenvalue, the least known
-    combination.
+    """A smooth approximation of the smallest eigenvalue, the least known combination.
+
+    The criterion is ``-log(tr H^-p) / p``.
 
     It is below the logarithm of the smallest eigenvalue, by at most ``log(r) / p``.
 

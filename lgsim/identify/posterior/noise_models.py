@@ -111,8 +111,9 @@ class KnownNoise(NoiseModel):
 
 
 class HalfNormalNoise(NoiseModel):
-    """Noise of unknown standard deviation s with the half-normal prior ``p(s) ~ exp(-(s / scale)^2 / 2)``, s > 0, for
-    any loss.
+    """Noise of unknown standard deviation s with a half-normal prior, for any loss.
+
+    The prior is ``p(s) ~ exp(-(s / scale)^2 / 2)``, s > 0.
 
     Its coordinates are ``log s``, whose density includes the Jacobian s.
 

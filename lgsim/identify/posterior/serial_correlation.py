@@ -16,8 +16,9 @@ from lgsim.support.check import is_traced
 
 
 class SerialCorrelation(eqx.Module):
-    """Autoregressive noise ``r_t = a r_(t-1) + sqrt(1 - a^2) e_t`` at uniform sampling, with white e of the noise's
-    standard deviation.
+    """First-order autoregressive noise at a uniform sampling interval.
+
+    ``r_t = a r_(t-1) + sqrt(1 - a^2) e_t`` with white e of the noise's standard deviation.
 
     Across k - 1 missing readings the coefficient is ``a^k``. Unknown coefficients are uniform between -1 and 1, one for
     each column, with the coordinates c: ``a = tanh(c / 2)``. Weights between 0 and 1 reduce the contribution of an

@@ -41,8 +41,9 @@ class BodyBlock(Block):
 
 
 class Inertias(BodyBlock):
-    """All ten inertial parameters of bodies, physically consistent by construction: log-Cholesky coordinates about the
-    prior.
+    """All ten inertial parameters of bodies, always physically consistent.
+
+    The coordinates are log-Cholesky coordinates about the prior.
 
     The pseudo-inertia of a body is ``U L(x) L(x)^T U^T``, where ``U U^T`` is its prior and ``L L^T`` the matrix of
     ``lgsim.multibody.inertia.from_log_cholesky`` at x. The coordinates are dimensionless and independent of the size of
@@ -124,8 +125,9 @@ class Inertias(BodyBlock):
 
 
 class StandardParameters(BodyBlock):
-    """The ten standard inertial parameters of bodies. Joint torques are linear in them; physical consistency is not
-    enforced.
+    """The ten standard inertial parameters of bodies.
+
+    Joint torques are linear in them; physical consistency is not enforced.
     """
 
     @property

@@ -108,8 +108,9 @@ class SelfCollision(ClearanceCost):
 
 
 class Clearance(Constraint):
-    """Collision avoidance as a constraint: the distance of geometry pairs is at least a margin, ``margin - d(q) <= 0``,
-    at every node.
+    """Collision avoidance as a constraint: the distance of geometry pairs is at least a margin.
+
+    ``margin - d(q) <= 0`` applies at every node.
 
     By default the constraint applies at the nodes only. A point with speed s comes at most ``s dt / 2`` closer between
     two nodes than at the closer one, so that such a margin guarantees clearance at all times. With ``between`` the

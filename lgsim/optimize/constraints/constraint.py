@@ -138,8 +138,9 @@ def _end_function(condition: Any) -> Any:
 
 
 class EndConstraint(Constraint):
-    """A constraint at the last node; ``EndConstraint(FramePose(model, "flange", target))`` prescribes an end effector
-    pose.
+    """A constraint at the last node.
+
+    ``EndConstraint(FramePose(model, "flange", target))`` prescribes an end effector pose.
 
     Attributes:
         function: ``function(t, y, args)``, the rows (rows,); or a least-squares cost, whose residuals before weighting

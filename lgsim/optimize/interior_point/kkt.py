@@ -268,7 +268,7 @@ def _riccati_step(V: Array, A: Array, B: Array, W: Array, free: Array) -> tuple[
     both = free[:, None] * free[None]
     Quu = fusion_barrier(both * (Quu + transpose(Quu)) / 2 + eye * (1 - free)[None])
     inverse, definite = dense.inverse_if_definite(Quu)
-    # a pivot at the rounding level of its diagonal entry
+    # rejects a pivot at the rounding level of its diagonal entry
     digits = 64 * jnp.finfo(R.dtype).eps
     for i in range(m):
         definite = definite & (Quu[i, i] * inverse[i, i] * digits < 1)

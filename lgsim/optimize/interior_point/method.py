@@ -77,8 +77,7 @@ from lgsim.support import check
 _NEAR = 10.0
 """Error of a barrier problem, relative to its barrier, below which the barrier is reduced."""
 _FASTEST, _SLOWEST = 1.5, 0.2
-"""The barrier is reduced to this power of it, or to this fraction of it, whichever is smaller (Waechter and Biegler).
-"""
+"""The barrier is reduced to this power or this fraction of it, whichever is smaller (Waechter and Biegler)."""
 _HELD = 0.02
 """Step length below which the barrier is increased again."""
 _REG_FIRST = 1e-4
@@ -90,8 +89,10 @@ _DISTURBANCE = 1e-6
 
 
 class InteriorPoint(IterativeSolver):
-    """A primal-dual interior-point method: Newton's method on the Karush-Kuhn-Tucker conditions, with a barrier that
-    keeps inequalities and bounds strictly feasible and tends to zero.
+    """A primal-dual interior-point method for hard constraints.
+
+    It is Newton's method on the Karush-Kuhn-Tucker conditions, with a barrier that keeps inequalities and bounds
+    strictly feasible and tends to zero.
 
     For equalities ``c(w) = 0``, inequalities ``c(w) + s = 0`` with slacks s > 0 and multipliers z > 0, and steps
     ``y_{k+1} = F(y_k, u_k)`` with multipliers lambda, each iteration takes a Newton step for

@@ -25,8 +25,7 @@ from lgsim.optimize.unknowns.phases import refuse_phases
 ITERATIONS = 4
 """Number of iterations of the default solver at each control step."""
 LENGTHS = 8
-"""Number of step lengths in its line search with constraints: a stiff penalty that becomes active requires short steps.
-"""
+"""Number of step lengths in its line search with constraints: stiff penalties require short steps."""
 
 
 class Guess(NamedTuple):
@@ -136,8 +135,9 @@ class MPCController(eqx.Module):
 
 
 def mpc(problem: Problem, solver: Solver | None = None) -> MPCController:
-    """Model predictive control: a controller that solves a problem at each step from the measured state, with few
-    iterations from the last plan.
+    """Model predictive control: solve a problem at each step from the measured state.
+
+    The controller needs few iterations for each step, since it starts from the last plan.
 
     ::
 
