@@ -282,7 +282,7 @@ def _covariance_root(
 ) -> Float[Array, " ..."]:
     """Standard deviations of a shape, or a square root (size, size) of a covariance."""
     if (std is None) == (covariance is None):
-        raise ValueError("std, covariance: expected only one of them, got both")
+        raise ValueError("std, covariance: expected exactly one of them")
     if std is not None:
         wide = np.asarray(std)
         require("std", bool(np.all(np.isfinite(wide) & (wide >= 0))), "finite nonnegative numbers", std)

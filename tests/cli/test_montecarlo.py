@@ -348,7 +348,7 @@ def test_an_answer_that_was_wrong_and_looked_right(tmp_path):
     rate = re.search(r"Rates up to (\S+) 1/s at joint elbow \(damping 6 of the control on 0.0\d+ kg m\^2\)", said)
     # 6 / (the least eigenvalue of the inertia of two links of 0.8 kg, straight), by hand
     assert rate is not None and abs(float(rate[1]) / (6 / (0.8 * 0.4**2 * 0.0664)) - 1) < 0.1
-    assert ", beyond what MK4 bears: take dt = 0.00" in said
+    assert ", beyond the stability limit of MK4: use dt = 0.00" in said
     assert "or Rodas4" in said and "% of the samples for 'missed'" in said
     angles, _ = integrated(masses[:64], 1.5e-3)
     assert np.all(np.abs(angles) < 1e-5) and np.max(np.abs(column(tmp_path / "coarse", "final_q")[:64] - angles)) > 0.1

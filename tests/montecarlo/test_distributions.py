@@ -129,7 +129,7 @@ BAD = {
     "median": (lambda m: mc.LogNormal(-2.0, 0.1), "median: expected positive numbers, got -2.0"),
     "bounds": (lambda m: mc.Uniform(1.0, 0.0), "high: expected at least low, got 0.0"),
     "not finite": (lambda m: mc.Normal(jnp.array([1.0, jnp.nan]), 1.0), "mean: expected finite numbers"),
-    "both": (lambda m: mc.Normal(0.0), "expected one of the two"),
+    "both": (lambda m: mc.Normal(0.0), "expected exactly one of them"),
     "covariance": (lambda m: mc.Normal(jnp.zeros(2), covariance=[[1, 2], [2, 1]]), "no negative eigenvalue, got"),
     "symmetry": (lambda m: mc.Normal(jnp.zeros(2), covariance=[[1, 2], [0, 1]]), "symmetric"),
     "std": (lambda m: mc.Normal(jnp.zeros(2), jnp.ones(3)), r"a number or shape \(2,\), got \(3,\)"),

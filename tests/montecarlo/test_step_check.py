@@ -93,7 +93,7 @@ def test_resolved_and_not():
     assert text.startswith(
         "not resolved: with dt = 0.15 s and MK4 the integration error exceeds the statistical interval of"
     )
-    factor = round(found.dt / float(text.split("Take dt = ")[1].split(" s")[0]))
+    factor = round(found.dt / float(text.split("Use dt = ")[1].split(" s")[0]))
     assert factor >= 2 and f"({STEPS * factor:,} steps)" in text
     finer = mc.Rollout(oscillator(), dt=0.15 / factor, steps=STEPS * factor, save_every=4 * factor)
     spread = coarse.study.sampler.distributions

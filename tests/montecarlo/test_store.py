@@ -268,7 +268,7 @@ def test_a_file_that_the_system_cuts_off(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (600, hard))
     try:
-        with pytest.raises(OSError, match="no room on the disk"):
+        with pytest.raises(OSError, match="no space left on the disk"):
             Store(path).write(0, mc.Engine(studies.plain(32)).chunk(0, 16))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -285,7 +285,7 @@ def test_paths(tmp_path, finished):
         with pytest.raises(FileExistsError, match="expected a new path or a store"):
             mc.run(studies.plain(800), tmp_path / "letters", resume=resume)
     assert [p.name for p in (tmp_path / "letters").iterdir()] == ["a.txt"]
-    with pytest.raises(FileNotFoundError, match=r"found no study.json"):
+    with pytest.raises(FileNotFoundError, match=r"study.json is missing"):
         mc.Results.open(studies.plain(800), tmp_path / "nothing")
     with pytest.raises(ValueError, match="chunk: expected 16 as in the store, got 32"):
         mc.run(studies.plain(800), finished, resume=True, chunk=32)

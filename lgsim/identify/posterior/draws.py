@@ -89,7 +89,7 @@ class PosteriorDraws:
         """A table of the parameters: prior, mean, standard deviation, 5 %, 50 % and 95 % quantiles, as text."""
         start = self.density.parameters.values(jnp.zeros_like(self.density.start[: self.density.parameters.size]))
         width = max(len(name) for name in self.values)
-        head = "".join(f"  {word:>12}" for word in ("prior", "mean", "deviation", *(f"{q:.0%}" for q in _QUANTILES)))
+        head = "".join(f"  {word:>12}" for word in ("prior", "mean", "std. dev.", *(f"{q:.0%}" for q in _QUANTILES)))
         lines = [f"{'':{width}}{head}"]
         for name, draws in self.values.items():
             prior = f"{float(start[name]):12.6g}" if name in start else f"{'':12}"

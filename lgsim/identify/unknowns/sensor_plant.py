@@ -79,8 +79,8 @@ class ChannelBlock(NumberBlock):
         known = self.read_all(with_instruments(plant))
         if self.channel not in known:
             raise ValueError(
-                f"channel: expected a channel with a {type(self).__name__}, one of {sorted(known)}, got"
-                f" {self.channel!r}; declare it in InstrumentedPlant"
+                f"channel: the plant has no {type(self).__name__} of {self.channel!r}; it has {sorted(known)}; define"
+                " it in InstrumentedPlant"
             )
         return jnp.atleast_1d(known[self.channel])
 

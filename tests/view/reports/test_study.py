@@ -241,7 +241,7 @@ def test_steps_that_are_too_long(pendulum, still):
     page = reports.report_study(results, cases=0).html()
     red = [text for kind, text in remarks(page) if kind == "bad"]
     assert len(red) == 1 and red[0].startswith("Not resolved: with dt = 0.02 s and MK4 the integration error exceeds")
-    assert "Take dt = " in red[0] or "take dt = " in red[0]
+    assert "Use dt = " in red[0] or "use dt = " in red[0]
     assert rows(page)["angle"][5].endswith(", not resolved")
     assert facts(page)["not resolved"] == f"{results.step_error.faults} of 7 statistics"
     unknown = reports.report_study(mc.run(study, step_check=False), cases=0).html()
