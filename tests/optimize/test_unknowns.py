@@ -315,7 +315,7 @@ def test_errors():
         to_rest(1.0, free=FreeTime(1.0, 2.0))
     with pytest.raises(TypeError, match=r"free\[0\]: expected FreeTime"):
         to_rest(1.0, free=["time"])
-    with pytest.raises(ValueError, match="one FreeTime at most"):
+    with pytest.raises(ValueError, match="at most one FreeTime"):
         to_rest(1.0, free=[FreeTime(1.0, 2.0)] * 2)
     with pytest.raises(ValueError, match="problem: expected a problem without free unknowns"):
         mpc(to_rest(1.0, free=[FreeTime(1.0, 2.0)], constraints=[], running=ControlEffort()))
