@@ -1,15 +1,16 @@
-"""Multibody dynamics beside other JAX libraries: mjx, brax, jaxsim, adam and frax, in microseconds on one core.
+"""Multibody dynamics compared with other JAX libraries: mjx, brax, jaxsim, adam and frax, in µs on one core.
 
     benchmarks/peers/setup                       once: an environment for each JAX that they need
     python benchmarks/against_jax.py --quick     forward dynamics of Panda
     python benchmarks/against_jax.py             all robots and tasks, and a record in benchmarks/results
 
-Needs the extra `oracle` (example-robot-data). Each peer runs in a process of its own on the version of JAX that suits
-it, reads the same bodies, has its states in its own numbers, and takes turns with lgsim on one core, in float64. Its
-model is constant to its compiler; lgsim's is an argument. A peer whose values differ from ours is not timed.
+Needs the extra `oracle` (example-robot-data). Each peer runs in a separate process on a version of JAX that it
+supports, reads the same bodies, uses its own state convention, and takes turns with lgsim on one core, in float64. Its
+model is a constant of the compiled program; lgsim's is an argument. A peer is timed only if its values agree with
+lgsim's.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import math
@@ -31,7 +32,7 @@ from lgsim.formats import read_urdf
 
 jax.config.update("jax_enable_x64", True)
 
-# How many times faster than the fastest peer lgsim is at least: forward dynamics at batch 1024, Jacobians at 64.
+# Lower bounds of the speed-up over the fastest peer: forward dynamics at batch 1024, Jacobians at 64.
 FORWARD = {"Panda": 6, "ANYmal": 4, "Talos": 4, "chain10": 8, "chain50": 8, "chain200": 8}
 JACOBIANS = {"Panda": 50, "ANYmal": 60, "Talos": 80}
 AGREEMENT = 1e-6
@@ -52,7 +53,7 @@ def joint_jacobians(model, value):
     return np.stack([joint_block(model, np.asarray(part)) for part in (value.dq, value.dv, value.dtau)], axis=1)
 
 
-# Of each task: our function, how many of (q, v, x) it takes, and what of its value has no convention.
+# By task: the function of lgsim, its number of arguments among (q, v, x), and the part of its value without convention.
 TASKS = {
     "forward_dynamics": (fd, 3, lambda model, value: value),
     "inverse_dynamics": (lgsim.inverse_dynamics, 3, lambda model, value: value[..., -len(joints(model)) :]),
@@ -67,7 +68,7 @@ def joints(model):
 
 @dataclass
 class Row:
-    """One robot, task and batch: seconds of a call by name, or in words why there are none."""
+    """One robot, task and batch: seconds of a call by library, or the reason why there are none."""
 
     robot: str
     batch: int
@@ -80,7 +81,7 @@ class Row:
         return 1e6 * value / self.batch if isinstance(value, float) else value
 
     def ratio(self):
-        """Time of the fastest peer in ours; NaN without one."""
+        """Time of the fastest peer relative to lgsim; NaN without a peer."""
         times = [self.cells[name] for name in client.ENVIRONMENTS if isinstance(self.cells[name], float)]
         return min(times) / self.cells["lgsim"] if times else float("nan")
 
@@ -96,7 +97,7 @@ class Study:
         self.notes: list[str] = []
 
     def versions(self):
-        """What is compared; a peer that cannot even be imported fails here and in each row."""
+        """Print the peers and their versions; one that cannot be imported fails here and in each row."""
         rows = []
         for peer in self.peers:
             try:
@@ -138,7 +139,7 @@ class Study:
         return row
 
     def _quiet(self, row, task, ready):
-        """Say so where other work took part of the core: it lengthens long calls, the peers', more than short ones."""
+        """Report other load on the core, which lengthens long calls (of the peers) more than short ones."""
         share = min((statistics.median(peer.shares) for peer in ready), default=1.0)
         if share < 0.9:
             where = f"{task} of {row.robot}, batch {row.batch}"
@@ -149,7 +150,7 @@ class Study:
         self.notes.append(f"{failure.peer.name}, {task} of {row.robot}, batch {row.batch}: {failure}")
 
     def _prepared(self, peer, row, task, place, states, expected):
-        """Whether a peer is ready to be timed; else the row says why it is not."""
+        """True if a peer is ready to be timed; otherwise the row gets the reason."""
         length = row.robot.startswith("chain") and (peer.name, task)
         if length in self.stuck:
             row.cells[peer.name] = f"not asked, see {self.stuck[length]}"
@@ -171,10 +172,10 @@ class Study:
         return bool(difference <= AGREEMENT)
 
     def table(self, title, rows):
-        """Times, and beside them what the peers' values differ by and what their compilation takes."""
+        """Tables of times, compile times and differences between the peers' values."""
         names = list(client.ENVIRONMENTS)
         self.report.table(
-            f"{title}, float64, us per state",
+            f"{title}, float64, µs per state",
             ["", "batch", "lgsim", *names, "fastest peer / lgsim"],
             [[r.robot, r.batch, *(r.per_state(name) for name in ("lgsim", *names)), r.ratio()] for r in rows],
         )
@@ -193,7 +194,7 @@ class Study:
         self.notes.clear()
 
     def bound(self, title, row, limits):
-        """Hold a row to its limit, if any peer has a time there."""
+        """Check a row against its bound, if any peer has a time there."""
         if math.isnan(row.ratio()):
             print(f"{row.robot}: {title}: no peer has a result, so no bound is checked")
             return
@@ -202,7 +203,7 @@ class Study:
 
 
 def round_trip(report):
-    """What the peers read is our machine: it reads back with the same accelerations."""
+    """Check the exported file: reading it back gives the same accelerations."""
     model = robots.robot("Panda", "float64")
     again, _ = read_urdf(text=export.urdf(export.bodies(model)), dtype="float64")
     state = robots.state(model, SHOWN)

@@ -1,21 +1,21 @@
-"""Manifolds: the figures of Celledoni and others 2021, a million symplectic steps, and work against precision.
+"""Integrators on manifolds: the figures of Celledoni et al. 2021, a million symplectic steps, work and precision.
 
-    python benchmarks/celledoni.py --quick     few methods and small sizes, no pictures
-    python benchmarks/celledoni.py             all of it, with a record and one page of figures in benchmarks/results
+    python benchmarks/celledoni.py --quick     few methods and small sizes, no figures
+    python benchmarks/celledoni.py             everything, with a record and a page of figures in benchmarks/results
 
 E. Celledoni, E. Cokaj, A. Leone, D. Murari, B. Owren, Lie group integrators for mechanical systems, International
 Journal of Computer Mathematics 99(1), 2022. Needs the extras `adaptive` (diffrax), `oracle` (scipy) and `plot`.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import os
 import sys
 from importlib.metadata import version
 
-if "--quick" in sys.argv:  # a short run is mostly XLA's work; its times are then not those of the full run
-    # newer XLA does not know the second flag and would end the process
+if "--quick" in sys.argv:  # compilation dominates a short run; its times are not those of the full run
+    # newer XLA does not know the second flag and would abort
     newer = tuple(int(part) for part in version("jaxlib").split(".")[:2]) > (0, 10)
     emitters = "" if newer else " --xla_cpu_use_fusion_emitters=false"
     os.environ.setdefault("XLA_FLAGS", f"--xla_backend_optimization_level=0{emitters}")
@@ -38,7 +38,7 @@ TITLE = "Lie group integrators for mechanical systems: the paper's figures by lg
 
 
 def run(report: harness.Report) -> None:
-    """The whole study."""
+    """All sections."""
     page = Page(None if report.quick else harness.RESULTS, TITLE)
     references.states(report)
     for study in (pendulum.convergence, pendulum.manifold, pendulum.steps, top.symplectic, quadrotors.flights):

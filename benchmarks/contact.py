@@ -3,13 +3,13 @@
     python benchmarks/contact.py --quick     short runs of the same rows
     python benchmarks/contact.py             all, and a record in benchmarks/results
 
-Needs the extra `oracle` (mujoco, example-robot-data). Legs are held by springs and dampers in the joints, of the same
-numbers in MuJoCo. MuJoCo has its own law of contact and steps one state after another in C, without Python in between;
-its errors are against its own finest steps. Rows of MJX and JaxSim are in the full
-run, where `benchmarks/peers/setup` has built their environment.
+Needs the extra `oracle` (mujoco, example-robot-data). Springs and dampers in the joints hold the legs, with equal
+parameters in MuJoCo. MuJoCo has its own contact model and steps one state after another in C, without Python in
+between; its errors are relative to its own finest steps. Rows of MJX and JaxSim are in the full run, if
+`benchmarks/peers/setup` has built their environment.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import sys

@@ -1,15 +1,15 @@
-"""Distances of solids and their gradients beside MuJoCo in C: an arm of ten capsules among twenty obstacles.
+"""Distances of collision geometry and their gradients, and MuJoCo in C: an arm of ten capsules, twenty obstacles.
 
     python benchmarks/distances.py --quick     short runs of the same rows
     python benchmarks/distances.py             all, and a record in benchmarks/results
 
 Needs the extra `oracle` (mujoco) and a C compiler: MuJoCo's `mj_geomDistance` and `mj_jac` are called from a loop in C
-over states and pairs; without a compiler from Python, which the table says. Times are the processor's seconds of calls
-in turns, on one core. MJX has no distances of pairs that are asked for: its row, in the
-full run and where `benchmarks/peers/setup` has built its environment, is of its collisions with a margin of all pairs.
+over states and pairs, or from Python without a compiler, as the table states. Times are CPU seconds of calls in turns,
+on one core. MJX cannot compute the distance of a chosen pair: its row shows its collisions with a margin for all pairs.
+It is in the full run, if `benchmarks/peers/setup` has built its environment.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import sys

@@ -1,14 +1,14 @@
-"""Multibody dynamics beside Pinocchio: microseconds per evaluation on one core, and the seconds of compilation.
+"""Multibody dynamics compared with Pinocchio: µs per evaluation on one core, and compile times in seconds.
 
     python benchmarks/dynamics.py --quick     Panda and ANYmal, float64
     python benchmarks/dynamics.py             all robots, batches, both precisions, and a record in benchmarks/results
 
 Needs the extra `oracle` (pin, example-robot-data). Forward dynamics of Pinocchio runs in its own batch call on a pool
 of one thread; its other algorithms are called one state at a time from Python, which adds about half a microsecond.
-Other JAX libraries: against_jax.py.
+against_jax.py compares with other JAX libraries.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import os
@@ -30,12 +30,12 @@ except ImportError as missing:
 
 jax.config.update("jax_enable_x64", True)
 
-# Limits of the time at batch 1024 in parts of Pinocchio's, and of all Jacobians at batch 256.
+# Upper bounds of the time relative to Pinocchio's, at batch 1024, and at batch 256 for all Jacobians.
 FORWARD = {"Panda": 0.06, "ANYmal": 0.08, "Talos": 0.15, "chain50": 0.25, "chain200": 0.25}
 JACOBIANS = {"Panda": 0.1, "ANYmal": 0.2, "Talos": 0.5}
-# One state, with dispatch and inside a compiled loop, us.
+# One state, with dispatch and inside a compiled loop, µs.
 CALL, LOOP = {"Panda": 12, "Talos": 40}, {"Panda": 0.8}
-# One product with the Jacobian, in parts of forward dynamics, by batch.
+# One product with the Jacobian, relative to forward dynamics, by batch.
 VJP, JVP = {1: 3, 64: 3.5}, 2.5
 # Tracing and compiling, s.
 COMPILE, COMPILE_BATCH, COMPILE_VJP = 3, 8, {1: 10, 64: 15}
@@ -51,7 +51,7 @@ def tiles(f):
 
 
 def correct(model, twin, q, v, tau):
-    """Largest relative difference of accelerations from Pinocchio's."""
+    """Largest relative difference from Pinocchio's accelerations."""
     columns = twin.states(q, v, tau)
     theirs = np.stack([pinocchio.aba(twin.model, twin.data, *(c[:, i].copy() for c in columns)) for i in range(4)])
     ours = np.asarray(jax.jit(jax.vmap(fd, (None, 0, 0, 0)))(model, q[:4], v[:4], tau[:4]))
@@ -59,7 +59,7 @@ def correct(model, twin, q, v, tau):
 
 
 def forward(report, names, batches, dtype):
-    """Forward dynamics against the batch; Pinocchio computes in float64 in any case."""
+    """Forward dynamics by batch size; Pinocchio always computes in float64."""
     rows, times = [], {}
     for name in names:
         model = robots.robot(name, dtype)
@@ -86,9 +86,9 @@ def forward(report, names, batches, dtype):
             if batch == 1024 and dtype == "float64":
                 report.figure(f"{name} forward dynamics", us / them, "x Pinocchio")
                 if name in FORWARD:
-                    report.bound(f"{name}: forward dynamics, parts of Pinocchio", us / them, at_most=FORWARD[name])
+                    report.bound(f"{name}: forward dynamics, relative to Pinocchio", us / them, at_most=FORWARD[name])
     report.table(
-        f"Forward dynamics, {dtype}, us per state",
+        f"Forward dynamics, {dtype}, µs per state",
         ["robot", "nv", "batch", "lgsim", "Pinocchio", "ratio", "compile, s"],
         rows,
     )
@@ -99,7 +99,7 @@ def forward(report, names, batches, dtype):
 
 
 def alone(report, names):
-    """One state: the call with its dispatch, and one evaluation inside a compiled loop."""
+    """One state: a call with its dispatch, and one evaluation inside a compiled loop."""
     rows = []
     for name in names:
         model = robots.robot(name, "float64")
@@ -121,11 +121,11 @@ def alone(report, names):
         call_us, loop_us = 1e6 * seconds["call"], 1e4 * seconds["loop"]
         rows.append([name, call_us, 1e6 * seconds["empty"], loop_us])
         if name in CALL:
-            report.bound(f"{name}: one call, us", call_us, at_most=CALL[name])
+            report.bound(f"{name}: one call, µs", call_us, at_most=CALL[name])
         if name in LOOP:
-            report.bound(f"{name}: in a loop, us", loop_us, at_most=LOOP[name])
+            report.bound(f"{name}: in a loop, µs", loop_us, at_most=LOOP[name])
     report.table(
-        "Forward dynamics of one state, float64, us",
+        "Forward dynamics of one state, float64, µs",
         ["robot", "call", "of which an empty call", "in a loop"],
         rows,
     )
@@ -153,9 +153,9 @@ def others(report, name, batch=1024):
         )
         us, them = (1e6 * s / batch for s in seconds.values())
         rows.append([f"{name}: {task}", us, them, us / them, compiling])
-        report.bound(f"{name}: {task}, parts of Pinocchio", us / them, at_most=0.5)
+        report.bound(f"{name}: {task}, relative to Pinocchio", us / them, at_most=0.5)
     report.table(
-        f"Other algorithms, float64, batch {batch}, us per state",
+        f"Other algorithms, float64, batch {batch}, µs per state",
         ["", "lgsim", "Pinocchio", "ratio", "compile, s"],
         rows,
     )
@@ -176,17 +176,17 @@ def jacobians(report, names, batch=256):
         us, them = (1e6 * s / batch for s in seconds.values())
         rows.append([name, us, them, us / them, compiling])
         report.figure(f"{name} Jacobians", us / them, "x Pinocchio")
-        report.bound(f"{name}: Jacobians, parts of Pinocchio", us / them, at_most=JACOBIANS[name])
+        report.bound(f"{name}: Jacobians, relative to Pinocchio", us / them, at_most=JACOBIANS[name])
         if not report.quick:
             products += [_products(report, name, model, q[:n], v[:n], tau[:n]) for n in (1, 64)]
     report.table(
-        f"All Jacobians of forward dynamics, float64, batch {batch}, us per state",
+        f"All Jacobians of forward dynamics, float64, batch {batch}, µs per state",
         ["robot", "lgsim", "Pinocchio", "ratio", "compile, s"],
         rows,
     )
     if products:
         columns = ["robot", "batch", "forward dynamics", "vjp", "jvp", "vjp ratio", "jvp ratio", "compile vjp, s"]
-        report.table("One product with the Jacobian, float64, us per state", columns, products)
+        report.table("One product with the Jacobian, float64, µs per state", columns, products)
 
 
 def _products(report, name, model, q, v, tau):
@@ -210,7 +210,7 @@ def _products(report, name, model, q, v, tau):
 
 
 def hints(report):
-    """What the lowering hints give: the same program in a process without them."""
+    """Effect of the lowering hints: the same program in a process without them."""
     times = {}
     for state in ("1", "0"):
         environment = {**os.environ, "LGSIM_LOWERING_HINTS": state}
@@ -222,7 +222,7 @@ def hints(report):
         times[state] = float(run.stdout.split()[-1])
     report.table(
         f"Lowering hints, Panda, batch 1024, float64, jax {jax.__version__}",
-        ["", "us per state"],
+        ["", "µs per state"],
         [["with", times["1"]], ["without", times["0"]]],
     )
 
@@ -236,7 +236,7 @@ def one():
 
 
 def growth(report):
-    """Linear in the number of bodies: time, and next to nothing in compilation."""
+    """Run time and compile time by the number of bodies."""
     rows, times = [], {}
     for length in (10, 50, 200):
         model = robots.chain(length, "float64")
@@ -248,7 +248,7 @@ def growth(report):
         rows.append([f"chain of {length}", 1e6 * times[length], compiling, time.perf_counter() - start])
     report.table(
         "Growth with the number of bodies, batch 256",
-        ["", "us per state", "compile, s", "a call with other parameters, s"],
+        ["", "µs per state", "compile, s", "a call with other parameters, s"],
         rows,
     )
     report.bound("time(200)/time(50)", times[200] / times[50], at_most=5)

@@ -1,15 +1,15 @@
-"""What a newcomer waits for: from `pip install` to the first result, and what lies on the disk then.
+"""Time from `pip install` to the first result, and the size of the environment.
 
     python benchmarks/first_contact.py --quick     the core of lgsim, without the gradient
-    python benchmarks/first_contact.py             all extras too, MJX beside it, and a record in benchmarks/results
+    python benchmarks/first_contact.py             all extras too, compared with MJX, and a record in benchmarks/results
 
-The wheels are fetched first, which is not counted: the rest needs no network. Each row is a new environment and new
-processes with empty caches, all on one core. What is computed is README's example: a second of an arm of seven joints,
-and then a gradient through it. MJX simulates the same arm for a second by its RK4, one program of 1000 steps, and gives
-no error; it comes with the JAX that pip picks for it, as it does to a newcomer.
+The wheels are downloaded first, which is not timed: the rest needs no network. Each row is a new environment and new
+processes with empty caches, on one core. The program is the example of the README: a second of an arm of seven joints
+(`lgsim.simulate`), then a gradient through it (`lgsim.rollout`). MJX simulates the same arm for a second with its RK4,
+one program of 1000 steps, without an error estimate; pip chooses its version of JAX.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import os
@@ -34,7 +34,7 @@ MJX = """
 import jax, jax.numpy as jnp, mujoco
 from mujoco import mjx
 jax.config.update("jax_enable_x64", True)
-model = mujoco.MjModel.from_xml_path({machine!r})
+model = mujoco.MjModel.from_xml_path({robot!r})
 model.opt.timestep, model.opt.integrator = 1e-3, mujoco.mjtIntegrator.mjINT_RK4
 model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
 arm = mjx.put_model(model)
@@ -44,12 +44,12 @@ print(jax.jit(lambda data: jax.lax.scan(lambda d, _: (mjx.step(arm, d), None), d
 
 
 def run(report):
-    """Install and start."""
+    """Time the installation and the first result."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cases = [("lgsim", "lgsim", SECOND, EXAMPLE)]
         if not report.quick:
-            mjx = MJX.format(machine=str(lgsim.data.arm7()))
+            mjx = MJX.format(robot=str(lgsim.data.arm7()))
             cases += [
                 ("lgsim[all]", "lgsim[all]", SECOND, EXAMPLE),
                 ("mujoco-mjx", f"mujoco-mjx=={records.pinned('mujoco-mjx')}", mjx, None),
@@ -92,7 +92,7 @@ def run(report):
 
 
 def imports(report, python, folder):
-    """What an import costs, in turns."""
+    """Time of an import, in turns."""
     programs = {"import jax": "import jax", "import jax, lgsim": "import jax, lgsim"}
     found = {name: [] for name in programs}
     for _ in range(3 if report.quick else 9):
@@ -104,7 +104,7 @@ def imports(report, python, folder):
 
 
 def fetched(folder, wanted):
-    """The folder of the wheels of what is wanted; lgsim's is built."""
+    """Folder with the wheels of the requirements; that of lgsim is built."""
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     called([*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, ROOT])
     lock = ["--constraint", ROOT / "requirements.lock"]
@@ -117,7 +117,7 @@ def fetched(folder, wanted):
 
 
 def installed(folder, wanted, wheels):
-    """The interpreter of a new environment, and the seconds that pip took to fill it."""
+    """Interpreter of a new environment, and the seconds that pip took to install into it."""
     called([sys.executable, "-m", "venv", folder])
     python, start = folder / "bin" / "python", time.perf_counter()
     called([python, "-m", "pip", "--quiet", "install", "--no-index", "--find-links", wheels, wanted])
@@ -125,7 +125,7 @@ def installed(folder, wanted, wheels):
 
 
 def seconds_of(python, text, cache):
-    """Seconds of a new process that runs a text, from its start to its end."""
+    """Wall time of a new process that runs a program text, s."""
     cache.mkdir(exist_ok=True)
     env = os.environ | {
         "XDG_CACHE_HOME": str(cache), "JAX_COMPILATION_CACHE_DIR": str(cache / "jax"), "JAX_PLATFORMS": "cpu",
@@ -138,14 +138,14 @@ def seconds_of(python, text, cache):
 
 
 def called(words, **keywords):
-    """Run a command; its last words where it fails."""
+    """Run a command; an error has its last output."""
     done = subprocess.run([str(each) for each in words], capture_output=True, text=True, **keywords)
     if done.returncode:
         sys.exit(f"{' '.join(map(str, words))[:300]}\n{done.stderr[-2000:]}")
 
 
 def size(folder, package=None):
-    """Megabytes of the files below a folder, or of one package there."""
+    """Size of the files below a folder, or of one package there, MB."""
     files = (file for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
     return sum(f.stat().st_size for f in files if package is None or package in f.relative_to(folder).parts) / 1e6
 

@@ -1,14 +1,14 @@
-"""How long a user waits for the first result, and what one call costs: new processes, empty caches.
+"""Time to the first result, and the cost of one call: new processes, empty caches.
 
     python benchmarks/first_result.py --quick     Panda, a rollout, a command's help
     python benchmarks/first_result.py             all, and a record in benchmarks/results
 
-Processor seconds from a call to its result, of a command from its start to its end, with the wall time beside them; the
-processes may use two cores. The second start of a row finds what the first one kept. Without llvmlite XLA compiles
-everything (`XLA alone`). Needs the extras `fast` and `cli`; example-robot-data (extra `oracle`) for the robots.
+CPU seconds and wall time, from a call to its result, or from the start of a command to its end; the processes may use
+two cores. The second start of a row finds the caches of the first one. Without llvmlite XLA compiles everything (`XLA
+only`). Needs the extras `fast` and `cli`; example-robot-data (extra `oracle`) for the robots.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import csv
@@ -96,7 +96,7 @@ PROGRAMS = {
 
 @contextmanager
 def two_cores():
-    """What starts here may use two cores."""
+    """Allow the processes that start here to use two cores."""
     if not CORES:
         yield
         return
@@ -109,7 +109,7 @@ def two_cores():
 
 
 def spent(command, cache, **environment):
-    """(processor seconds, wall seconds) of a command that keeps what it compiles in a folder, or those that it says."""
+    """(CPU seconds, wall seconds) of a command with its cache in a folder, measured or as the command prints them."""
     env = os.environ | {
         "XDG_CACHE_HOME": str(cache / "home"), "JAX_COMPILATION_CACHE_DIR": str(cache / "jax"), "JAX_PLATFORMS": "cpu",
     } | environment  # fmt: skip
@@ -119,7 +119,10 @@ def spent(command, cache, **environment):
     with two_cores():
         done = subprocess.run(command, env=env, cwd=cache, capture_output=True, text=True)
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode not in (0, 3):  # 3: an arm that swings freely is chaotic, so that its motion is not resolved
+    if done.returncode not in (
+        0,
+        3,
+    ):  # 3: a freely swinging arm is chaotic, so that its motion does not converge in the step size
         sys.exit(f"{' '.join(command)[:200]}\n{done.stderr[-2000:]}")
     said = done.stdout.split()
     if said[:1] == ["spent"]:
@@ -138,7 +141,7 @@ def command(*words):
 
 
 def record(path):
-    """Ten seconds of the cart-pole's two joints and their forces, with noise, as CSV; returns the machine's file."""
+    """Ten seconds of the cart-pole's two joints and their forces, with noise, as CSV; returns the file of the robot."""
     machine = lgsim.data.cart_pole()
     model = lgsim.load_urdf(machine)
     t = np.arange(0, 10, 0.01)[:, None]
@@ -155,12 +158,12 @@ def record(path):
 
 
 def waits(report, folder):
-    """Cold and second starts."""
+    """Time of first and second starts."""
     arm, motion = lgsim.data.arm7(), folder / "motion.csv"
     machine = record(motion)
     reach = folder / "reach.toml"
     reach.write_text(lgsim.data.scenario("reach").read_text(encoding="utf-8"), encoding="utf-8")
-    cases = [  # name, command, bounds of the first and the second start, whether XLA alone is shown
+    cases = [  # name, command, bounds of the first and the second start, True to show XLA only
         ("vjp of forward dynamics, Panda, batch 256", program("vjp", "Panda"), 3, None, True),
         ("vjp, ANYmal", program("vjp", "ANYmal"), 5, None, True),
         ("vjp, Talos", program("vjp", "Talos"), 10, None, True),
@@ -197,14 +200,14 @@ def waits(report, folder):
             report.bound(f"{name}: processor seconds, second start", warm, at_most=second)
     report.figure("vjp Panda", rows[0][1], "s")
     report.table(
-        "s from a call to its result, of a command from enter to end: caches empty, then as the first start left them",
-        ["", "processor", "wall", "second start", "wall", "XLA alone", "wall"],
+        "Seconds to the first result, with empty caches and at the second start",
+        ["", "processor", "wall", "second start", "wall", "XLA only", "wall"],
         rows,
     )
 
 
 def imports(report, folder):
-    """What a process costs that computes nothing."""
+    """Cost of a process that computes nothing."""
     words = {
         "import jax": [sys.executable, "-c", "import jax"],
         "import jax, lgsim": [sys.executable, "-c", "import jax, lgsim"],
@@ -247,7 +250,7 @@ def calls(report, folder):
     at_once = "jax.config.update('jax_cpu_enable_async_dispatch', False)\n"
     rows = []
     for name, head, lowering in (
-        ("as JAX comes", "", "0"),
+        ("default dispatch", "", "0"),
         ("in the calling thread", at_once, "0"),
         ("in the calling thread, LLVM", at_once, "1"),
     ):
@@ -258,11 +261,11 @@ def calls(report, folder):
         )
         rows.append([name, *map(float, out.stdout.split())])
     report.table(
-        "Forward dynamics of one state, Panda, us", ["", "a call", "a call that adds its arguments", "in a loop"], rows
+        "Forward dynamics of one state, Panda, µs", ["", "a call", "a call that adds its arguments", "in a loop"], rows
     )
-    report.bound("one call in the calling thread, us", rows[1][1], at_most=12)
-    report.bound("one call, LLVM, us", rows[2][1], at_most=8)
-    report.bound("in a loop, LLVM, us", rows[2][3], at_most=0.8)
+    report.bound("one call in the calling thread, µs", rows[1][1], at_most=12)
+    report.bound("one call, LLVM, µs", rows[2][1], at_most=8)
+    report.bound("in a loop, LLVM, µs", rows[2][3], at_most=0.8)
     report.figure("one call", rows[2][1], "us")
 
 

@@ -1,18 +1,18 @@
-"""What a GPU makes of lgsim: right or not, then how fast, by lgsim's own kernels and by XLA alone, in 10 minutes.
+"""lgsim on a GPU in 10 minutes: correctness, then speed, with lgsim's own kernels and with XLA only.
 
     python benchmarks/gpu.py --quick                 a dry run, also without a GPU: small batches, no record
     python benchmarks/gpu.py --out folder            all of it; needs a GPU, and no network
 
 It needs JAX with its plugin for CUDA; `cupy` for the kernels' text without XLA; the robots by the package
-example-robot-data or as files, LGSIM_ROBOTS=folder. Each section is a process with a clock of its own, and writes its
-rows at once to `gpu_rows.jsonl` in the folder (by default benchmarks/results), so that what ends early loses nothing.
+example-robot-data or as files, LGSIM_ROBOTS=folder. Each section is a process with its own time limit, and writes its
+rows at once to `gpu_rows.jsonl` in the folder (benchmarks/results by default), so that an early end loses nothing.
 
-First comes the truth: 512 states against float64 on the host, by `lgsim.cuda_kernels` and by XLA. What is not right
-there does not count: its speed is not measured, and the benchmark fails. Bounds on speed are an H200's; elsewhere they
-are shown and not held.
+The first section compares 512 states with float64 on the host, by `lgsim.cuda_kernels` and by XLA. A function with
+wrong results is not timed, and the benchmark fails. Bounds on speed are those of an H200; on other GPUs they are shown
+and not enforced.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import argparse
@@ -33,11 +33,11 @@ LIMITS = {
     "card": 40, "truth of kernels": 150, "truth of XLA": 90, "text": 90, "kernels": 90, "Pallas": 60, "XLA": 90,
     "float64": 40, "motions": 120, "study": 90,
 }  # fmt: skip
-"""Seconds of each section at most, of TOTAL for all of them; the most telling ones first."""
+"""Time limits of the sections, s, of TOTAL for all of them; the most informative ones first."""
 KERNELS = ("kernels", "text", "Pallas")
-"""The ways to a kernel of lgsim's own: in XLA's programs, its text by cupy, and by Pallas."""
+"""The ways to run a kernel of lgsim: in XLA's programs, its text by cupy, and by Pallas."""
 ACCURACY = {"float32": 1e-4, "float64": 1e-12}
-# (ways, robot, kind of numbers, function): states or steps a second, at least
+# (ways, robot, dtype, function): lower bounds of states or steps per second
 SPEED = {
     (KERNELS, "Panda", "float32", "forward dynamics"): 2e9,
     (KERNELS, "Panda", "float64", "forward dynamics"): 8e8,
@@ -50,7 +50,7 @@ SPEED = {
     (("XLA",), "Panda", "float32", "MK4 step"): 3e7,
 }
 GRADIENT, COMPILE, CHUNK = 5.0, 10.0, 0.8
-"""A gradient in rollouts, seconds to compile a kernel, a chunk's rate in the rollout's."""
+"""Bounds: a gradient relative to a rollout, seconds to compile a kernel, rate of a chunk relative to the rollout."""
 
 
 class Run:
@@ -62,13 +62,13 @@ class Run:
         path.write_text("", encoding="utf-8")
 
     def rows(self, section=None):
-        """Of one section, or all."""
+        """The rows of one section, or of all."""
         lines = self.path.read_text(encoding="utf-8").splitlines()
         found = [json.loads(line) for line in lines if line.endswith("}")]
         return [row for row in found if section in (None, row["section"])]
 
     def section(self, name, *words):
-        """Run it until its clock ends it; whether it did not fail. Its rows become a table."""
+        """Run a section within its time limit and print its rows; returns True if it did not fail."""
         known = len(self.rows())
         limit = min(LIMITS[name], TOTAL - (time.monotonic() - self.start))
         print(f"\n{name}: {limit:.0f} s at most", file=sys.stderr, flush=True)
@@ -92,7 +92,7 @@ def _short(value):
 
 
 def _process(name, rows, limit, words):
-    """(why a section did not come to its end, or "", whether it failed)."""
+    """(reason why a section did not finish, or "", True if it failed)."""
     if limit < 5:
         return "not measured, no time is left", False
     paths = [str(FOLDER), os.environ.get("PYTHONPATH", "")]
@@ -101,25 +101,25 @@ def _process(name, rows, limit, words):
     }  # fmt: skip
     platforms = environment.get("JAX_PLATFORMS", "")
     if platforms and "cpu" not in platforms:
-        environment["JAX_PLATFORMS"] = f"{platforms},cpu"  # where the truth is computed
+        environment["JAX_PLATFORMS"] = f"{platforms},cpu"  # the reference is computed here
     command = [sys.executable, "-m", "cases.gpu.sections", name, str(rows), *words]
     with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
         process = subprocess.Popen(command, env=environment, stderr=said, start_new_session=True)
         try:
             code = process.wait(limit)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)  # the session that was started here, with what it started
+            os.killpg(process.pid, signal.SIGKILL)  # the process group that was started here
             process.wait()
             return f"ended by its clock after {limit:.0f} s", False
         said.seek(0)
         lines = [line for line in said.read().splitlines() if line.strip()]
-    # JAX's tracebacks end with remarks of its own
+    # JAX's tracebacks end with its own remarks
     errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line)]
     return (f"failed with {code}: {(errors or lines or [''])[-1][:300]}", True) if code else ("", False)
 
 
 def _truth(run, path, sound):
-    """The (robot, kind of numbers) that a way is right for, each row held to its bound; none where one is wrong."""
+    """The (robot, dtype) for which a way is correct, with a bound on each row; empty if a row is wrong."""
     rows = [row for row in run.rows("truth") if row["path"] == path]
     right = [sound and bool(rows)]
     for row in rows:
@@ -134,7 +134,7 @@ def _truth(run, path, sound):
 def run(report):
     """All sections, and the bounds."""
     if not report.quick and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, range(os.cpu_count() or 1))  # what is compared with a card is a host
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))  # the GPU is compared with the host
     with tempfile.TemporaryDirectory() as folder:
         _all(Run(report, Path(folder if report.quick and OUT is None else OUT or harness.RESULTS) / "gpu_rows.jsonl"))
 
@@ -174,7 +174,7 @@ def _counts(row, right):
 
 
 def _bounds(report, rows, held, shown):
-    """A table of all bounds on speed; they are held on the card that they are for."""
+    """A table of all bounds on speed; they are enforced on the GPU that they are for."""
     found = []
 
     def bound(name, value, way="-", **limit):
@@ -189,14 +189,14 @@ def _bounds(report, rows, held, shown):
     for (ways, robot, dtype, task), least in SPEED.items():
         fit = [r for r in rows if r["path"] in ways and (r["robot"], r["dtype"], r["task"]) == (robot, dtype, task)]
         best = max(fit, key=lambda row: row["per_s"], default={"per_s": math.nan, "path": "-"})
-        title = f"{task} a second, {robot}, {dtype}, {'by XLA alone' if ways == ('XLA',) else 'by a kernel'}"
+        title = f"{task} a second, {robot}, {dtype}, {'by XLA only' if ways == ('XLA',) else 'by a kernel'}"
         bound(title, best["per_s"], best["path"], at_least=least)
     compiling = [row["compile_s"] for row in rows if row["path"] in ("kernels", "text")]
     bound("seconds to compile a kernel", max(compiling, default=math.nan), at_most=COMPILE)
     for path in ("kernels", "XLA"):
         own = {row["task"]: row for row in rows if row["section"] == "motions" and row["path"] == path}
         if path == "kernels" and not own:
-            continue  # the motions by XLA are all that there is
+            continue  # only the motions by XLA exist
         per = {task: row["per_s"] for task, row in own.items()}
         rollout = per.get("rollout", math.nan)
         bound(f"gradient in rollouts, {path}", rollout / per.get("gradient of a rollout", math.nan), at_most=GRADIENT)

@@ -1,14 +1,14 @@
-"""What is launched, moved and spilled on a GPU, from programs compiled for an H200 without one.
+"""Launches, bytes moved and bytes spilled on a GPU, from programs compiled for an H200 without one.
 
-    python benchmarks/gpu_compiled.py --quick     forward and inverse dynamics of the Panda, or the statements alone
+    python benchmarks/gpu_compiled.py --quick     forward and inverse dynamics of the Panda, or only the statements
     python benchmarks/gpu_compiled.py             all robots and functions, and a record in benchmarks/results
 
-It needs the extra `cuda-aot`: XLA's compiler for CUDA, and CUDA's own, without a driver or a device. Where that is not
-there the programs of one state are counted alone. A launch costs some 2 to 3 us whatever it does, and a state needs at
-least its bytes by the card's 4.8 TB/s.
+It needs the extra `cuda-aot`: XLA's compiler for CUDA, and CUDA's own, without a driver or a device. Without it,
+only the programs of one state are counted. A launch costs 2 to 3 µs regardless of its work, and a state takes at
+least its bytes divided by the 4.8 TB/s of the GPU.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import os
@@ -59,8 +59,8 @@ FUNCTIONS = {
     "gradient of a step": step_gradient,
 }
 
-# (launches, bytes a state; statements of one kernel, bytes spilled; launches with kernels of lgsim's own) at most: a
-# tenth above what jax 0.10.2 gives
+# Upper bounds of (launches, bytes a state; statements of one kernel, bytes spilled; launches with lgsim's kernels): a
+# tenth above the values with jax 0.10.2
 BOUNDS = {
     ("Panda", "float32", "forward dynamics"): (370, 11_600, 3_240, 0, 2),
     ("Panda", "float32", "inverse dynamics"): (112, 5_750, 1_560, 0, 2),
@@ -80,7 +80,7 @@ QUICK = (("Panda", "float32", "forward dynamics"), ("Panda", "float32", "inverse
 COLUMNS = ["function", "launches", "bytes a state", "states a s by bytes", "scratch bytes a state", "compile s",
            "launches with kernels", "bytes", "compile s"]  # fmt: skip
 CALLS = ("__cublas$gemm", "__cublas$lt$matmul", "triton_kernel_call_ffi")
-"""Calls of libraries that may be in a program; a callback to the host or a handler of the CPU's may not."""
+"""Library calls that a program may contain; callbacks to the host and CPU handlers are not allowed."""
 
 
 def kernel(f, kinds):
@@ -159,7 +159,7 @@ def _sound(report, title, found, text, dtype, loops=0):
 
 
 def _rollout(report):
-    """A hundred steps of which the last state alone is kept: with kernels the loop is inside of one."""
+    """A hundred steps of which only the last state is kept: with kernels the loop is inside one of them."""
     model = robot("Panda", np.dtype("float32"))
 
     def rollout(q, v, tau):
@@ -173,7 +173,7 @@ def _rollout(report):
 
 
 def _plan(report):
-    """Plans of 64 problems by iLQR: its loops end when the problems say so, and the host waits for each turn."""
+    """64 problems by iLQR: its loops end by convergence, and the host waits for each iteration."""
     goal = jnp.asarray([jnp.pi, 0.0], jnp.float32)
     plane = Translation(2)
 

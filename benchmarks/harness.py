@@ -1,19 +1,20 @@
-"""What every benchmark shares: one core, interleaved medians, tables, bounds, and a record of a full run.
+"""Shared by the benchmarks: one core, interleaved medians, tables, bounds, and a record of a full run.
 
-A benchmark is a file of this folder that runs alone:
+A benchmark is a file of this folder that runs on its own:
 
-    import harness            # first: it picks the core before JAX makes its threads
+    import harness            # first: it pins the core before JAX starts its threads
 
     def run(report):
         seconds = harness.interleave({"ours": ours, "theirs": theirs}, repeats=5 if report.quick else 50)
-        report.table("Cost", ["library", "us"], [[name, 1e6 * s] for name, s in seconds.items()])
-        report.figure("ours", 1e6 * seconds["ours"], "us")
+        report.table("Cost", ["library", "µs"], [[name, 1e6 * s] for name, s in seconds.items()])
+        report.figure("ours", 1e6 * seconds["ours"], "µs")
         report.bound("theirs / ours", seconds["theirs"] / seconds["ours"], at_least=3.5)
 
     harness.main(run, "cost")    # under if __name__ == "__main__"
 
-It takes `--quick`, ends with one line of figures, and exits 0 only if it checked a bound and all its bounds hold; with
-3 if it ran to its end and one is broken. A full run writes benchmarks/results/<name>.json, whole or not at all.
+It takes `--quick`, prints a last line of figures, and exits with 0 only if it checked a bound and all its bounds hold;
+with 3 if it finished and a bound does not hold. A full run writes benchmarks/results/<name>.json atomically, with its
+date, the commit of the code and the lowering on CPU.
 """
 
 import argparse
@@ -21,11 +22,14 @@ import json
 import math
 import os
 import platform
+import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
@@ -36,22 +40,22 @@ PACKAGES = ("jax", "jaxlib", "lgsim", "numpy", "diffrax", "jaxlie", "mujoco", "p
 
 
 def pin_to_one_core() -> int | None:
-    """Keep this process on the last core it may use; its number, or None where the system cannot pin."""
+    """Pin this process to the last core that it may use; returns its number, or None where pinning is unsupported."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
         return max(os.sched_getaffinity(0))
     return None
 
 
-# Threads inherit the affinity of their start and XLA sizes its pools by it, hence at import; a test that imports this
-# module keeps all its cores.
+# Threads inherit the affinity at their start, and XLA sizes its pools by it: hence the pinning at import. A test that
+# imports this module keeps all its cores.
 JAX_CAME_FIRST = "jax" in sys.modules
 SCRIPT = Path(getattr(sys.modules["__main__"], "__file__", None) or ".").resolve()
 CORE = pin_to_one_core() if SCRIPT.parent == Path(__file__).resolve().parent else None
 
 
 class Report:
-    """What a run shows and what it is held to."""
+    """Tables, figures and bounds of a run."""
 
     def __init__(self, name: str, quick: bool):
         self.name, self.quick = name, quick
@@ -60,7 +64,7 @@ class Report:
         self.bounds: list[dict] = []
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Print a table now and keep it for the record."""
+        """Print a table and keep it for the record."""
         self.tables.append({"title": title, "columns": list(columns), "rows": [list(row) for row in rows]})
         cells = [list(columns), *([_text(value) for value in row] for row in rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -71,11 +75,11 @@ class Report:
             print("  ".join([f"{first:<{widths[0]}}", *fields]).rstrip(), flush=True)
 
     def figure(self, name: str, value: float, unit: str = "") -> None:
-        """A number for the last line."""
+        """Add a number to the last line."""
         self.figures[name] = {"value": float(value), "unit": unit}
 
     def bound(self, name: str, value: float, *, at_most: float | None = None, at_least: float | None = None) -> bool:
-        """Hold `value` to a limit; NaN holds no limit. Returns whether it holds."""
+        """Check a value against its limits. Returns True if it holds; NaN never does."""
         if at_most is None and at_least is None:
             raise ValueError(f"bound {name!r}: expected at_most or at_least, got neither")
         value = float(value)
@@ -84,19 +88,21 @@ class Report:
         return holds
 
     def last_line(self) -> str:
-        """The figures and the state of the bounds."""
+        """The figures, and the number of bounds that hold."""
         figures = [f"{name} {_text(f['value'])} {f['unit']}".rstrip() for name, f in self.figures.items()]
         kept = sum(bound["holds"] for bound in self.bounds)
         return f"{self.name}: {', '.join([*figures, f'{kept} of {len(self.bounds)} bounds hold'])}"
 
 
 def main(run: Callable[[Report], None], name: str, argv: Sequence[str] | None = None) -> NoReturn:
-    """Run a benchmark as a command and leave with 0 if its bounds hold, else with BROKEN."""
+    """Run a benchmark as a command; exits with 0 if its bounds hold, else with BROKEN."""
     parser = argparse.ArgumentParser(description=f"lgsim benchmark {name}")
-    parser.add_argument("--quick", action="store_true", help="a short run with the same bounds, which writes no record")
+    parser.add_argument(
+        "--quick", action="store_true", help="make a short run with the same bounds, and write no record"
+    )
     report = Report(name, quick=parser.parse_args(argv).quick)
     if CORE is not None and JAX_CAME_FIRST:
-        print("note: JAX was imported before the harness, so its threads may use other cores")
+        print("note: JAX was imported before the harness, so that its threads may use other cores")
     run(report)
     for bound in report.bounds:
         if not bound["holds"]:
@@ -107,7 +113,8 @@ def main(run: Callable[[Report], None], name: str, argv: Sequence[str] | None = 
     holds = bool(report.bounds) and all(bound["holds"] for bound in report.bounds)
     if not report.quick:
         content = {"figures": report.figures, "bounds": report.bounds, "tables": report.tables}
-        record = _plain({"benchmark": name, "holds": holds, "machine": machine(), **content})
+        about = {"date": _now(), "commit": _commit(), "lowering": _lowering(), "machine": machine()}
+        record = _plain({"benchmark": name, "holds": holds, **about, **content})
         write_whole(RESULTS / f"{name}.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
     print(report.last_line(), flush=True)
     sys.exit(0 if holds else BROKEN)
@@ -120,9 +127,10 @@ def interleave(
     least: float = 2e-3,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
-    """Median seconds of a call, in turns of about `least` seconds, so that a slow moment hits all; compiles first.
+    """Median seconds of a call to each function, which are compiled first.
 
-    With `time.process_time` for a clock what else runs on the core does not count.
+    The functions take turns of about `least` seconds, so that a slow moment affects all of them. With the clock
+    `time.process_time`, other processes on the core do not count.
     """
     import jax
 
@@ -147,7 +155,7 @@ def compiled(function: Callable, *args: Any, options: dict | None = None) -> tup
 
 
 def machine() -> dict:
-    """The device and the versions behind the numbers."""
+    """The device, the processor and the versions of the packages."""
     import jax
 
     first = jax.devices()[0]
@@ -161,7 +169,7 @@ def machine() -> dict:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a text file so that a reader finds the old one or the new one, never a part."""
+    """Write a text file atomically: a reader finds the old text or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -172,6 +180,28 @@ def write_whole(path: Path, text: str) -> None:
     except BaseException:
         os.unlink(name)
         raise
+
+
+def _now():
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _commit():
+    """The commit of the working tree, with `+` where tracked files are changed; None without git."""
+    if shutil.which("git") is None:
+        return None
+    command = ["git", "-C", str(Path(__file__).parents[1])]
+    head = subprocess.run([*command, "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True)
+    if head.returncode:
+        return None
+    changed = subprocess.run([*command, "diff", "--quiet", "HEAD", "--", "lgsim"], capture_output=True).returncode
+    return head.stdout.strip() + "+" * bool(changed)
+
+
+def _lowering():
+    """The compiler of lgsim's algorithms on CPU by default: LLVM with the extra `fast`, else XLA."""
+    enabled = os.environ.get("LGSIM_LLVM_LOWERING", "1") != "0"
+    return "LLVM" if enabled and _version("llvmlite") else "XLA"
 
 
 def _seconds(function, calls, clock):
@@ -199,7 +229,7 @@ def _text(value):
 
 
 def _plain(value):
-    """What JSON can hold: numpy's numbers as Python's, NaN and infinity, which JSON lacks, as words."""
+    """Values for JSON: numbers of numpy as Python numbers, NaN and infinity, which JSON lacks, as strings."""
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, list):

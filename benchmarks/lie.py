@@ -1,14 +1,14 @@
-"""SE(3) primitives beside jaxlie and Pinocchio: errors in units of rounding, and nanoseconds per element.
+"""SE(3) primitives compared with jaxlie and Pinocchio: errors in units of round-off, and ns per element.
 
     python benchmarks/lie.py --quick      float64, few repeats
     python benchmarks/lie.py              float64 and float32, and a record in benchmarks/results
 
 Needs the extra `oracle` (mpmath, jaxlie, pin). Every library gets the same twists in one process, in turns. Errors are
 against 50-digit arithmetic at angles from 0 to 2 pi - 1e-3 with translations of size 1: a translation that shrinks with
-the angle hides the errors of small-angle switches.
+the angle would hide the errors of small-angle switches.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import sys
@@ -109,7 +109,7 @@ def errors(report: harness.Report, dtype: str) -> None:
     rows = []
     for name, (exps, logs, inverses) in maps.items():
         exp_errors = [error(a, right[0], dtype) for a, right in zip(exps, rights, strict=True)]
-        # Beyond pi a logarithm is another twist than the one that was given.
+        # beyond pi the logarithm differs from the given twist
         log_errors = [error(a, u.astype(object), dtype) for a, u, keep in zip(logs, us, turns, strict=True) if keep]
         keep = turns if name != "lgsim" else np.array(ANGLES) < 6.0
         jacobian_errors = [error(a, right[1], dtype) for a, right, k in zip(inverses, rights, keep, strict=True) if k]
@@ -127,7 +127,7 @@ def errors(report: harness.Report, dtype: str) -> None:
 
 
 def plot() -> None:
-    """Error of the inverse Jacobian against the angle, both precisions: the first figure of the README."""
+    """Error of the inverse Jacobian against the angle, both precisions: a figure of the home page."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -168,7 +168,7 @@ def components(array: jax.Array) -> Motion:
 
 
 def total(tree: Any) -> jax.Array:
-    """The sum of all entries: what the gradients are taken of."""
+    """The sum of all entries, whose gradient is timed."""
     return sum(jnp.sum(leaf) for leaf in jax.tree.leaves(tree))
 
 

@@ -1,26 +1,26 @@
-"""What should stay constant, over many steps: energy and momenta of free bodies, a ball joint and an arm.
+"""Drift of energy and momenta over many steps: free bodies, a ball joint and an arm.
 
-    python benchmarks/long_run.py --quick     10,000 steps; without the robot, MJX for the ball joint alone
+    python benchmarks/long_run.py --quick     10,000 steps; without the robot, MJX only for the ball joint
     python benchmarks/long_run.py             a million, with a record and a figure in benchmarks/results
     benchmarks/peers/setup                    once, for the rows of MJX: an environment with its own JAX
 
-Needs the extra `oracle` (mujoco); the figure needs `plot`. lgsim's methods run through ``lgsim.rollout``, beside
-MuJoCo's implicitfast and RK4 on the same bodies (peers/export.py), beside MJX's RK4 and beside the naive way:
-Runge-Kutta 4 on the numbers of the state, quaternions brought back to norm one after each step. MJX turns by the
-exponential of its stages' rates without their brackets, which is of order two. The arm has no quaternions: there both
-are MuJoCo's RK4, and left out. All at one step size and from one state, without friction; energies and momenta of all
-are lgsim's, computed in float64 from their states.
+Needs the extra `oracle` (mujoco); the figure needs `plot`. lgsim's methods run through ``lgsim.rollout``. They are
+compared with MuJoCo's implicitfast and RK4 on the same bodies (peers/export.py), with MJX's RK4, and with a naive
+method: Runge-Kutta 4 on the coordinates of the state, with quaternions normalized after each step. MJX rotates by the
+exponential of the rates of its stages without their brackets, which is of order two. The arm has no quaternions: there
+both equal MuJoCo's RK4, and are left out. All runs have the same step size and initial state, and no friction; lgsim
+computes all energies and momenta in float64 from the states.
 
-A drift is the largest change along the run: of the energy in parts of the largest kinetic energy, of the linear
-momentum and of the angular one about the center of mass, both in the world's axes, in parts of their size. The error of
-the state is that after ``early`` steps, against MK8 at the same step. The arm starts near hanging, so that round-off
-decides nothing in its first 10 s. Later it is chaotic, as the ball joint is: a million steps of them tell the size of
-the drift alone, and for the ball joint a change of 1e-13 at the start makes it up to three times as large or small.
-MuJoCo keeps the linear velocity of a free body in the world's axes and lgsim in the body's: a single body flies
-straight there by construction, and here as far as the method turns with it. A run that diverged is ``nan``.
+A drift is the largest change along the run: of the energy relative to the largest kinetic energy, and of the linear
+momentum and the angular momentum about the center of mass, in the world frame, relative to their magnitudes. The error
+of the state is the error after ``early`` steps, against MK8 at the same step size. The arm starts near hanging, so that
+round-off has no effect in its first 10 s. Later it is chaotic, like the ball joint: a million steps show only the order
+of magnitude of the drift. For the ball joint, a change of 1e-13 at the start changes the drift by a factor of up to
+three. MuJoCo stores the linear velocity of a free body in the world frame and lgsim in the body frame: a single body
+moves straight in MuJoCo by construction, and in lgsim up to the error of the method. A run that diverged is ``nan``.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import math
@@ -29,7 +29,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-if "--quick" in sys.argv:  # a short run is mostly XLA's work, MJX's too, and no time is measured
+if "--quick" in sys.argv:  # compilation dominates a short run, also for MJX, and no time is measured
     os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import jax
@@ -47,7 +47,7 @@ from lgsim.lie.conversions import matrix_from_quaternion
 from lgsim.multibody.inertia import mass_center_inertia
 
 jax.config.update("jax_enable_x64", True)
-mujoco.set_mju_user_warning(lambda text: None)  # else it writes a file of them here; they are looked at
+mujoco.set_mju_user_warning(lambda text: None)  # otherwise it writes a file of warnings here; they are checked
 
 PLOT = harness.RESULTS / "long_run.png"
 OURS = ("MK4", "CF4", "MK8")
@@ -55,15 +55,15 @@ BEST, NAIVE = OURS[-1], "naive RK4"
 NODES, WEIGHTS = np.array([0.0, 0.5, 0.5, 1.0]), np.array([1.0, 2.0, 2.0, 1.0]) / 6.0
 THEIRS = {"MuJoCo RK4": "mjINT_RK4", "MuJoCo implicitfast": "mjINT_IMPLICITFAST"}
 MJX, SETUP = "MJX RK4", "benchmarks/peers/setup"
-PATIENCE = 900.0  # seconds that MJX may take for a run
+PATIENCE = 900.0  # time limit of a run of MJX, s
 QUANTITIES = {"energy": "energy", "linear": "linear momentum", "angular": "angular momentum"}
 SHORT, LONG = 10_000, 1_000_000  # steps of a run; the short one is 10 s of the arm
-STEPS, EVERY = 1000, 100  # of one call of a program, and between two saved states
+STEPS, EVERY = 1000, 100  # steps of one call of a program, and between two saved states
 
 
 @dataclass(frozen=True)
 class Case:
-    """A machine, where it starts, and how it is stepped."""
+    """A model, its initial state, and its steps."""
 
     name: str
     model: lgsim.Model
@@ -74,17 +74,17 @@ class Case:
 
     @property
     def free(self) -> bool:
-        """Whether nothing holds it."""
+        """True if the model floats freely."""
         return self.model.topology.floats
 
     @property
     def turns(self) -> bool:
-        """Whether its state has quaternions."""
+        """True if its state has quaternions."""
         return self.model.nq > self.model.nv
 
 
 def cases(quick: bool) -> list[Case]:
-    """The machines."""
+    """The systems."""
     box = {"mass": 3.0, "inertia": np.diag([0.02, 0.05, 0.06])}
     body = lgsim.ModelBuilder(gravity=(0.0, 0.0, 0.0)).add_body("body", "world", lgsim.joints.Free(), **box).build()
     robot = (
@@ -110,24 +110,24 @@ def cases(quick: bool) -> list[Case]:
 
 
 def at(*place: float) -> np.ndarray:
-    """A place without a turn."""
+    """A pose without rotation."""
     return np.block([[np.eye(3), np.array(place)[:, None]], [np.zeros(3), 1.0]])
 
 
 def limb(mass: float) -> dict:
-    """A rod of 0.4 m that hangs from its joint."""
+    """A rod of 0.4 m below its joint."""
     return {"mass": mass, "center": [0.0, 0.02, -0.2], "inertia": mass * np.diag([0.014, 0.0135, 0.001])}
 
 
 def naive(model: lgsim.Model, q0, v0, dt):
-    """Runge-Kutta 4 on the numbers (q, v); then each quaternion is divided by its norm."""
+    """Runge-Kutta 4 on the coordinates (q, v); then each quaternion is divided by its norm."""
     ends = [part.stop for part in model.q_slices.values() if part.stop - part.start in (4, 7)]
 
     def field(y):
         q, v = y[: model.nq], y[model.nq :]
         return jnp.concatenate([model.rate(q, v), lgsim.forward_dynamics(model, q, v, jnp.zeros_like(v))])
 
-    # each stage needs but the one before, and in a loop the field is compiled once
+    # each stage needs only the previous one, and in a loop the field is compiled once
     def stage(carry, x):
         y, k, total = carry
         node, weight = x
@@ -171,7 +171,7 @@ def follow(case: Case, compiled: Callable, steps: int) -> tuple[jax.Array, jax.A
 
 
 class Peer:
-    """MuJoCo on the bodies of a case, with states in lgsim's numbers."""
+    """MuJoCo on the bodies of a case, with states in lgsim's coordinates."""
 
     def __init__(self, case: Case, integrator: str):
         self.case = case
@@ -187,7 +187,7 @@ class Peer:
         self.R = np.asarray(matrix_from_quaternion(case.q[3:7])) if case.free else None
 
     def start(self) -> None:
-        """Stand where the case starts."""
+        """Set the initial state of the case."""
         mujoco.mj_resetData(self.model, self.data)
         self.data.qpos[:], self.data.qvel[:] = self.case.q, self.case.v
         if self.case.free:
@@ -203,7 +203,7 @@ class Peer:
         return a
 
     def run(self, steps: int) -> tuple[jax.Array, jax.Array]:
-        """Saved states of a run, NaN from where it diverges: MuJoCo would start anew there, from its own place."""
+        """Saved states of a run, NaN after divergence, where MuJoCo would restart from its own initial state."""
         self.start()
         q, v = (np.full((steps // EVERY + 1, len(x)), np.nan) for x in (self.data.qpos, self.data.qvel))
         for k in range(len(q)):
@@ -214,7 +214,7 @@ class Peer:
         return self.ours(q, v)
 
     def mjx(self, worker: client.Peer, steps: int) -> tuple[tuple, tuple]:
-        """Saved states of a run of MJX's RK4 from the same place, and its state at the early time by half steps."""
+        """Saved states of a run of MJX's RK4 from the same state, and its state at the early time with half steps."""
         self.start()
         worker.load(self.text, self.model.opt.gravity.tolist(), STEPS, EVERY)
         start, dt = (self.data.qpos.tolist(), self.data.qvel.tolist()), self.case.dt
@@ -222,7 +222,7 @@ class Peer:
         return states, tuple(x[2 * self.case.early // EVERY] for x in finer)
 
     def ours(self, q: np.ndarray, v: np.ndarray) -> tuple[jax.Array, jax.Array]:
-        """States of MuJoCo in lgsim's numbers."""
+        """States of MuJoCo in lgsim's coordinates."""
         if self.case.free:
             R = np.asarray(matrix_from_quaternion(jnp.asarray(q[:, 3:7])))
             v[:, :3] = np.einsum("nji,nj->ni", R, v[:, :3])
@@ -267,7 +267,7 @@ def gap(model: lgsim.Model, first, second):
 
 @dataclass(frozen=True)
 class Run:
-    """What came of one method on one case."""
+    """Result of one method on one case."""
 
     drift: dict[str, np.ndarray]
     error: float
@@ -279,16 +279,16 @@ class Run:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a case."""
+    """Results of a case."""
 
     runs: dict[str, Run]
-    apart: float  # MuJoCo's acceleration at the start from lgsim's, in parts of it
-    order: float | None  # of MJX's RK4, from errors at the early time, the second by half steps
-    missing: str  # in words why there is no run of MJX
+    apart: float  # difference of MuJoCo's initial acceleration from lgsim's, relative to it
+    order: float | None  # order of MJX's RK4, from errors at the early time, the second with half steps
+    missing: str  # reason why there is no run of MJX
 
 
 def measured(case: Case, steps: int, worker: client.Peer | None) -> Outcome:
-    """All methods on a case, MJX's where there is a worker."""
+    """All methods on a case, with MJX if there is a worker."""
     states = {}
     for name in (*OURS, NAIVE) if case.turns else OURS:
         compiled, _ = harness.compiled(program(name), case.model, case.q, case.v, jnp.asarray(case.dt))
@@ -312,7 +312,7 @@ def measured(case: Case, steps: int, worker: client.Peer | None) -> Outcome:
 
 
 def bounds(report: harness.Report, case: Case, outcome: Outcome) -> None:
-    """What a case is held to: ratios in the first steps, which a long run shares with a short one."""
+    """Check the bounds of a case: ratios in the first steps, which long and short runs share."""
     runs = outcome.runs
     where = f"{case.name}, {SHORT:,} steps of {1e3 * case.dt:g} ms"
 
@@ -328,10 +328,10 @@ def bounds(report: harness.Report, case: Case, outcome: Outcome) -> None:
     if NAIVE in runs:
         ratio(NAIVE)
     if MJX in runs:
-        # a free body's energy it keeps as MuJoCo does: that of a body which turns alone does not depend on its pose
+        # the energy of a free body is conserved as in MuJoCo: it does not depend on the pose
         quantity = "angular" if case.free else "energy"
         report.figure(f"{case.name}: drift of {QUANTITIES[quantity]}, MK4", ratio(MJX, quantity), f"x {MJX}")
-        # near two only for the same bodies: else the error would not become smaller
+        # near two only for equal bodies: otherwise the error would not decrease
         report.bound(f"{case.name}: order of {MJX}", outcome.order, at_least=1.8)
     for quantity in runs[BEST].drift:
         value = runs[BEST].worst(quantity)
@@ -387,12 +387,12 @@ def run(report: harness.Report) -> None:
 
 
 def cover(report: harness.Report, worker: client.Peer | None) -> None:
-    """All cases, with MJX where there is a worker."""
+    """All cases, with MJX if there is a worker."""
     steps = SHORT if report.quick else LONG
     rows, everything = [], {}
     for case in cases(report.quick):
         print(f"{case.name} ...", flush=True)
-        asked = case.turns and not (report.quick and case.free)  # its compilation is most of a short run
+        asked = case.turns and not (report.quick and case.free)  # its compilation dominates a short run
         outcome = measured(case, steps, worker if asked else None)
         runs = outcome.runs
         report.bound(f"{case.name}: acceleration at the start, difference of MuJoCo", outcome.apart, at_most=1e-9)
@@ -405,7 +405,9 @@ def cover(report: harness.Report, worker: client.Peer | None) -> None:
         if asked and MJX not in runs:
             rows.append([case.name, MJX, 1e3 * case.dt, outcome.missing, "", "", f"{case.early * case.dt:g}", ""])
     title = f"{steps:,} steps: largest relative drift; error of the state, rad or m and rates, at an early time"
-    report.table(title, ["machine", "method", "dt, ms", *QUANTITIES.values(), "early, s", "error then"], rows)
+    report.table(
+        title, ["system", "method", "dt, ms", *QUANTITIES.values(), "early time, s", "error at early time"], rows
+    )
     if report.quick:
         return
     try:

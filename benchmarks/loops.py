@@ -1,13 +1,13 @@
-"""Machines with loops beside Pinocchio's constraintDynamics and MuJoCo's equality constraints.
+"""Closed kinematic loops, compared with Pinocchio's constraintDynamics and MuJoCo's equality constraints.
 
-    python benchmarks/loops.py --quick     short runs of the same rows, of Cassie alone
+    python benchmarks/loops.py --quick     short runs of the same rows, only for Cassie
     python benchmarks/loops.py             all, and a record in benchmarks/results
 
 Needs the extra `oracle` (pin, mujoco, example-robot-data). Pinocchio is called one state at a time from Python, which
-adds about half a microsecond; its proximal solver takes one step. Times are the processor's seconds of calls in turns.
+adds about half a microsecond; its proximal solver takes one step. Times are CPU seconds of calls in turns.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import sys

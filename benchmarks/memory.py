@@ -1,13 +1,13 @@
-"""Memory of reverse mode through 10,000 steps of a 7-dof arm, for each choice of what is kept on the way.
+"""Memory of reverse mode through 10,000 steps of a 7-dof arm, for each checkpointing policy.
 
-    python benchmarks/memory.py --quick     1,000 and 10,000 steps, from the compiled programs alone
+    python benchmarks/memory.py --quick     1,000 and 10,000 steps, only from the compiled programs
     python benchmarks/memory.py             the gradients too, with their times, and a record in benchmarks/results
 
-Each row is the gradient of a loss of the last state in the first one, by MK4 at 1 ms in float64. The bytes are those
-that XLA sets aside for the values between operations; arguments and results count nothing here.
+Each row is the gradient of a loss of the last state with respect to the first one, by MK4 at 1 ms in float64. The bytes
+are those that XLA allocates for the values between operations, without arguments and results.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import time
@@ -22,15 +22,15 @@ jax.config.update("jax_enable_x64", True)
 
 DT, STEPS = 1e-3, 10_000
 POLICIES = (None, "step", 100, "recursive")
-# Bytes of one step at most, and MiB of all of them.
+# Upper bounds: bytes per step, and MiB of all steps.
 EACH = {None: 4096, "step": 512}
 WHOLE = {100: 0.2, "recursive": 0.1}
-# How the memory of "recursive" may grow from a tenth of the steps to all.
+# Upper bound of the growth of "recursive" from a tenth of the steps to all.
 GROWTH = 2
 
 
 def loss(model, q, v, steps, checkpoint):
-    """A number of the last state."""
+    """A scalar function of the last state."""
     out = lgsim.rollout(model, q, v, dt=DT, steps=steps, save_every=steps, checkpoint=checkpoint)
     return jnp.sum(out.q[-1] ** 2) + jnp.sum(out.v[-1] ** 2)
 

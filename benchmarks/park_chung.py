@@ -7,7 +7,7 @@ J. Park, W.-K. Chung, Geometric integration on Euclidean group with application 
 IEEE Transactions on Robotics 21(5), 2005. The printed figures are in tests/data/park_chung.json.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 import json
 import os
@@ -45,7 +45,7 @@ STEP, STEPS = 0.05, 4000  # of the long run
 def compile_methods() -> tuple[dict[str, Callable], dict[str, float]]:
     """One program `states(initial, args, dt)` of 4000 steps for each method, and the seconds of its compilation.
 
-    The same program serves the long run and, with other numbers and its first states, every entry of the tables.
+    The same program computes the long run and, with other arguments and its first states, all entries of the tables.
     """
     programs, seconds = {}, {}
     for name in METHODS:
@@ -86,7 +86,7 @@ def printed(value: float) -> str:
 
 
 def tables(report: harness.Report, programs: dict[str, Callable]) -> None:
-    """Tables VI to VIII beside the paper's digits.
+    """Tables VI to VIII, compared with the digits of the paper.
 
     An entry must equal all five digits where the last of them is larger than the round-off of the run, and must agree
     within that round-off elsewhere: 8 sqrt(steps) eps times the size of the invariant.
@@ -126,7 +126,7 @@ def tables(report: harness.Report, programs: dict[str, Callable]) -> None:
     report.figure("entries equal to the paper's five digits", exact - wrong, f"of {exact}")
     report.bound("table entries that differ from the paper", wrong, at_most=0)
     if not report.quick:
-        report.bound("difference to the paper elsewhere, in units of round-off", worst, at_most=1.0)
+        report.bound("difference from the paper elsewhere, in units of round-off", worst, at_most=1.0)
         try:
             plot_drifts(ends)
         except ImportError:
@@ -136,7 +136,7 @@ def tables(report: harness.Report, programs: dict[str, Callable]) -> None:
 
 
 class Counted(Action):
-    """An action that stays where it is, and tells how often it is asked to move and to apply dexpinv."""
+    """An action without effect that counts the calls of move and dexpinv."""
 
     tell: Callable[[str], None]
 
@@ -171,7 +171,7 @@ def operations(name: str) -> dict[str, int]:
 
 
 def cost(report: harness.Report, programs: dict[str, Callable], compile_seconds: dict[str, float]) -> None:
-    """Measured time of a step beside the operation counts, lgsim's and those of Table X."""
+    """Measured time of a step, with the operation counts of lgsim and of Table X."""
     runs = {name: partial(programs[name], LONG.initial, LONG.args, STEP) for name in METHODS}
     seconds = harness.interleave(runs, 5 if report.quick else 25)
     rows = []
@@ -184,10 +184,10 @@ def cost(report: harness.Report, programs: dict[str, Callable], compile_seconds:
         report.bound(f"{name}: evaluations, exponentials and dexpinv other than in Table X", more, at_most=0)
     report.table(
         "Cost of one step: operations (in brackets those of Table X), and time on one core (medians, in turns)",
-        ["method", "field", "exp", "dexpinv", "us per step", "/ MK4", "compile, s"],
+        ["method", "field", "exp", "dexpinv", "µs per step", "/ MK4", "compile, s"],
         rows,
     )
-    report.figure("MK4", 1e6 * seconds["MK4"] / STEPS, "us per step")
+    report.figure("MK4", 1e6 * seconds["MK4"] / STEPS, "µs per step")
 
 
 SCALARS = {"add": ("add", "sub"), "mult": ("mul",), "div": ("div",), "sqrt": ("sqrt",), "trig": ("sin", "cos")}
@@ -197,8 +197,8 @@ SCALARS = {"add": ("add", "sub"), "mult": ("mul",), "div": ("div",), "sqrt": ("s
 def scalar_operations(name: str) -> dict[str, int]:
     """Scalar operations of one step of lgsim beyond those of the field, in the program that it compiles, by Table V.
 
-    The field is a product of one number of the state and constants, which cost a multiplication each and are taken off:
-    so each stage has a velocity of its own.
+    The field is a product of one component of the state and constants, so that the stages have different velocities;
+    these multiplications are subtracted.
     """
     dim, method = LONG.action.dim, getattr(lgsim, name)
 
@@ -216,7 +216,7 @@ def scalar_operations(name: str) -> dict[str, int]:
 
 
 def complexity(report: harness.Report) -> None:
-    """Tables V and IX: operations of a step, and of 1000 and 100 steps that are about as accurate."""
+    """Tables V and IX: operations of a step, and of 1000 and 100 steps of similar accuracy."""
     ours, paper = {name: scalar_operations(name) for name in METHODS}, PAPER["complexity"]
     rows = [[name, *(f"{ours[name][column]} ({paper[name][column]})" for column in SCALARS)] for name in METHODS]
     report.table("Table V. Scalar operations of a step without the dynamics, N = 2 (in brackets the paper's)",
@@ -236,7 +236,7 @@ def complexity(report: harness.Report) -> None:
 
 
 def plot_drifts(ends: dict) -> None:
-    """Figs. 4 to 6: drifts at t = 1 s over the step, of each family and order, and the paper's numbers as rings."""
+    """Figs. 4 to 6: drifts at t = 1 s over the step, of each family and order, with the paper's values as circles."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -328,7 +328,7 @@ def long_run(report: harness.Report, programs: dict[str, Callable]) -> None:
         report.bound(f"{name}: |R R^T - 1| over the long run", defect, at_most=2 * STEPS * EPS)
         rows.append([name, *(f"{value:.1e}" for value in ends[name]), f"{defect:.0e}"])
     report.table(
-        f"Long run of Figs. 7 and 8, h = {STEP:g} s: drifts at t = {STEP * STEPS:g} s, and how far R leaves SO(3)",
+        f"Long run of Figs. 7 and 8, h = {STEP:g} s: drifts at t = {STEP * STEPS:g} s, and orthogonality error of R",
         ["method", "energy, J", "linear, kg m/s", "angular, kg m^2/s", "max |R R^T - 1|"],
         rows,
     )
@@ -345,11 +345,11 @@ def long_run(report: harness.Report, programs: dict[str, Callable]) -> None:
 
 
 def run(report: harness.Report) -> None:
-    """The whole study."""
-    print("Three bodies of 10 kg, two revolute joints, no forces: energy and momenta should stay constant.")
+    """All tables and figures."""
+    print("Three bodies of 10 kg, two revolute joints, no forces: energy and momenta are constant.")
     print(f"Compiling {len(METHODS)} integrators ...", flush=True)
     programs, compile_seconds = compile_methods()
-    print("Drift of each method: lgsim, and beside it the digits that Park and Chung printed in 2005.")
+    print("Drift of each method: lgsim, and the digits that Park and Chung printed in 2005.")
     tables(report, programs)
     complexity(report)
     cost(report, programs, compile_seconds)

@@ -1,4 +1,4 @@
-"""The machines of the dynamics benchmark, and the same ones in Pinocchio."""
+"""The robots of the dynamics benchmark, in lgsim and in Pinocchio."""
 
 import os
 import re
@@ -21,7 +21,7 @@ FILES = {
 
 
 def robot(name, dtype):
-    """A robot of example-robot-data, of the folder LGSIM_ROBOTS where that is given, or a chain of revolute joints."""
+    """A robot of example-robot-data or of the folder LGSIM_ROBOTS, or a chain of revolute joints."""
     if name.startswith("chain"):
         return chain(int(name.removeprefix("chain")), dtype)
     folder = os.environ.get("LGSIM_ROBOTS")
@@ -29,7 +29,7 @@ def robot(name, dtype):
         folder = distribution("example-robot-data").locate_file("cmeel.prefix/share/example-robot-data/robots")
     path, floats = FILES[name.removesuffix(" with fingers")]
     text = (Path(str(folder)) / path).read_text(encoding="utf-8")
-    text = re.sub(r"<mimic[^>]*/>", "", text)  # the twin has no joints that mimic
+    text = re.sub(r"<mimic[^>]*/>", "", text)  # the twin has no mimic joints
     model, _ = read_urdf(text=text, floating_base=floats, dtype=dtype)
     if name == "Panda":
         fingers = [joint for joint in model.joint_names if "finger" in joint]
@@ -91,14 +91,14 @@ class Twin:
         self.pool = pin.ModelPool(self.model, 1)
 
     def states(self, q, v, tau):
-        """The states as Pinocchio wants them: columns, quaternions (x, y, z, w)."""
+        """The states for Pinocchio: columns, quaternions (x, y, z, w)."""
         q = np.asarray(q, float)
         if self.floats:
             q = np.concatenate([q[:, :3], q[:, 4:7], q[:, 3:4], q[:, 7:]], axis=1)
         return tuple(np.asfortranarray(np.asarray(x, float).T) for x in (q, v, tau))
 
     def forward_dynamics(self, q, v, tau):
-        """Accelerations of a batch on a pool of one thread: within 4 % of a native build."""
+        """Accelerations of a batch on a pool of one thread; the time is within 4 % of a native build."""
         out = np.zeros_like(v)
         return lambda: self.pin.abaInParallel(1, self.pool, q, v, tau, out)
 

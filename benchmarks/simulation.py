@@ -1,14 +1,14 @@
-"""Rollouts beside MuJoCo: steps per second, compilation, and gradients through a rollout, on one core in float64.
+"""Rollouts compared with MuJoCo: steps per second, compilation, gradients through a rollout; one core, float64.
 
     python benchmarks/simulation.py --quick     Panda
     python benchmarks/simulation.py             Panda and ANYmal, and a record in benchmarks/results
 
 Needs the extra `oracle` (mujoco, example-robot-data). MuJoCo reads the same bodies (peers/export.py) and runs its own
-RK4 with one state after another in C; lgsim's states swing from the same places. On revolute joints both are the same
-method, so the positions are compared first.
+RK4 with one state after another in C; lgsim's states start from the same configurations. On revolute joints both are
+the same method, so that the positions are compared first.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import sys
@@ -30,9 +30,9 @@ from lgsim.simulation import rollout
 jax.config.update("jax_enable_x64", True)
 
 DT = 1e-3
-# Steps per second in parts of MuJoCo's RK4, by batch.
+# Lower bounds of steps per second relative to MuJoCo's RK4, by batch.
 SPEED = {"Panda": {1: 1.2, 1024: 20}, "ANYmal": {1024: 10}}
-# Gradient through 200 steps: milliseconds of one state by batch.
+# Upper bounds of the gradient through 200 steps, ms per state, by batch.
 MILLISECONDS = {"Panda": {1: 4, 64: 0.8}, "ANYmal": {1: 10, 64: 2}}
 
 
@@ -48,7 +48,7 @@ def theirs(model):
 
 
 def place(machine, data, q):
-    """Their data at our configuration, at rest; bases have the same numbers in both."""
+    """MuJoCo's data at a configuration of lgsim, at rest; bases have the same coordinates in both."""
     mujoco.mj_resetData(machine, data)
     data.qpos[:] = np.asarray(q)
 
@@ -67,7 +67,7 @@ def speed(report, names):
             mujoco.mj_step(machine, data, nstep=100)
             gap = np.abs(np.asarray(short(model, q[0], still[0])[0])[-1] - data.qpos).max()
             report.bound(f"{name}: position after 100 steps, difference from MuJoCo", gap, at_most=1e-10)
-        # XLA takes a loop of one step apart
+        # XLA unrolls a loop of one step
         _, of_ten = harness.compiled(end(10), model, q[0], still[0])
         for batch in (1, 1024):
             steps = 1000 if batch == 1 else 20
@@ -86,11 +86,11 @@ def speed(report, names):
             rows.append([name, batch, ours, 4 * ours, other, ours / other, compiling])
             if batch in SPEED[name]:
                 report.figure(f"{name} batch {batch}", ours / other, "x MuJoCo RK4")
-                report.bound(f"{name}, batch {batch}: parts of MuJoCo", ours / other, at_least=SPEED[name][batch])
+                report.bound(f"{name}, batch {batch}: relative to MuJoCo", ours / other, at_least=SPEED[name][batch])
             if batch == 1:
                 report.bound(f"{name}: compile of 1000 steps / of 10", compiling / of_ten, at_most=1.3)
     report.table(
-        "MK4 at 1 ms beside MuJoCo's RK4, float64, per second",
+        "MK4 at 1 ms and MuJoCo's RK4, float64, per second",
         ["robot", "batch", "steps", "dynamics evaluations", "MuJoCo steps", "ratio", "compile, s"],
         rows,
     )
@@ -123,7 +123,7 @@ def gradients(report, names):
             if batch == 1:
                 report.figure(f"{name} gradient of 200 steps", ms, "ms")
     report.table(
-        "Gradient of 200 MK4 steps in the torques of each, and in q and v, float64, ms for each state",
+        "Gradient of 200 MK4 steps with respect to all torques, q and v, float64, ms per state",
         ["robot", "batch", "rollout", "gradient", "ratio", "compile, s"],
         rows,
     )

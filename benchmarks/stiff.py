@@ -1,14 +1,14 @@
-"""Stiff machines: what a linearly implicit step costs, and how long a given error takes, on one core in float64.
+"""Stiff systems: cost of a linearly implicit step, and time for a given error, on one core in float64.
 
     python benchmarks/stiff.py --quick     Panda, chains up to 100
     python benchmarks/stiff.py             ANYmal and a chain of 200 too, and a record in benchmarks/results
 
 Needs the extras `oracle` (mujoco, example-robot-data) and `adaptive` (diffrax). The arm reaches for a goal against
-smooth dry friction, steepest at a speed of 0.02 rad/s (rates of 4 500 1/s); what it should do is in
-tests/data/stiff_reach.json, from the equations of Pinocchio and scipy's Radau.
+smooth dry friction, steepest at a speed of 0.02 rad/s (rates of 4 500 1/s); the reference in
+tests/data/stiff_reach.json is from the equations of Pinocchio and scipy's Radau.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import json
@@ -39,7 +39,7 @@ DATA = Path(__file__).resolve().parents[1] / "tests" / "data" / "stiff_reach.jso
 ROWS = json.loads(DATA.read_text(encoding="utf-8"))["rows"]
 CASE = ROWS[1]
 DURATION, ERROR = 1.6, 1e-4
-# A step of Rodas4 in steps of MK4, batch 1024.
+# Upper bounds of a step of Rodas4 relative to one of MK4, batch 1024.
 COST = {"Panda": 2.2, "ANYmal": 3.5}
 BATCH = 64
 
@@ -51,7 +51,7 @@ def end_of(method, steps, model, law, q, v):
 
 
 def cost(report, names):
-    """Steps beside steps, in a batch."""
+    """Cost of a step by method, in a batch."""
     rows = []
     for name in names:
         model = robots.robot(name, "float64")
@@ -71,16 +71,16 @@ def cost(report, names):
             rows.append([name, method, 1e6 * value / steps / 1024, value / seconds["MK4"], compiling[method]])
         ratio = seconds["Rodas4"] / seconds["MK4"]
         report.figure(f"{name}: a step of Rodas4", ratio, "MK4 steps")
-        report.bound(f"{name}: a step of Rodas4 in steps of MK4", ratio, at_most=COST[name])
+        report.bound(f"{name}: a step of Rodas4 relative to MK4", ratio, at_most=COST[name])
     report.table(
         "A step in a batch of 1024, PD control and dry friction",
-        ["robot", "method", "us a state", "MK4 steps", "compile, s"],
+        ["robot", "method", "µs per state", "MK4 steps", "compile, s"],
         rows,
     )
 
 
 def arm(case=CASE):
-    """(the machine with its friction, the numbers of the law)."""
+    """(model with friction, parameters of the controller)."""
     model = robots.robot("Panda", "float64")
     numbers = {name: jnp.asarray(case[name]) for name in ("goal", "stiffness", "damping", "friction", "hold", "q0")}
     friction = {"friction": numbers["friction"], "friction_speed": jnp.full(7, case["friction_speed"])}
@@ -92,7 +92,7 @@ def error_of(q, v, case=CASE):
 
 
 def orders(report):
-    """Errors at steps that do not resolve the fastest rates, and the order that they show there."""
+    """Errors and observed order at step sizes that do not resolve the fastest rates."""
     rows, lengths = [], (20e-3, 10e-3, 5e-3, 2.5e-3)
     for case in ROWS:
         model, numbers = arm(case)
@@ -115,7 +115,7 @@ def orders(report):
     )
     error = float(next(row[3] for row in rows if row[0] == "Rodas4"))
     report.bound(
-        "Rodas4 at 10 ms, friction at 0.1 rad/s: error in parts of the study's 2.1e-6", error / 2.1e-6, at_most=1.5
+        "Rodas4 at 10 ms, friction at 0.1 rad/s: error relative to the study's 2.1e-6", error / 2.1e-6, at_most=1.5
     )
 
 
@@ -130,7 +130,7 @@ def first_good(steps, run):
 
 
 def to_an_error(report):
-    """Time to an error of 1e-4 rad and rad/s at 1.6 s."""
+    """Time for an error of 1e-4 rad and rad/s at 1.6 s."""
     model, numbers = arm()
     law = controls.PD(numbers["goal"], numbers["stiffness"], numbers["damping"])
     spread = jnp.broadcast_to(numbers["q0"], (BATCH, 7))
@@ -170,14 +170,14 @@ def to_an_error(report):
         [[name, step, error, 1e3 * seconds[name], seconds[name] / best, compiling]
          for name, step, error, compiling in rows],
     )  # fmt: skip
-    report.figure("Rodas4 to 1e-4", seconds["MK4"] / best, "times as fast as MK4")
-    report.bound("time of MK4 to the same error, in parts of Rodas4", seconds["MK4"] / best, at_least=3)
+    report.figure("Rodas4 to 1e-4", seconds["MK4"] / best, "x faster than MK4")
+    report.bound("time of MK4 to the same error, relative to Rodas4", seconds["MK4"] / best, at_least=3)
     for name in seconds.keys() - {"MK4", "Rodas4", "ROS2", "ROS3P"}:
-        report.bound(f"time of {name} to the same error, in parts of Rodas4", seconds[name] / best, at_least=1)
+        report.bound(f"time of {name} to the same error, relative to Rodas4", seconds[name] / best, at_least=1)
 
 
 def kvaerno(model, law, numbers, spread):
-    """An adaptive, implicit method of order 5 in the coordinates, with its Jacobian by forward mode."""
+    """An adaptive, implicit method of order 5 in coordinates, with its Jacobian by forward mode."""
 
     def field(t, y, args):
         q, v = y[:7], y[7:]
@@ -203,7 +203,7 @@ def kvaerno(model, law, numbers, spread):
 
 
 def mujoco_time(model, numbers):
-    """(seconds, steps, error) of MuJoCo with the law and the friction as forces before each step."""
+    """(seconds, steps, error) of MuJoCo with the controller and the friction as forces before each step."""
     bare = model.replace(friction=jnp.zeros(7))
     machine = mujoco.MjModel.from_xml_string(export.mjcf(export.bodies(bare)))
     machine.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
@@ -211,7 +211,7 @@ def mujoco_time(model, numbers):
     hold, goal, stiffness, damping, friction, q0 = (
         np.asarray(numbers[name]) for name in ("hold", "goal", "stiffness", "damping", "friction", "q0")
     )
-    # the law as actuators of the model would be linear in the state too; what is not is the friction
+    # actuators of the model would make the controller linear in the state as well, but not the friction
     machine.dof_damping[:] = damping
 
     def motion(steps):
@@ -232,7 +232,7 @@ def mujoco_time(model, numbers):
 
 
 def chains(report, lengths):
-    """A step of one chain with dampers that are stiff at it: linear in the number of bodies."""
+    """A step of one chain with dampers that are stiff at this step: its cost is linear in the number of bodies."""
     rows, programs, steps = [], {}, 10
     for length in lengths:
         model = robots.robot(f"chain{length}", "float64")
@@ -250,9 +250,9 @@ def chains(report, lengths):
     for length in lengths:
         mk4, rodas = (1e6 * seconds[length, name] / steps for name in ("MK4", "Rodas4"))
         rows.append([length, mk4, rodas, rodas / length])
-    report.table("A step of a chain with dampers, one state, us", ["bodies", "MK4", "Rodas4", "Rodas4 a body"], rows)
+    report.table("A step of a chain with dampers, one state, µs", ["bodies", "MK4", "Rodas4", "Rodas4 a body"], rows)
     growth = (rows[-1][2] / rows[-2][2]) / (rows[-1][0] / rows[-2][0])
-    report.bound(f"cost a body of {lengths[-1]} in parts of {lengths[-2]}", growth, at_most=1.3)
+    report.bound(f"cost per body of {lengths[-1]} relative to {lengths[-2]}", growth, at_most=1.3)
 
 
 def run(report):

@@ -1,15 +1,15 @@
-"""Formulas and generated code: operations, C against lgsim, its time beside Pinocchio's C++ and adam's CasADi, exact
-formulas of the paper's machines, and sympy.physics.mechanics beside lgsim, on one core.
+"""Formulas and generated code: operation counts, C against lgsim, its time compared with Pinocchio's C++ and adam's
+CasADi, exact formulas of the paper's systems, and a comparison with sympy.physics.mechanics, on one core.
 
     python benchmarks/symbolic.py --quick     fewer states and repeats
     python benchmarks/symbolic.py             all, and a record in benchmarks/results
 
 Needs gcc and the extra `oracle` (pin, example-robot-data). A full run compiles Pinocchio from the headers of its wheel,
-once, which takes minutes (see cases/symbolic/pinocchio_peer.py); adam's CasADi is measured where `adam-robotics` is
-installed, which lgsim does not ask for.
+once, which takes minutes (see cases/symbolic/pinocchio_peer.py); adam's CasADi is measured if `adam-robotics` is
+installed, which is not a dependency of lgsim.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import shutil
@@ -55,7 +55,7 @@ def arm():
 
 
 def operations(report):
-    """The counts of the 7-joint arm, its numbers as they are and with right angles rounded."""
+    """Operation counts of the 7-joint arm, with its parameters and with right angles rounded."""
     model, rows = arm(), []
     for name, f in FUNCTIONS.items():
         exact, rounded = compile(f, model, right_angles=False), compile(f, model)
@@ -66,7 +66,7 @@ def operations(report):
 
 
 def accuracy(report):
-    """C without fast mathematics against lgsim, the largest difference relative to the largest number."""
+    """C without fast mathematics against lgsim, the largest difference relative to the largest value."""
     model, count, rows = arm(), 100 if report.quick else 1000, []
     states = robots.state(model, count)
     for name, f in FUNCTIONS.items():
@@ -102,17 +102,17 @@ def speed(report):
         report.bound(f"Panda by fast mathematics, {name}", error, at_most=1e-11)
         if name in PINOCCHIO:
             report.bound(f"C / Pinocchio, {name}", us / peer, at_most=PINOCCHIO[name])
-    columns = ["function", "C, us", "Pinocchio, us", "ratio", "bound", "error"]
+    columns = ["function", "C, µs", "Pinocchio, µs", "ratio", "bound", "error"]
     report.table(f"Panda, one state; Pinocchio by {how}; gcc took {timed.compiling:.1f} s", columns, rows)
 
 
 def adam(report):
-    """Inverse dynamics and bias forces of the arm beside adam's CasADi."""
+    """Inverse dynamics and bias forces of the arm, compared with adam's CasADi."""
     model = arm()
     try:
         made = adam_peer.functions(lgsim.data.arm7(), model.joint_names, np.asarray(model.gravity))
     except ImportError as missing:
-        report.table("adam's CasADi", ["function", "times as fast"], [["ID", f"not measured: {missing.name} missing"]])
+        report.table("adam's CasADi", ["function", "speed-up"], [["ID", f"not measured: {missing.name} missing"]])
         return
     states = [np.asarray(x) for x in robots.state(model, 128)]
     codes = {"adam_bias": compile(lgsim.bias_forces, model), "adam_inverse": compile(lgsim.inverse_dynamics, model)}
@@ -125,12 +125,12 @@ def adam(report):
         rows.append([code.name, code.operations, f.n_instructions(), a, b, b / a, error])
         report.bound(f"adam against lgsim, {code.name}", error, at_most=1e-11)
     report.bound("adam's CasADi / C, ID", rows[-1][5], at_least=ADAM)
-    columns = ["function", "operations", "CasADi's instructions", "C, us", "CasADi's C, us", "times as fast", "error"]
+    columns = ["function", "operations", "CasADi's instructions", "C, µs", "CasADi's C, µs", "speed-up", "error"]
     report.table("adam's CasADi on the arm: ID is its bias forces and mass matrix", columns, rows)
 
 
 def chains(report):
-    """Operations of chains in general position, and the seconds from 50 joints to C."""
+    """Operation counts of chains in general position, and the time to generate C for 50 joints."""
     lengths, rows = [10, 30, 50] if report.quick else [5, 10, 20, 30, 40, 50], []
     for name, bound in CHAIN.items():
         counts, seconds = [], 0.0
@@ -143,14 +143,21 @@ def chains(report):
         away = float(np.max(np.abs(np.polyval([slope, offset], lengths) / counts - 1)))
         rows.append([name, counts[-1] / lengths[-1], bound, slope, away, seconds])
         report.bound(f"operations a joint of 50, {name}", counts[-1] / lengths[-1], at_most=bound)
-        report.bound(f"off a line, {name}", away, at_most=LINE)
+        report.bound(f"departure from a line, {name}", away, at_most=LINE)
         report.bound(f"50 joints to C, {name}, s", seconds, at_most=FIFTY)
-    columns = ["function", "operations a joint of 50", "bound", "one joint more", "off a line", "50 joints to C, s"]
+    columns = [
+        "function",
+        "operations a joint of 50",
+        "bound",
+        "one joint more",
+        "departure from a line",
+        "50 joints to C, s",
+    ]
     report.table("Chains of 5 to 50 revolute joints in general position", columns, rows)
 
 
 def mechanics(report):
-    """Mass matrix and bias forces of a chain as sympy.physics.mechanics makes them, with ``cse``, and as lgsim does."""
+    """Mass matrix and bias forces of a chain by sympy.physics.mechanics with ``cse``, and by lgsim."""
     rows, rng = [], np.random.default_rng(0)
 
     def both(model, q, v):

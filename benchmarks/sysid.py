@@ -1,21 +1,21 @@
-"""System identification: what is recovered of machines that another simulator moved, how surely, and at what cost.
+"""System identification of robots that another simulator moved: errors, standard errors and run times.
 
-    python benchmarks/sysid.py --quick     Panda alone, on motions that a full run has designed
-    python benchmarks/sysid.py             designs them anew, all sections, and writes a record in benchmarks/results
+    python benchmarks/sysid.py --quick     only Panda, on motions that a full run designed
+    python benchmarks/sysid.py             designs them again, all sections, and writes a record in benchmarks/results
 
 Needs the extra `oracle` (mujoco, pin, example-robot-data, scipy), for the comparison with mujoco.sysid `mujoco[sysid]`,
-and for posteriors the extra `posterior`; without these their sections say so. The sections are files of cases/sysid.
+and for posteriors the extra `posterior`; without these their sections report it. The sections are files of cases/sysid.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import os
 import sys
 from importlib.metadata import version
 
-if "--quick" in sys.argv:  # a short run is mostly XLA's work; its times are then not those of the full run
-    # newer XLA does not know the second flag and would end the process
+if "--quick" in sys.argv:  # compilation dominates a short run; its times are not those of the full run
+    # newer XLA does not know the second flag and would abort
     newer = tuple(int(part) for part in version("jaxlib").split(".")[:2]) > (0, 10)
     emitters = "" if newer else " --xla_cpu_use_fusion_emitters=false"
     os.environ.setdefault("XLA_FLAGS", f"--xla_backend_optimization_level=0{emitters}")

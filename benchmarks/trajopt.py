@@ -1,16 +1,16 @@
-"""Trajectory optimization beside Crocoddyl's FDDP and BoxFDDP: costs, iterations and their time on one core, float64.
+"""Trajectory optimization compared with Crocoddyl's FDDP and BoxFDDP: costs, iterations and time; one core, float64.
 
-    benchmarks/peers/setup                     once: among others the environment of Crocoddyl and its Pinocchio
+    benchmarks/peers/setup                     once: the environment of Crocoddyl and its Pinocchio, among others
     python benchmarks/trajopt.py --quick       the pendulum, and small problems that must be solved
     python benchmarks/trajopt.py               all problems, and a record in benchmarks/results
-    LGSIM_REPLAYS=folder python benchmarks/trajopt.py      and a page for each solved problem that plays its motion
+    LGSIM_REPLAYS=folder python benchmarks/trajopt.py      with a replay of each solved problem
 
 Needs the extra `oracle` (example-robot-data). Both solve the same problem: the same bodies, costs, bounds, guess and
-symplectic Euler step, which is checked first; MK4 is shown beside it. Crocoddyl solves problems one after the other,
+symplectic Euler step, which is checked first; MK4 is shown as well. Crocoddyl solves problems one after another,
 lgsim a batch in one call.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import os
@@ -49,7 +49,7 @@ BUILD = "build its environment with: benchmarks/peers/setup"
 
 
 class Study:
-    """The rows of the tables, and Crocoddyl if it is there."""
+    """The rows of the tables, and Crocoddyl if it is installed."""
 
     def __init__(self, report, folder, peer):
         self.report, self.folder, self.peer = report, folder, peer
@@ -83,7 +83,7 @@ class Study:
             self.speed(setup, batch, min(count, ITERATIONS))
 
     def agreement(self, setup, trajectories):
-        """Both give the same cost to each other's solution, and find no gaps in it."""
+        """Check that each library evaluates the other's solution to the same cost, without gaps."""
         value, roll = jax.jit(lambda ys, us: setup.euler.cost(ys, us)), jax.jit(lambda us: setup.euler.rollout(us))
         row = []
         for ys, us in trajectories:
@@ -96,7 +96,7 @@ class Study:
         self.report.bound(f"{setup.name}: gaps of lgsim's solution in Crocoddyl", row[3], at_most=AGREEMENT)
 
     def optimum(self, problem, found):
-        """Rows of the solutions; the least number of iterations to a cost equal to the better one."""
+        """Rows of the solutions, with the iterations to a cost equal to the better one."""
         best = min(found[name][0][-1] for name in ("lgsim", "crocoddyl") if name in found)
         needed = []
         for name, (costs, gradient, seconds) in found.items():
@@ -141,7 +141,7 @@ class Study:
             self.report.bound(f"{setup.name}, batch {batch}: Crocoddyl / lgsim", ratio, at_least=least)
 
     def tables(self):
-        """Show what was found."""
+        """Print the tables."""
         if self.agreements:
             self.report.table(
                 "The same problem: relative differences of costs, gaps that Crocoddyl finds, and the rollouts",
@@ -149,20 +149,20 @@ class Study:
                 self.agreements,
             )
         self.report.table(
-            "Solutions by the symplectic Euler step from the same guess; MK4 has another discretisation",
+            "Solutions by the symplectic Euler step from the same guess; MK4 has another discretization",
             ["", "solver", "iterations to equal cost", "in all", "final cost", "above the best", "gradient",
              "first call with compilation, s"],
             self.optima,
         )  # fmt: skip
         self.report.table(
-            "One iteration of one problem, us, from solutions of so many iterations",
+            "One iteration of one problem, µs, from solutions of so many iterations",
             ["", "batch", "iterations", "lgsim", "Crocoddyl", "Crocoddyl / lgsim", "compile, s"],
             self.speeds,
         )
 
 
 def beside(report, names, batches):
-    """The problems that Crocoddyl solves too."""
+    """The problems that Crocoddyl also solves."""
     found = optimizers.available()
     if not found:
         print(f"not built: crocoddyl; {BUILD}")
@@ -177,7 +177,7 @@ def beside(report, names, batches):
 
 
 def solved(report, names):
-    """The problems that must be solved, each from a trivial guess."""
+    """Problems that must be solved from a trivial initial guess."""
     rows = []
     for name in names:
         print(f"{name}, to be solved", file=sys.stderr, flush=True)
@@ -199,7 +199,7 @@ def solved(report, names):
 
 
 def receding(report, names):
-    """Model predictive control: from a measured state to a control, by one iteration and by the usual four."""
+    """Model predictive control from a measured state, with one iteration and with the default four."""
     rows = []
     for name in names:
         print(f"{name}, receding", file=sys.stderr, flush=True)
@@ -223,7 +223,7 @@ def receding(report, names):
 
 
 def constrained(report):
-    """Model predictive control with an active bound of a joint, beside the same without one: processor time."""
+    """CPU time of model predictive control with and without an active joint limit."""
     rows = []
     for name, bounded in (("free", False), ("joint bound", True)):
         print(f"Panda along a circle, {name}", file=sys.stderr, flush=True)
@@ -237,13 +237,13 @@ def constrained(report):
             report.figure("Panda, joint bound", median, "ms a step")
             report.bound("Panda, joint bound: median of a step, ms", median, at_most=8.0)
             report.bound("Panda, joint bound: 99 % of the steps, ms", tail, at_most=15.0)
-            report.bound("Panda, joint bound: beyond the bound, rad", found.beyond, at_most=1e-3)
+            report.bound("Panda, joint bound: joint limit violation, rad", found.beyond, at_most=1e-3)
             report.bound("Panda, joint bound: steps at the bound", found.active, at_least=0.05)
-        report.bound(f"Panda, {name}: hand from its circle, mm", 1e3 * found.error, at_most=2.0)
+        report.bound(f"Panda, {name}: hand distance from its circle, mm", 1e3 * found.error, at_most=2.0)
     report.table(
-        "Receding horizon with constraints, Panda by MK4 at 50 Hz: processor time of a control, ms",
-        ["", "nodes", "median", "99 %", "hand from its path, mm", "joint beyond its bound, rad", "steps at the bound",
-         "compile, s"],
+        "Receding horizon with constraints, Panda by MK4 at 50 Hz: CPU time of a control, ms",
+        ["", "nodes", "median", "99 %", "path error of the hand, mm", "joint limit violation, rad",
+         "steps at the bound", "compile, s"],
         rows,
     )  # fmt: skip
 

@@ -1,22 +1,22 @@
-"""Variational steps of robots: what they keep, what they cost, and when MK4, MKGauss2 and MuJoCo are ahead.
+"""Variational integrators of robots: conservation and cost, compared with MK4, MKGauss2 and MuJoCo.
 
     python benchmarks/variational.py --quick     few robots, short motions
     python benchmarks/variational.py             all, a million steps of a satellite; a record in benchmarks/results
 
-Needs the extra `oracle` (mujoco, example-robot-data). All machines move freely: their drives, dampers, friction and
-stops are off, springs and rotors stay. MuJoCo has the same numbers (cases/variational/peer.py); on hinges its RK4 is
-MK4 to rounding. Energies and momenta of all are lgsim's, of their states. Times are the processor's seconds, and what
-is compared for speed runs in turns. ``VariationalTree`` takes two iterations here, and more where the last change is
-above 1e-6 of the step.
+Needs the extra `oracle` (mujoco, example-robot-data). All systems move freely: without actuation, damping, friction and
+joint limits, with springs and rotor inertias. MuJoCo has the same parameters (cases/variational/peer.py); on revolute
+joints its RK4 equals MK4 to rounding. lgsim computes all energies and momenta from the states. Times are CPU seconds,
+and methods take turns in comparisons of speed. ``VariationalTree`` takes two iterations here, and more if the last
+change is above 1e-6 of the step.
 
-The arms of the energy table start at rest: 0.2 rad a joint off hanging (Panda), well above it, horizontal with a bent
-elbow, and high up (arm of 7). Of the first two, whose wrists reach 20 to 35 rad/s and other joints 10, the largest
-error is bound, of the horizontal one, whose wrist reaches 100 rad/s, the root mean square: the largest, five times it,
-is a moment of the wrist. The arm that starts high up whirls at 170 rad/s, where no method is good: it has no bound, and
-at 10 ms, where a body turns by more than a quarter of a turn a step, it ends loudly.
+The arms of the energy table start at rest: 0.2 rad per joint from hanging (Panda), well above it, horizontal with a
+bent elbow, and high up (arm of 7). The wrists of the first two reach 20 to 35 rad/s and their other joints 10: the
+largest error has a bound. The wrist of the horizontal one reaches 100 rad/s: the root mean square has a bound, since
+the largest error, five times as large, is a short peak. The arm that starts high up reaches 170 rad/s, where no method
+is accurate: it has no bound, and at 10 ms, where a body rotates by more than 90 degrees in a step, it diverges.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import sys

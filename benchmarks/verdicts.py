@@ -1,17 +1,17 @@
-"""Do the errors hold that ``simulate`` prints? Random machines and steps against motions that are converged.
+"""Calibration of the errors that ``simulate`` prints: random robots and steps against converged motions.
 
-    python benchmarks/verdicts.py --quick     a few answers of some topologies
-    python benchmarks/verdicts.py             1000 answers and more, and a record in benchmarks/results
+    python benchmarks/verdicts.py --quick     a few results of some topologies
+    python benchmarks/verdicts.py             1000 results and more, and a record in benchmarks/results
 
-Each topology is one program; masses, springs, dampers, friction, drives, starts, horizons and steps are drawn at
-random, from steps far too long to steps at which only rounding is left. An answer is a motion with the error that its
-``step_error`` gives, all numbers of q and v at all times, as shares of their sizes; the truth is MK8 at steps that
-are converged. An answer that claims to be resolved must have its error inside three times the estimate; a motion whose
-error is below 1 % must not be called unresolved. The thresholds of ``lgsim.simulation.accuracy`` were chosen on the
-answers of seed 1; those of this benchmark are others.
+Each topology is one program; masses, springs, dampers, friction, actuators, initial states, durations and step sizes
+are random, from far too long steps to steps with only round-off. A result is a motion with its ``step_error`` in all
+components of q and v at all times, relative to their magnitudes; the reference is MK8 at converged step sizes. The true
+error of a result that is reported as converged must be at most three times the estimate, and a motion with an error
+below 1 % must not be reported as not converged. The thresholds of ``lgsim.simulation.accuracy`` were chosen with seed
+1; this benchmark uses other seeds.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import sys
@@ -27,7 +27,7 @@ import lgsim
 
 jax.config.update("jax_enable_x64", True)
 
-# short programs, so that any number of steps is made of the same one
+# short programs, so that the same one makes any number of steps
 setattr(sys.modules["lgsim.simulation.simulate"], "CHUNK", CHUNK)  # noqa: B010
 
 METHODS = {name: getattr(lgsim, name) for name in lgsim.__all__ if isinstance(getattr(lgsim, name), lgsim.Method)}
@@ -38,14 +38,14 @@ motions with errors below GOOD."""
 
 
 class Outcome(NamedTuple):
-    """What became of an answer.
+    """Result of a motion.
 
     Attributes:
         topology: Name of its topology.
         kind: "diverged", "unknown" where the reference does not converge, "resolved" or "not resolved".
-        error: The true error, as a share of the motion.
-        ratio: The true error as a multiple of the estimate.
-        place: The same of the line that is printed, of the configuration alone.
+        error: The true error relative to the motion.
+        ratio: The true error relative to the estimate.
+        place: The same for the printed line, which is about the configuration only.
     """
 
     topology: str
@@ -56,7 +56,7 @@ class Outcome(NamedTuple):
 
 
 def answer(name, topology, rates, i):
-    """Draw a machine, move it, and compare with the truth."""
+    """Draw a random robot, simulate it, and compare with the reference."""
     rng = np.random.default_rng([SEED, sum(map(ord, name)), i])
     asked = draw(topology, rng, rates)
     model = asked.model
@@ -68,7 +68,7 @@ def answer(name, topology, rates, i):
         )
         rate = asked.rate * asked.duration / asked.dt / SAVED
     else:
-        # the step that the machine makes, in its dtype
+        # the step size of the simulation, in its dtype
         motion = lgsim.simulate(model, q, v, dt=float(np.asarray(asked.dt, model.dtype)), **given)
         rate = asked.rate
     if motion.result or motion.step_error is None:
@@ -76,7 +76,7 @@ def answer(name, topology, rates, i):
     error, known = exact(model, asked.control, motion, rate)
     said = motion.step_error
     if not said.resolved:
-        # a motion whose truth is only known for a while is not one with a small error at all times
+        # a motion whose reference ends early does not count as one with a small error at all times
         return Outcome(name, "not resolved", np.nanmax(error / said.size[: error.shape[1]]) if known else np.inf)
     if known < len(motion):
         return Outcome(name, "unknown")
@@ -90,7 +90,7 @@ SAVED = 100
 
 
 def run(report):
-    """All topologies whose method there is."""
+    """All topologies with an available method."""
     names = [name for name, topology in TOPOLOGIES.items() if topology.method in METHODS]
     names = names[:: len(names) // 4] if report.quick else names
     each, rows, found = 6 if report.quick else 45, [], []
@@ -100,13 +100,13 @@ def run(report):
         mine = [answer(name, topology, rates, i) for i in range(each)]
         found += mine
         rows.append([name, topology.method + ("" if not topology.adaptive else ", adaptive"), *_row(mine)])
-        print(f"  {name}: {sum(x.kind == 'resolved' for x in mine)} of {len(mine)} resolved", flush=True)
+        print(f"  {name}: {sum(x.kind == 'resolved' for x in mine)} of {len(mine)} converged", flush=True)
         jax.clear_caches()
     rows.append(["all", "", *_row(found)])
     report.table(
-        "Errors of the steps: what is claimed, and what is true",
-        ["machine", "method", "answers", "diverged", "not resolved", "resolved", "inside 3", "inside 3 of q", "largest",
-         "estimate / error", "false alarms", "of"], rows,
+        "Estimated and true integration errors",
+        ["system", "method", "answers", "diverged", "not converged", "converged", "within 3x", "within 3x of q",
+         "largest", "estimate / error", "false alarms", "of"], rows,
     )  # fmt: skip
     _judge(report, found)
 
@@ -130,14 +130,14 @@ def _judge(report, outcomes):
     ratio, place = np.array([x.ratio for x in resolved]), np.array([x.place for x in resolved])
     alarms = sum(x.kind == "not resolved" for x in good) / len(good)
     report.figure("answers", len(outcomes))
-    report.figure("resolved", len(resolved))
-    report.figure("inside 3", 100 * np.mean(ratio <= FACTOR), "%")
+    report.figure("converged", len(resolved))
+    report.figure("within 3x", 100 * np.mean(ratio <= FACTOR), "%")
     report.figure("estimate / error, median", np.median(1 / np.maximum(ratio, 1e-9)))
     report.figure("false alarms", 100 * alarms, "%")
-    report.bound("share of errors inside 3 times the estimate", np.mean(ratio <= FACTOR), at_least=INSIDE)
-    report.bound("the same of what is printed", np.mean(place <= FACTOR), at_least=INSIDE)
+    report.bound("share of errors within 3 times the estimate", np.mean(ratio <= FACTOR), at_least=INSIDE)
+    report.bound("the same for the printed line", np.mean(place <= FACTOR), at_least=INSIDE)
     report.bound("largest error / estimate", max(ratio.max(), place.max()), at_most=NEVER)
-    report.bound("resolved motions called unresolved", alarms, at_most=ALARMS)
+    report.bound("converged motions reported as not converged", alarms, at_most=ALARMS)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""Whether a newer JAX is as fast: the same lgsim on the lock's versions and on those of a user today, on one core.
+"""Speed with a newer JAX: the same lgsim with the locked versions and with the newest ones, on one core.
 
     python benchmarks/versions.py --quick     few turns
     python benchmarks/versions.py             a record in benchmarks/results
 
-Forward dynamics of Panda and ANYmal in a batch, and an iteration of iLQR; a process for each version, which take turns.
-The other environment is `.cache/newest`, made by `make newest`; without it this makes it.
+Forward dynamics of Panda and ANYmal in a batch, and an iteration of iLQR; the versions run in separate processes, in
+turns. The other environment is `.cache/newest`, made by `make newest` or by this benchmark.
 """
 
-import harness  # first: it picks the core before JAX makes its threads
+import harness  # first: it pins the core before JAX starts its threads
 
 # isort: split
 import json
@@ -21,13 +21,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 NEWEST = ROOT / ".cache" / "newest" / "bin" / "python"
 BATCH, HORIZON, ITERATIONS = 1024, 30, 8
-# How much longer the newest versions may take than the lock.
+# Upper bound of the time with the newest versions relative to the lock.
 SLOWER = 1.10
 LEAST = 0.05
 
 
 def tasks():
-    """A function of nothing for each task, compiled, and the number of what it does."""
+    """By task a compiled function without arguments, and the number of evaluations that it makes."""
     import jax
     import jax.numpy as jnp
     import numpy as np
@@ -59,7 +59,7 @@ def tasks():
 
 
 def work():
-    """Answer each line, the name of a task, with processor seconds of one of what it does; first names and versions."""
+    """Print names and versions, then for each line, the name of a task, the CPU seconds of one evaluation."""
     import jax
 
     found = tasks()
@@ -76,7 +76,7 @@ def work():
 
 
 class Worker:
-    """A process of some Python that does the tasks when it is asked."""
+    """A process of a Python interpreter that runs the tasks on request."""
 
     def __init__(self, python):
         self.process = subprocess.Popen(
@@ -88,7 +88,7 @@ class Worker:
         return json.loads(self.process.stdout.readline())
 
     def seconds(self, task):
-        """One of what a task does."""
+        """CPU seconds of one evaluation of a task."""
         print(task, file=self.process.stdin, flush=True)
         return float(self.process.stdout.readline())
 
@@ -110,7 +110,7 @@ def run(report):
         report.bound(f"{task}: newest over lock", other / lock, at_most=SLOWER)
         report.figure(task, other / lock)
     columns = [f"JAX {said[name]['jax']}, Python {said[name]['python']}" for name in names]
-    report.table("The same lgsim on two versions of JAX, us", ["task", *columns, "ratio"], rows)
+    report.table("The same lgsim on two versions of JAX, µs", ["task", *columns, "ratio"], rows)
     for worker in workers.values():
         worker.process.stdin.close()
         worker.process.wait()

@@ -1,6 +1,6 @@
-"""The gallery at the build: its scripts are run, their replays share one player, and stills are drawn.
+"""The gallery at the build: run its scripts, draw stills, and store the player of the replays once.
 
-A replay of lgsim holds its own player, which is nine tenths of it; on the site all of them load it from one file.
+A replay of lgsim holds its own player, which is nine tenths of the file; on the site all replays load one player.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sources import LARGEST, digest
 
 SCRIPTS = Path(__file__).parent / "gallery"
 LINES = 40
-"""A script has fewer lines."""
+"""Bound of the lines of a script."""
 
 _PLAYER = re.compile(r'<script data-p="([^"]*)"')
 _READ = "document.currentScript.dataset"
@@ -28,10 +28,10 @@ def scripts() -> list[Path]:
 
 
 def build(folder: Path) -> None:
-    """Make each replay and its still that is not there for the script and the package as they stand.
+    """Make each replay and its still, unless the folder has them for this script and this package.
 
     Args:
-        folder: Where to; it is kept between builds.
+        folder: Folder of the replays, which is kept between builds.
 
     Raises:
         ValueError: a script is too long, or its replay too large.
@@ -53,11 +53,11 @@ def build(folder: Path) -> None:
 
 
 def make(script: Path, folder: Path) -> None:
-    """Run a script; its replay and a still of its motion.
+    """Run a script and write its replay and a still of its motion.
 
     Args:
-        script: The script.
-        folder: Where to.
+        script: Path of the script.
+        folder: Folder of the replay.
 
     Raises:
         ValueError: the replay is too large.
@@ -77,14 +77,14 @@ def make(script: Path, folder: Path) -> None:
 
 
 def shared(text: str, folder: Path) -> str:
-    """The page of a replay with its player in a file beside it.
+    """The page of a replay with its player in a separate file.
 
     Args:
-        text: The page.
-        folder: Where the file of the player goes.
+        text: HTML of the page.
+        folder: Folder of the player's file.
 
     Raises:
-        ValueError: the page has no player where it is expected.
+        ValueError: the page has no player in the expected place.
     """
     found = _PLAYER.search(text)
     if found is None or _READ not in text:
@@ -97,11 +97,11 @@ def shared(text: str, folder: Path) -> str:
 
 
 def still(motion, path: Path) -> None:
-    """The machine at eight moments, seen from the side, the later the darker.
+    """Draw the model at eight instants, seen from the side; later instants are darker.
 
     Args:
-        motion: The motion.
-        path: The picture.
+        motion: The trajectory.
+        path: File of the picture.
     """
     import jax
     import matplotlib

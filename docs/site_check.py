@@ -1,30 +1,49 @@
-"""What is wrong with a built site: dead links and anchors, files of other hosts, sizes, what a browser complains of.
+"""Faults of a built site: dead links and anchors, files of other hosts, sizes, the sidebar, the search, the browser.
 
     python docs/site_check.py folder
 
-Where Chromium is installed (`chromium` and `chromedriver`, and the package selenium), every page is opened as well, 390
-pixels wide: no message of the console, no request to another host, nothing wider than the screen.
+With Node.js (`node`), the site's own search is asked for terms of the field. With Chromium (`chromium`, `chromedriver`
+and the package selenium), every page is opened 390 pixels wide: no message of the console, no request to another host,
+nothing wider than the screen.
 """
 
 import json
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from sources import LARGEST
+from sources import GROUPS, LARGEST, NO_SEARCH
 
 SITE = 25_000_000
 """Bytes of the whole site."""
 
+API_PAGE = 300_000
+"""Bytes of a page of the API."""
+
+ENTRIES = 9
+"""Entries of a group of the sidebar."""
+
 WIDTH = 390
+"""Pixels of a narrow screen."""
+
+TERMS = (
+    "end effector", "closed chain", "kinematic loop", "collision avoidance", "system identification", "joint limits",
+    "confidence interval", "convergence", "operational space", "model predictive control", "trajectory optimization",
+    "Monte Carlo", "forward_dynamics",
+)  # fmt: skip
+"""Queries that the search must answer with a page."""
 
 
 class Page(HTMLParser):
-    """What a page links to, what it loads and its anchors."""
+    """The links of a page, the files that it loads and its anchors."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -34,7 +53,7 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take up a tag."""
+        """Record a tag."""
         given = {name: value or "" for name, value in attrs}
         self.anchors |= {given[name] for name in ("id", "name") if given.get(name)}
         if tag == "a" and given.get("href"):
@@ -50,14 +69,14 @@ class Page(HTMLParser):
 
 
 def faults(folder: Path) -> Iterator[str]:
-    """One line for each fault that the files show.
+    """One line for each fault of the files.
 
     Args:
-        folder: The site.
+        folder: Folder of the site.
     """
     pages = {file: Page(file.read_text(encoding="utf-8")) for file in sorted(folder.rglob("*.html"))}
     if not pages:
-        yield f"{folder}: there is no page"
+        yield f"{folder}: expected HTML pages, found none"
     for file, page in pages.items():
         own = file.relative_to(folder)
         if "_static" in own.parts:  # a replay is a page of its own, which holds all it shows
@@ -67,6 +86,8 @@ def faults(folder: Path) -> Iterator[str]:
                 yield f"{own}: it loads {link} from another host"
         for link in [*page.links, *page.loaded]:
             yield from (f"{own}: {fault}" for fault in _dead(link, file, folder, pages))
+        if own.parts[0] == "api" and file.stat().st_size > API_PAGE:
+            yield f"{own}: {file.stat().st_size} bytes, expected at most {API_PAGE} of a page of the API"
     for file in sorted(folder.rglob("*")):
         if file.suffix in (".png", ".svg", ".jpg", ".gif") or "replays" in file.parts:
             if file.is_file() and file.stat().st_size > LARGEST:
@@ -74,6 +95,50 @@ def faults(folder: Path) -> Iterator[str]:
     total = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     if total > SITE:
         yield f"the site has {total} bytes, expected at most {SITE}"
+
+
+def sidebar(folder: Path) -> Iterator[str]:
+    """One line for each fault of the home page's sidebar: its groups, their sizes, and titles that occur twice.
+
+    Args:
+        folder: Folder of the site.
+    """
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    tree = text.partition('<div class="sidebar-tree">')[2].partition("</div>")[0]
+    parts = re.split(r'<p class="caption"[^>]*>(.*?)</p>', tree, flags=re.DOTALL)
+    found = {_words(name): body for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+    if tuple(found) != GROUPS:
+        yield f"the sidebar has the groups {', '.join(found)}, expected {', '.join(GROUPS)}"
+    for group, body in found.items():
+        entries = len(re.findall(r'<li class="toctree-l1', body))
+        if entries > ENTRIES:
+            yield f"the sidebar's group {group} has {entries} entries, expected at most {ENTRIES}"
+    links = re.findall(r'<a class="[^"]*reference internal"[^>]*>(.*?)</a>', tree, re.DOTALL)
+    for title, count in Counter(map(_words, links)).items():
+        if count > 1:
+            yield f"the sidebar has the title {title!r} {count} times"
+
+
+def _words(text: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]*>", "", text)).split())
+
+
+def searched(folder: Path) -> Iterator[str]:
+    """One line for each fault of the search: a term without a page, or a page of benchmark tables among the results.
+
+    Args:
+        folder: Folder of the site.
+    """
+    command = ["node", str(Path(__file__).with_name("search_check.js")), str(folder), *TERMS]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        yield f"the search fails: {done.stderr.strip()}"
+        return
+    tables = {page.with_suffix("").as_posix() for page in NO_SEARCH}
+    for term, found in json.loads(done.stdout).items():
+        if not found:
+            yield f"the search finds no page for {term!r}"
+        yield from (f"the search finds {page} for {term!r}" for page in sorted(tables & {*found}))
 
 
 def _dead(link: str, file: Path, folder: Path, pages: dict[Path, Page]) -> Iterator[str]:
@@ -90,13 +155,13 @@ def _dead(link: str, file: Path, folder: Path, pages: dict[Path, Page]) -> Itera
 
 
 def shown(folder: Path) -> Iterator[str]:
-    """One line for each fault that a browser shows.
+    """One line for each fault that a browser reports.
 
     Args:
-        folder: The site.
+        folder: Folder of the site.
 
     Raises:
-        ImportError: there is no selenium.
+        ImportError: selenium is not installed.
     """
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
@@ -139,13 +204,19 @@ def main(folder: Path) -> int:
     """Print the faults of a site; 1 if there are any.
 
     Args:
-        folder: The site.
+        folder: Folder of the site.
     """
     found = list(faults(folder))
+    if (folder / "index.html").exists():
+        found += sidebar(folder)
+    if shutil.which("node"):
+        found += searched(folder)
+    else:
+        print("note: node is not installed: the search was not checked")
     if shutil.which("chromium") and shutil.which("chromedriver"):
         found += shown(folder)
     else:
-        print("note: there is no chromium and chromedriver: no page was opened")
+        print("note: chromium and chromedriver are not installed: no page was opened")
     print(*found, sep="\n")
     pages = len(list(folder.rglob("*.html")))
     print(f"{pages} pages, {len(found)} faults")

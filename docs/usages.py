@@ -1,4 +1,4 @@
-"""Which notebook shows which public name, read from the notebooks' code."""
+"""The notebooks that use a public name, read from their code."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 
 
 def usages(notebooks: list[Path]) -> dict[int, list[str]]:
-    """By identity of a function or class of lgsim the notebooks that name it, in their order.
+    """The notebooks that name a function or class of lgsim, in their order, by its identity.
 
     Args:
-        notebooks: The notebooks.
+        notebooks: Paths of notebooks.
     """
     found: dict[int, list[str]] = {}
     for notebook in notebooks:
@@ -24,7 +24,7 @@ def usages(notebooks: list[Path]) -> dict[int, list[str]]:
 
 
 def named(tree: ast.Module) -> Iterator[Any]:
-    """The functions and classes of lgsim that a program names by what it imports, once or more."""
+    """The functions and classes of lgsim that a program names, once for each occurrence."""
     known: dict[str, Any] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

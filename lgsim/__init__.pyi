@@ -1,4 +1,4 @@
-# The public names and where they are: each is imported when it is used first.
+# The public names with their modules; each is imported on first use.
 from lgsim import actions as actions
 from lgsim import actuators as actuators
 from lgsim import data as data

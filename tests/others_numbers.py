@@ -216,7 +216,7 @@ def _park_chung_values():
 
 GROUPS = (
     Group(
-        "Machines let go from rest, their joint accelerations in rad/s^2",
+        "Joint accelerations of models released from rest, in rad/s^2",
         "RBDL (M. Felis, Autonomous Robots 41, 2017), `tests/DynamicsTests.cc`; the last value was made there with "
         "R. Featherstone's spatial_v1",
         (
@@ -226,19 +226,20 @@ GROUPS = (
             ("chain of three, joint 3", "1.50923076923077"), ("chain of two in space, joint 1", "-3.92400000000000"),
             ("tree of five, joint 1", "-1.60319066147860"), ("tree of five, joint 2", "-0.534396887159533"),
             ("tree of five, joint 3", "4.10340466926070"), ("tree of five, joint 4", "0.267198443579767"),
-            ("tree of five, joint 5", "5.30579766536965"), ("three hinges at a point, joint 1", "3.301932144386186"),
+            ("tree of five, joint 5", "5.30579766536965"),
+            ("three revolute joints at a point, joint 1", "3.301932144386186"),
         ),
         rbdl, 1e-13,
     ),
     Group(
-        "Andrews' squeezing mechanism at its start, accelerations of the crank and K2 in rad/s^2",
+        "Andrews' squeezing mechanism: initial accelerations of the crank and K2 in rad/s^2",
         "Test Set for IVP Solvers, problem Andrews' squeezing mechanism; E. Hairer, G. Wanner, Solving Ordinary "
         "Differential Equations II, section VII.7",
         (("beta''", "14222.4439199541138705911625887"), ("Theta''", "-10666.8329399655854029433719415")),
         squeezer_starts, 1e-10,
     ),
     Group(
-        "Andrews' squeezing mechanism after 0.03 s, angles in rad and their rates in rad/s",
+        "Andrews' squeezing mechanism after 0.03 s: angles in rad and rates in rad/s",
         "Test Set for IVP Solvers, reference solution of Andrews' squeezing mechanism",
         (
             ("beta", "15.81077119629904"), ("Theta", "-15.75637105984298"), ("gamma", "0.04082224013073101"),
@@ -250,13 +251,13 @@ GROUPS = (
         squeezer_ends, 1e-7, slow=True,
     ),
     Group(
-        "Three bodies in free motion, what the methods' errors are after 1 s, in J, kg m/s and kg m^2/s",
+        "Three bodies in free motion: errors of the methods after 1 s, in J, kg m/s and kg m^2/s",
         "J. Park, W.-K. Chung, Geometric integration on Euclidean group with application to articulated multibody "
         "systems, IEEE Transactions on Robotics 21(5), 2005, Tables VI, VII, VIII",
         _park_chung_values(), park_chung, None,
     ),
     Group(
-        "A pendulum that falls from the horizontal to its lowest point, time in units of sqrt(L/g)",
+        "Pendulum falling from the horizontal to its lowest point: time in units of sqrt(L/g)",
         "IFToMM benchmark A01 (start and length); the time is the complete elliptic integral K(m = 1/2), with the "
         "digits of GNU Octave's tests of `ellipke`, made there with Mathematica 3.0",
         (("K(1/2)", "1.8540746773013719184"),),

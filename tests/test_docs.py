@@ -3,7 +3,9 @@
 import ast
 import inspect
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
 
 import api_pages  # noqa: E402
+import definitions  # noqa: E402
 import notebook_runs  # noqa: E402
 import site_check  # noqa: E402
 import sources  # noqa: E402
@@ -37,9 +40,9 @@ def api(tmp_path_factory):
 
 def places(text):
     """The paths that a page describes or leads on from."""
-    (module,) = re.findall(r"^\.\. py:module:: (.*)$", text, re.MULTILINE)
+    module = re.findall(r"^\.\. py:(?:current)?module:: (.*)$", text, re.MULTILINE)
     described = re.findall(r"^\.\. py:(?:class|function|data):: (\w+)", text, re.MULTILINE)
-    return {f"{module}.{name}" for name in described} | set(re.findall(r'<span id="([^"]+)">', text))
+    return {f"{module[0]}.{name}" for name in described} | set(re.findall(r'<span id="([^"]+)">', text))
 
 
 @pytest.mark.slow
@@ -58,13 +61,65 @@ def test_every_public_name_has_an_anchor(api):
 
 
 @pytest.mark.slow
+def test_the_page_of_a_module_has_the_anchors_of_its_names(api):
+    """Also those that a page of a section or another module describes."""
+    for name, module in MODULES.items():
+        wanted = {f"{name}.{each}" for each in listed(module) if not inspect.ismodule(getattr(module, each))}
+        assert wanted <= places((api / f"{name}.rst").read_text(encoding="utf-8")), name
+
+
+def test_every_public_name_and_module_has_a_sentence():
+    assert [path for path, value in api_pages.anchors(MODULES).items() if not api_pages.summary(path, value)] == []
+    assert [name for name, module in MODULES.items() if not inspect.getdoc(module)] == []
+
+
+def test_a_method_has_its_order_and_stages_from_its_coefficients():
+    import lgsim
+    from lgsim.integrators import methods
+
+    for name in methods.__all__:
+        method = getattr(lgsim, name)
+        text = api_pages.summary(f"lgsim.{name}", method)
+        assert f" of order {method.order}" in text, text
+        assert api_pages.text_of(f"lgsim.{name}", method) == api_pages.text_of(
+            f"lgsim.integrators.methods.{name}", method
+        )
+    assert api_pages.text_of("lgsim.MK54", lgsim.MK54).startswith(
+        "Munthe-Kaas method of order 5 with 7 stages and an embedded estimate of order 4.\n\n"
+    )
+    assert "Source: Kutta 1901" in api_pages.text_of("lgsim.MK4", lgsim.MK4)
+
+
 def test_the_index_has_every_module_by_its_task(api):
     text = (api / "index.rst").read_text(encoding="utf-8")
     assert set(re.findall(r":doc:`(lgsim[\w.]*)`", text)) == set(MODULES)
 
 
+def test_a_page_of_the_api_is_small(api):
+    """The site's bound in bytes of HTML, as bytes of text."""
+    assert max(page.stat().st_size for page in api.glob("*.rst")) < 60_000
+
+
+def test_the_plain_text_has_every_name_once():
+    text = api_pages.plain_text(MODULES)
+    headings = re.findall(r"^(lgsim[\w.]*)(?=\(|$)", text, re.MULTILINE)
+    described = {path for path in headings if path not in MODULES}
+    assert {"lgsim.simulate", "lgsim.MK4", "lgsim.optimize.solve"} <= described
+    shown = {path.rpartition(".")[2] for path in described}
+    assert {path.rpartition(".")[2] for path in api_pages.anchors(MODULES)} <= shown
+    assert "Munthe-Kaas method of order 4 with 4 stages." in text
+
+
+def test_annotations_are_shown_as_written():
+    import lgsim
+
+    written = definitions.annotations(lgsim.optimize.MultibodyDynamics.step)
+    assert written["t"] == "Number" and written["return"] == "Point"
+    assert definitions.annotations(lgsim.optimize.MultibodyDynamics)["model"] == "Model"
+
+
 def test_a_name_leads_to_its_text_and_its_notebooks(api):
-    text = (api / "lgsim.rst").read_text(encoding="utf-8")
+    text = (api / "lgsim-simulation.rst").read_text(encoding="utf-8")
     entry = re.split(r"^\.\. py:\w+:: ", text.partition(".. py:function:: simulate(")[2], flags=re.MULTILINE)[0]
     assert "`Source <https://example.org/lgsim/simulation/simulate.py#L" in entry
     assert ":doc:`Notebook 4, simulate </notebooks/04_simulate>`" in entry
@@ -106,6 +161,16 @@ def test_links_to_what_is_no_page_go_to_the_repository():
         sources.linked("[x](nowhere.md)", here)
 
 
+def test_a_badge_of_another_host_becomes_a_text(tmp_path):
+    write(tmp_path / "a.ipynb")
+    title = "# Title [![Open](https://x.org/b.svg)](https://x.org/a) ![c](d.png)"
+    text = (tmp_path / "a.ipynb").read_text(encoding="utf-8").replace("# Title", title)
+    (tmp_path / "a.ipynb").write_text(text, encoding="utf-8")
+    sources.copy_notebook(tmp_path / "a.ipynb", tmp_path / "made" / "a.ipynb")
+    (cell,) = json.loads((tmp_path / "made" / "a.ipynb").read_text())["cells"]
+    assert cell["source"] == "# Title [Open](https://x.org/a) ![c](d.png)"
+
+
 def test_every_page_s_links_hold_and_its_pictures_are_small():
     for page in [*sources.pages(), ROOT / "docs" / "index.md"]:
         own = Path("index.md") if page == ROOT / "docs" / "index.md" else page.relative_to(ROOT)
@@ -138,7 +203,92 @@ def test_faults_of_a_site_are_found(tmp_path):
     (tmp_path / "a.html").write_text('<a href="b.html#there">b</a>')
     (tmp_path / "big.png").unlink()
     assert list(site_check.faults(tmp_path)) == []
-    assert list(site_check.faults(tmp_path / "nothing")) == [f"{tmp_path / 'nothing'}: there is no page"]
+    assert list(site_check.faults(tmp_path / "nothing")) == [f"{tmp_path / 'nothing'}: expected HTML pages, found none"]
+
+
+def test_a_large_page_of_the_api_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(site_check, "API_PAGE", 1000)
+    (tmp_path / "api").mkdir()
+    (tmp_path / "api" / "a.html").write_text("x" * 1001)
+    assert list(site_check.faults(tmp_path)) == ["api/a.html: 1001 bytes, expected at most 1000 of a page of the API"]
+
+
+def test_faults_of_a_sidebar_are_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(site_check, "GROUPS", ("Start", "API"))
+    entry = '<li class="toctree-l1"><a class="reference internal" href="a.html">{}</a></li>'
+    body = "".join(entry.format(title) for title in ["One", "Two", "One", *"abcdefg"])
+    page = '<div class="sidebar-tree"><p class="caption" role="heading"><span>{}</span></p><ul>{}</ul></div>'
+    (tmp_path / "index.html").write_text(page.format("Start", body))
+    assert list(site_check.sidebar(tmp_path)) == [
+        "the sidebar has the groups Start, expected Start, API",
+        "the sidebar's group Start has 10 entries, expected at most 9",
+        "the sidebar has the title 'One' 2 times",
+    ]
+
+
+def listed_pages():
+    """(caption, title, page) of every entry of the toctrees of the home page and of the pages in them."""
+    found, open_ = [], [(Path("docs/index.md"), Path())]
+    while open_:
+        file, folder = open_.pop()
+        for caption, entries in sources.groups((ROOT / file).read_text(encoding="utf-8")).items():
+            for entry in entries:
+                label, name = re.fullmatch(r"(?:(.+) <)?(.+?)>?", entry).groups()
+                page = Path(os.path.normpath(folder / name))
+                own = ROOT / f"{page}.md"
+                text = own.read_text(encoding="utf-8") if own.exists() else ""
+                found.append((caption, label or sources.title(text) or page.name, page))
+                if text:
+                    open_.append((own.relative_to(ROOT), page.parent))
+    return found
+
+
+def test_the_sidebar_has_six_groups_of_at_most_nine_entries_and_no_title_twice():
+    groups = sources.groups((ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
+    assert tuple(groups) == sources.GROUPS
+    assert {name: len(entries) for name, entries in groups.items() if len(entries) > site_check.ENTRIES} == {}
+    titles = [title for _, title, _ in listed_pages()]
+    assert sorted({each for each in titles if titles.count(each) > 1}) == []
+
+
+def test_every_page_and_notebook_is_in_the_sidebar_once():
+    pages = [page.as_posix() for _, _, page in listed_pages()]
+    wanted = [
+        each.relative_to(ROOT).with_suffix("").as_posix() for each in [*sources.pages(), *notebook_runs.notebooks()]
+    ]
+    wanted += [each.with_suffix("").as_posix() for each in sources.BUILT]
+    wanted += ["api/index", *(f"api/{api_pages.file_of(task)}" for task in api_pages.TASKS)]
+    assert sorted(pages) == sorted(wanted)
+
+
+def test_pages_of_benchmark_tables_are_no_part_of_the_search(tmp_path):
+    sources.gather(tmp_path / "source")
+    for page in sorted((tmp_path / "source").rglob("*.md")):
+        out = page.relative_to(tmp_path / "source") in sources.NO_SEARCH
+        assert page.read_text(encoding="utf-8").startswith("---\nnosearch: true\n---") == out, page
+    assert {each.name for each in sources.NO_SEARCH} == {"speed.md", "accuracy.md", "checks.md", "others_numbers.md"}
+
+
+def test_the_summary_of_benchmarks_has_four_charts():
+    page = Path("docs/benchmarks.md")
+    charts = list(sources.pictures((ROOT / page).read_text(encoding="utf-8"), page))
+    assert 1 <= len(charts) <= 4 and all(chart.parent == Path("benchmarks/results") for chart in charts)
+
+
+def test_the_index_for_language_models_lists_the_pages(tmp_path, api):
+    sources.gather(tmp_path / "source")
+    shutil.copytree(api, tmp_path / "source" / "api")
+    text = sources.llms(tmp_path / "source")
+    assert text.startswith("# lgsim\n\n> ") and f"<{sources.SITE}/api.txt>" in text
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == list(sources.GROUPS)
+    for page in (*sources.pages(), *notebook_runs.notebooks()):
+        assert f"{sources.SITE}/{page.relative_to(ROOT).with_suffix('.html').as_posix()})" in text, page
+
+
+def test_the_repository_s_address_is_one_setting():
+    address = "github.com/" + "lgsim/lgsim"
+    for file in sorted((ROOT / "docs").glob("*.py")):
+        assert address not in file.read_text(encoding="utf-8"), file
 
 
 @pytest.mark.slow

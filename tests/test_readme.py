@@ -12,6 +12,9 @@ import records
 
 ROOT = Path(__file__).parents[1]
 
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+URLS = PROJECT["urls"]
+
 # The blocks of a page share one namespace; blank lines in front make a traceback show the page's own line numbers.
 RUNNER = """
 import sys
@@ -49,14 +52,14 @@ def run(page, folder):
 
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-# tests of their own look at what these leave
+# other tests check the files that these write
 OTHERS = {"docs/posterior.md", "docs/code_generation.md"}
 RUN = sorted({str(page.relative_to(ROOT)) for page in PAGES if blocks(page.read_text(encoding="utf-8"))} - OTHERS)
-FIRST = {"README.md", "docs/getting_started.md"}
+FIRST = {"README.md", "docs/getting_started/index.md"}
 
 
 def case(name):
-    """What a newcomer does not run first is slow."""
+    """Pages that a newcomer does not run first are slow."""
     return name if name in FIRST else pytest.param(name, marks=pytest.mark.slow)
 
 
@@ -64,15 +67,20 @@ def case(name):
 def test_page_runs(name, tmp_path):
     done = run(ROOT / name, tmp_path)
     assert done.returncode == 0, done.stderr
+    if name == "README.md":
+        (shown,) = re.findall(
+            r"^```text\n(.*?)^```", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        )
+        assert done.stdout == shown
 
 
-def test_the_readme_is_short_and_holds_on_a_package_index():
-    """A page of an index has no files beside it: links and pictures are whole addresses, of one repository."""
+def test_the_readme_is_short_and_complete_on_a_package_index():
+    """A page of an index comes without files: links and pictures are whole addresses, of one repository."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 120 and len(blocks(text)) == 1
-    urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+    assert len(text.splitlines()) <= 90 and len(blocks(text)) == 1
+    urls = URLS
     source, raw = urls["Source"], urls["Source"].replace("github.com", "raw.githubusercontent.com")
-    built = [f"{urls['Documentation']}/docs/{name}.html" for name in records.PAGES]
+    built = [urls["Documentation"], *(f"{urls['Documentation']}/docs/{name}.html" for name in records.PAGES)]
     links = re.findall(r"\]\(([^)]*)\)", text)
     assert len(links) > 10
     for link in links:
@@ -81,6 +89,46 @@ def test_the_readme_is_short_and_holds_on_a_package_index():
         head = next((head for head in (f"{source}/blob/main/", f"{raw}/main/") if link.startswith(head)), None)
         assert head, link
         assert (ROOT / link.removeprefix(head)).is_file(), link
+
+
+ADDRESS = re.compile(
+    r"https://(?:raw\.githubusercontent|github)\.com/[\w.-]+/lgsim\b|https://[\w-]+\.github\.io/lgsim\b"
+)
+
+
+def test_the_address_of_the_repository_is_the_one_of_pyproject():
+    """A fork changes [project.urls] there, and replaces the old address in the files that fail here."""
+    source, site = URLS["Source"], URLS["Documentation"]
+    known = {source, site, source.replace("github.com", "raw.githubusercontent.com")}
+    assert URLS["Issues"] == f"{source}/issues" and URLS["Changelog"].startswith(f"{source}/")
+    tracked = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, text=True)
+    if tracked.returncode:
+        pytest.skip("no git: the files of the repository are unknown")
+    found = {}
+    for name in filter(None, tracked.stdout.split("\0")):
+        if Path(name).suffix in (".cff", ".ipynb", ".md", ".py", ".toml", ".txt", ".yml") and (ROOT / name).is_file():
+            text = (ROOT / name).read_text(encoding="utf-8")
+            found[name] = sorted({address for address in ADDRESS.findall(text)} - known)
+    assert found["README.md"] == [] and not {name: other for name, other in found.items() if other}
+
+
+def test_installation_lists_every_extra_with_its_packages():
+    text = (ROOT / "docs" / "installation.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([\w-]+)` \| ([^|]*) \|", text, re.MULTILINE))
+    own = {"dev", "docs", "oracle", "cuda-aot"}  # for work on lgsim
+    assert set(rows) | own == set(PROJECT["optional-dependencies"]) and all(f"`{name}`" in text for name in own)
+    for name, packages in PROJECT["optional-dependencies"].items():
+        if name not in own | {"all"}:
+            named = [re.match(r"lgsim\[(\w+)|[\w-]+", each) for each in packages]
+            wanted = sorted(f"the extra `{found[1]}`" if found[1] else found[0] for found in named)
+            assert sorted(rows[name].split(", ")) == wanted, name
+    (every,) = PROJECT["optional-dependencies"]["all"]
+    assert set(re.findall(r"\w+", every.partition("[")[2])) | {"all", "casadi", "posterior", "ray"} == set(rows)
+
+
+def test_the_citation_has_the_address_of_the_repository():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"repository-code: {URLS['Source']}\n" in text and f"url: {URLS['Documentation']}\n" in text
 
 
 def test_blocks_share_a_namespace_and_errors_carry_the_page_s_line(tmp_path):

@@ -16,7 +16,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 def test_the_version_stands_once():
     """The installed one is that of pyproject.toml; neither the checks nor the citation repeat it."""
     assert re.fullmatch(r"\d+\.\d+\.\d+", PROJECT["version"])
-    for name in (".ci/run", ".ci/wheel", "CITATION.cff", "Makefile", "lgsim/__init__.py", "lgsim/__init__.pyi"):
+    files = (".ci/run", ".ci/wheel", "CITATION.cff", "Makefile", "recipe/meta.yaml")
+    for name in (*files, "lgsim/__init__.py", "lgsim/__init__.pyi"):
         assert PROJECT["version"] not in (ROOT / name).read_text(encoding="utf-8"), name
     assert "Typing :: Typed" in PROJECT["classifiers"] and (Path(lgsim.__file__).parent / "py.typed").is_file()
 
@@ -30,6 +31,24 @@ def test_pythons_of_the_classifiers_are_allowed_and_tested():
     text = (ROOT / ".github" / "workflows" / "checks.yml").read_text(encoding="utf-8")
     assert f" {named[-1]}\n" in text and f" {named[0]}\n" in text
     assert re.search(r"python: \[(.*)\]", text)[1] == ", ".join(f'"{version}"' for version in named[1:-1])
+
+
+def test_the_recipe_for_conda_has_the_requirements_of_the_package():
+    """Names on conda-forge are those of the Python packages; extras are constraints there."""
+    recipe = (ROOT / "recipe" / "meta.yaml").read_text(encoding="utf-8")
+    parts = re.split(r"^ *(host|run|run_constrained):$", recipe.partition("\ntest:\n")[0], flags=re.MULTILINE)
+    pairs = zip(parts[1::2], parts[2::2], strict=True)
+    listed = {name: re.findall(r"^ *- (\S+) (>=\S+)$", part, re.MULTILINE) for name, part in pairs}
+    extra = PROJECT["optional-dependencies"]["cli"]
+    assert [f"{name}{bound}" for name, bound in listed["run"] if name != "python"] == PROJECT["dependencies"]
+    assert [f"{name}{bound}" for name, bound in listed["run_constrained"]] == extra
+    assert f'- "{PROJECT["requires-python"].removeprefix(">=")}"' in (
+        ROOT / "recipe" / "conda_build_config.yaml"
+    ).read_text(encoding="utf-8")
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+    assert [f"{name}{bound}" for name, bound in listed["host"]] == build
+    (script,) = PROJECT["scripts"].items()
+    assert f"- {' = '.join(script)}" in recipe and f"license: {PROJECT['license']}" in recipe
 
 
 def test_no_registry_s_host_is_written():

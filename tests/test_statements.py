@@ -95,9 +95,9 @@ def test_raw_gradients_of_quaternions():
     body = ball()
     place = body.retract(body.neutral(), jnp.array([0.0, 0.0, 0.0, 0.4, -0.2, 0.1], body.dtype))
     raw = jax.grad(lambda q: lgsim.forward_kinematics(body, q)[0, 2, 0])(place)
-    assert "one entry for each of the nq numbers of q" in page("docs/sharp_bits.md") and raw.shape == (body.nq,)
-    assert "constant along the quaternion" in page("docs/sharp_bits.md") and abs(raw[3:] @ place[3:]) < 1e-6
-    assert "points off the sphere" not in page("docs/sharp_bits.md")
+    assert "one entry for each of the nq numbers of q" in page("docs/common_pitfalls.md") and raw.shape == (body.nq,)
+    assert "constant along the quaternion" in page("docs/common_pitfalls.md") and abs(raw[3:] @ place[3:]) < 1e-6
+    assert "points off the sphere" not in page("docs/common_pitfalls.md")
 
 
 def test_the_law_of_dry_friction():
@@ -107,7 +107,7 @@ def test_the_law_of_dry_friction():
     model = builder.build()
     force = lgsim.passive_forces(model, jnp.zeros_like(v), v)
     np.testing.assert_allclose(force, -2 * np.tanh(v / 0.01), rtol=1e-5)
-    text = page("docs/sharp_bits.md")
+    text = page("docs/common_pitfalls.md")
     assert "friction tanh(v / friction_speed)" in text
     assert "half of `friction_speed` at r = 0.46 and 2.6 times it at r = 0.99" in text
     np.testing.assert_allclose(np.arctanh([0.46, 0.99]), [0.5, 2.6], atol=0.05)

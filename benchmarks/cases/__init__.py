@@ -1,1 +1,1 @@
-"""What the benchmarks of the folder above measure, by subject."""
+"""Cases of the benchmarks, by subject."""

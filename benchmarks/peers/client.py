@@ -1,4 +1,4 @@
-"""The caller's side of the JAX peers: which are built, one worker process each, and turns with our own functions."""
+"""Client of the JAX peers: the built environments, a worker process each, and turns with lgsim's functions."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ PREPARING = 180.0
 ANSWERING = 60.0
 """Seconds for any other answer beyond what was asked for."""
 
-# One thread each, and what frax recommends for a CPU.
+# One thread each, and the flags that frax recommends for a CPU.
 ALONE = {
     "JAX_ENABLE_X64": "1",
     "JAX_PLATFORMS": "cpu",
@@ -38,7 +38,7 @@ FLAGS = {
 
 
 class PeerError(RuntimeError):
-    """A peer that gave no result."""
+    """A peer without a result."""
 
     def __init__(self, peer, message):
         super().__init__(message)
@@ -50,7 +50,7 @@ class TimedOut(PeerError):
 
 
 def available(environments=ENVIRONMENTS):
-    """The Python of each peer whose environment is built from the requirements that lie here."""
+    """The Python of each peer whose environment is built from the requirements in this folder."""
     found = {}
     for name, environment in environments.items():
         folder = FOLDER / ".environments" / environment
@@ -88,7 +88,7 @@ class Peer:
         return self._ask({"do": "prepare", **request}, self.limit)["compile"]
 
     def scene(self, name, file, numbers):
-        """Load a machine and compile what the peer does with it, from an .npz of numbers; the seconds of both."""
+        """Load a robot and compile the functions of the peer, with data from an .npz; returns the seconds of both."""
         self.shares = []
         request = {"name": name, "file": str(file), "numbers": str(numbers)}
         return self._ask({"do": "scene", **request}, self.limit)["compile"]
@@ -100,15 +100,15 @@ class Peer:
         return answer["seconds_per_call"]
 
     def value(self):
-        """The value for the first states, in our numbers."""
+        """The value for the first states, in lgsim's coordinates."""
         return np.array(self._ask({"do": "value"}, ANSWERING)["value"])
 
     def load(self, xml, gravity, steps, every):
-        """Take a machine for `move`, in calls of `steps` steps of which one in `every` is saved."""
+        """Load a robot for `move`, in calls of `steps` steps of which one in `every` is saved."""
         self._ask({"do": "load", "xml": xml, "gravity": gravity, "steps": steps, "every": every}, ANSWERING)
 
     def move(self, q, v, dt, steps):
-        """Saved states (q, v) of a motion, from lists, all in the peer's numbers."""
+        """Saved states (q, v) of a motion, from lists, all in the peer's coordinates."""
         answer = self._ask({"do": "move", "q": q, "v": v, "dt": dt, "steps": steps}, self.limit)
         return tuple(np.array(x) for x in answer["states"])
 
@@ -121,7 +121,7 @@ class Peer:
         self.process = self.log = None
 
     def flags(self):
-        """What XLA gets beyond the caller's flags."""
+        """XLA flags in addition to those of the caller."""
         return FLAGS[ENVIRONMENTS[self.name]]
 
     def _start(self):
@@ -152,7 +152,7 @@ class Peer:
         return answer
 
     def _line(self, limit):
-        """One line of the answer, as it comes: a long one does not come at once."""
+        """One line of the answer; a long one arrives in parts."""
         end, line = time.monotonic() + limit, b""
         output = self.process.stdout
         while not line.endswith(b"\n"):
@@ -166,7 +166,7 @@ class Peer:
         return line
 
     def _ended(self):
-        """Why the worker is gone."""
+        """Reason why the worker ended."""
         status = self.process.wait()
         self.log.seek(0)
         lines = self.log.read().decode(errors="replace").strip().splitlines()

@@ -1,7 +1,7 @@
-"""States in the peers' numbers and back; imported by workers, so without lgsim.
+"""Conversion of states to the peers' conventions and back; imported by workers, so without lgsim.
 
 lgsim: q = (position, quaternion (w, x, y, z), joints), v = (body twist: linear, angular; joints), forces alike. The
-joints stand in lgsim's order there and in the peer's own order here; a fixed machine has only the joints.
+joints are in lgsim's order there and in the peer's order here; a robot with a fixed base has only the joints.
 """
 
 import json
@@ -14,7 +14,7 @@ STEPS, DT = 50, 1e-3
 
 
 class Robot:
-    """The exported machine: where its files are and the names of its joints in lgsim's order."""
+    """The exported robot: its folder, and the names of its joints in lgsim's order."""
 
     def __init__(self, folder):
         self.folder = Path(folder)
@@ -24,18 +24,18 @@ class Robot:
         self.nv = self.base_v + len(self.joints)
 
     def file(self, suffix):
-        """The path of the machine in a format."""
+        """The path of the robot's file in a format."""
         return str(self.folder / f"robot.{suffix}")
 
     def order(self, names):
-        """The place in lgsim of each of the peer's joints."""
+        """The index in lgsim of each of the peer's joints."""
         if sorted(names) != sorted(self.joints):
             raise ValueError(f"{self.name}: expected the joints {sorted(self.joints)}, the peer has {sorted(names)}")
         return np.array([self.joints.index(name) for name in names], int)
 
 
 class Body:
-    """Peers whose base has lgsim's own numbers and takes no forces."""
+    """Peers whose base has lgsim's coordinates and no forces."""
 
     def __init__(self, robot, names):
         self.robot = robot
@@ -43,7 +43,7 @@ class Body:
         self.back = np.argsort(self.order)
 
     def states(self, q, v, x):
-        """(q, v, forces or accelerations) of a batch in the peer's order; x of the joints alone."""
+        """(q, v, forces or accelerations) of a batch in the peer's order; x of the joints only."""
         nq, nv = self.robot.base_q, self.robot.base_v
         return self._ordered(q, nq), self._ordered(v, nv), self._ordered(x, nv)[:, nv:]
 
@@ -54,11 +54,11 @@ class Body:
         return np.concatenate([a[:, :base], self.joint_vectors(a)], axis=1)
 
     def joint_vectors(self, x):
-        """Of vectors (..., nv), what belongs to the joints, in lgsim's order."""
+        """The joint components of vectors (..., nv), in lgsim's order."""
         return x[..., self.robot.base_v :][..., self.back]
 
     def joint_matrices(self, matrices):
-        """Of matrices (..., nv, nv or nq), what belongs to the joints: it does not depend on the base's numbers."""
+        """The joint block of matrices (..., nv, nv or nq), which does not depend on the coordinates of the base."""
         n = len(self.order)
         return matrices[..., -n:, -n:][..., self.back, :][..., self.back]
 
@@ -67,10 +67,10 @@ class Body:
 
 
 class World(Body):
-    """Peers as MuJoCo: the base's linear velocity and force are in world axes, the angular ones in the body's."""
+    """Peers with MuJoCo's convention: linear velocity and force of the base in the world, angular ones in the body."""
 
     def states(self, q, v, x):
-        """As for ``Body``, with the forces of the base."""
+        """The same as in ``Body``, with the forces of the base."""
         nq, nv = self.robot.base_q, self.robot.base_v
         q, v, x = self._ordered(q, nq), self._ordered(v, nv), self._ordered(x, nv)
         if self.robot.floats:
@@ -79,7 +79,7 @@ class World(Body):
         return q, v, x
 
     def accelerations(self, a, q, v):
-        """From (R v)' = R (v' + w x v)."""
+        """Acceleration of the base from (R v)' = R (v' + w x v)."""
         a = super().accelerations(a, q, v)
         if self.robot.floats:
             inverse = np.swapaxes(rotations(q[:, 3:7]), 1, 2)

@@ -1,8 +1,8 @@
 """A model of lgsim as the files that other libraries read: URDF, SDF and MJCF of the same bodies, joint by joint.
 
-Only what moves is written: no shapes, contacts, limits, damping or rotor inertias. A fixed machine stands on a link
-``fixed_base`` of unit mass, which some readers want and which moves nothing. SDF is for readers whose URDF goes
-through programs that pip does not install.
+Only what moves is written: no shapes, contacts, limits, damping or rotor inertias. A robot with a fixed base stands on
+a link ``fixed_base`` of unit mass, which some readers require and which has no effect. SDF is for readers whose URDF
+goes through programs that pip does not install.
 """
 
 import json
@@ -23,7 +23,7 @@ MOMENTS = (("ixx", 0, 0), ("iyy", 1, 1), ("izz", 2, 2), ("ixy", 0, 1), ("ixz", 0
 
 @dataclass(frozen=True)
 class Body:
-    """One body and the joint that carries it; `axis` is None for the free joint."""
+    """One body and its parent joint; the free joint has no `axis`."""
 
     name: str
     joint: str
@@ -57,7 +57,7 @@ def bodies(model):
 
 
 def write(folder, name, model):
-    """Write `folder` with the three files and robot.json, which has the names that map the peers' numbers to ours."""
+    """Write `folder` with the three files and robot.json, which maps the peers' coordinates to lgsim's by name."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     machine = bodies(model)
@@ -71,7 +71,7 @@ def write(folder, name, model):
 
 
 def urdf(machine):
-    """URDF; links and joints in our order."""
+    """URDF; links and joints in lgsim's order."""
     robot = ElementTree.Element("robot", name="robot")
     if machine[0].axis is not None:
         _urdf_link(robot, BASE, 1.0, np.zeros(3), np.eye(3))
@@ -164,11 +164,11 @@ def _parent(machine, body):
 
 
 def _roll_pitch_yaw(pose):
-    """Angles of turns about the fixed x, y and z, one after another."""
+    """Roll, pitch and yaw about the fixed x, y and z axes."""
     R = pose[:3, :3]
     level = np.hypot(R[0, 0], R[1, 0])
     pitch = np.arctan2(-R[2, 0], level)
-    if level < 1e-9:  # x points up or down: yaw turns about the same line as roll
+    if level < 1e-9:  # x points up or down: yaw and roll have the same axis
         return np.array([np.arctan2(-R[1, 2], R[1, 1]), pitch, 0.0])
     return np.array([np.arctan2(R[2, 1], R[2, 2]), pitch, np.arctan2(R[1, 0], R[0, 0])])
 
@@ -180,7 +180,7 @@ def _add(parent, tag, text=None, **attributes):
 
 
 def _text(numbers):
-    """Numbers that are read back as they are."""
+    """Exact decimal numbers."""
     return " ".join(repr(float(number)) for number in numbers)
 
 

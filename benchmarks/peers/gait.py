@@ -1,4 +1,4 @@
-"""The gait of a trot, which lgsim and its peers follow alike; imported by workers, so without lgsim."""
+"""A trot gait for lgsim and its peers; imported by workers, so without lgsim."""
 
 import numpy as np
 
@@ -10,11 +10,11 @@ SIGNS = np.array([1, 1, 1] * 2 + [1, 1, -1] * 2)
 
 
 def torques(gait, t, xp=np):
-    """What the springs of the twelve joints are to pull with beyond those of the stand, N m.
+    """Torques of the twelve joints in addition to the springs of the standing posture, N m.
 
     Args:
-        gait: Swings of thighs and shanks, rad; shanks later by, rad; thighs and shanks off the stand, rad; frequency,
-            Hz.
+        gait: Amplitudes of thighs and shanks, rad; phase lag of the shanks, rad; offsets of thighs and shanks from the
+            posture, rad; frequency, Hz.
         t: Time, s.
         xp: numpy or jax.numpy.
     """

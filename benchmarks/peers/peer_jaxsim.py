@@ -1,4 +1,4 @@
-"""jaxsim: its articulated-body algorithm, in body-fixed velocities; steps of a machine that stands on points."""
+"""jaxsim: its articulated-body algorithm, in body-fixed velocities; steps of a robot that stands on points."""
 
 from functools import partial
 
@@ -51,13 +51,13 @@ def placed(robot, model, q, v):
 
 
 def stand(law, file, q, v, dt, steps, bodies, points, stiffness, dissipation, friction, spring, damper, rest):
-    """Steps of machines that stand on points of their bodies, joints on springs; the height of each at the end.
+    """Steps of robots that stand on points of their bodies, with joint springs; the final height of each.
 
     Args:
         law: (model of contact, its parameters) of (stiffness, dissipation, friction).
-        file: Folder of the exported machine.
-        q, v: A batch of states in lgsim's numbers.
-        dt, steps: How it moves.
+        file: Folder of the exported robot.
+        q, v: A batch of states in lgsim's coordinates.
+        dt, steps: Step size and number of steps.
         bodies, points: The points that touch the ground: bodies by their place in lgsim, points in their frames.
         stiffness, dissipation, friction: Of the contacts.
         spring, damper, rest: Of the joints, in lgsim's order.

@@ -73,7 +73,7 @@ class Motion:
 
 
 def stand(file, q, v, dt, steps):
-    """Steps of machines that stand; the height of each at the end."""
+    """Steps of standing robots; the final height of each."""
     model = mujoco.MjModel.from_binary_path(file)
     model.opt.timestep = dt
     model, start = mjx.put_model(model), mjx.make_data(model)
@@ -102,9 +102,9 @@ def trotted(file, gait, q, dt, steps):
 
 
 def distances(file, q, first, second):
-    """What its collisions say of pairs of geoms within a margin, and rows of derivatives, in forward mode.
+    """Distances of pairs of geoms by collision detection with a margin, and rows of derivatives in forward mode.
 
-    Of several points of a pair the nearest; NaN where a pair has none.
+    The nearest of several points of a pair counts; NaN for a pair without points.
     """
     model = mujoco.MjModel.from_binary_path(file)
     data, made = mjx.make_data(model), mjx.put_model(model)

@@ -10,9 +10,9 @@ Reads one JSON object a line and answers each with one line. What a request asks
     turn     seconds -> {"seconds_per_call": ..., "share": of the core}; calls for about that long
     value    -> {"value": ...}, of the first states; accelerations for forward dynamics, else what belongs to joints;
              of a rollout (q, v) at its end
-    scene    name (of the peer's SCENES), file (a machine), numbers (an .npz) -> {"compile": seconds}; then as prepare
-    load     xml, gravity, steps (of one call), every -> {}: what `move` moves; mjx alone
-    move     q, v, dt, steps -> {"states": [q, v]}: one in `every` along a motion, all in the peer's numbers
+    scene    name (of the peer's SCENES), file (a robot), numbers (an .npz) -> {"compile": seconds}; then as prepare
+    load     xml, gravity, steps (of one call), every -> {}: the robot of `move`; only mjx
+    move     q, v, dt, steps -> {"states": [q, v]}: one in `every` along a motion, all in the peer's coordinates
 
 or {"error": message}. Everything is float64 on one core.
 """
@@ -49,7 +49,7 @@ def jacobians(peer):
 
 
 def rollout(peer):
-    """Runge-Kutta 4 about forward dynamics, of a fixed machine, where q' = v; (q, v) at the end."""
+    """Runge-Kutta 4 with forward dynamics of a robot with a fixed base, where q' = v; returns the final (q, v)."""
 
     def field(q, v, tau):
         return v, peer.forward_dynamics(q, v, tau)

@@ -90,7 +90,7 @@ class Worker:
         return {"costs": [first, *costs.found], "xs": xs, "us": us, "stop": self.solver.stop}
 
     def turn(self, seconds, start, count, iterations):
-        """Of ``count`` starts from one on, one after the other, again and again for about that long."""
+        """Solve ``count`` problems from index ``start``, one after another, repeatedly for about ``seconds``."""
         spent, done, worked = 0.0, 0, time.process_time()
         began = time.perf_counter()
         while spent < seconds:

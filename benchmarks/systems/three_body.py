@@ -45,7 +45,7 @@ def chain(dtype: Dtype | None = None) -> Model:
 
 
 def _split(z: Float[Array, " coordinates"]) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-    """Configuration and velocity with the base at the origin: its own position and attitude matter to nothing."""
+    """Configuration and velocity with the base at the origin: its position and attitude have no effect."""
     count = (z.shape[0] - 6) // 2
     at_origin = jnp.asarray([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], z.dtype)
     return jnp.concatenate([at_origin, z[:count]]), z[count:]
@@ -86,7 +86,7 @@ def three_body(
 ) -> InitialValueProblem:
     """Three spheres and two revolute joints in free motion: the example of Park and Chung, Section VI.
 
-    The machine is that of ``chain``. The figure with the geometry is not needed: up to rotations and reflections this
+    The model is that of ``chain``. The figure with the geometry is not needed: up to rotations and reflections this
     is the only one on a lattice of candidates that gives the tables of the paper.
 
     The state is (T, z): T (4, 4) places the base in the world, z = (q, V, qdot) has shape (10,): joint angles (2,),

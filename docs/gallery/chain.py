@@ -1,4 +1,4 @@
-"""A chain of eight links on ball joints falls from the horizontal."""
+"""A chain of eight links with ball joints falls from the horizontal."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Two double pendulums that differ by a milliradian part within seconds."""
+"""Two double pendulums that differ by a milliradian diverge within seconds."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""An arm of seven joints is let go: friction and its own weight."""
+"""An arm of seven joints falls under its own weight, with friction."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A body that spins about its middle axis turns over, again and again."""
+"""A rigid body that spins about its intermediate axis flips over again and again."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A four-bar: three bodies in a ring that stays closed to rounding."""
+"""A four-bar linkage: a closed kinematic loop of three bodies that stays closed to rounding."""
 
 import sys
 
@@ -12,7 +12,7 @@ jax.config.update("jax_enable_x64", True)
 
 
 def at(x):
-    """A frame whose z axis is the machine's y axis."""
+    """A frame whose z axis is the robot's y axis."""
     return np.array([[1, 0, 0, x], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1.0]])
 
 

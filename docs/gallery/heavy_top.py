@@ -1,4 +1,4 @@
-"""A heavy top that is let go while it spins: it nods while it turns."""
+"""A spinning heavy top is released: it precesses and nutates."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The same arm is led to a posture by computed torques."""
+"""A computed-torque controller moves the same arm to a posture."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A quadruped in flight, where gravity is 3 m/s^2, stretches its legs: its trunk turns the other way."""
+"""A quadruped stretches its legs in flight at a gravity of 3 m/s^2, and its trunk turns the other way."""
 
 import sys
 

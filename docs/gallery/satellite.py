@@ -1,4 +1,4 @@
-"""A satellite turns by moving its arm: its angular momentum stays zero."""
+"""A satellite turns by moving its arm, while its angular momentum stays zero."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A cart swings its pole up, by a motor that pushes the cart alone; found from no guess."""
+"""A cart-pole swings up. The force acts only on the cart, and the solver starts without an initial guess."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A box is thrown, falls on its corners and comes to rest."""
+"""A thrown box falls on its corners and comes to rest."""
 
 import sys
 

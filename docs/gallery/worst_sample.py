@@ -1,4 +1,4 @@
-"""The worst of two hundred swings: a pole that is not quite where it was thought to be."""
+"""The worst of two hundred Monte Carlo samples of a cart-pole with a random initial state and damping."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Actuators: gears, motors, servos, friction and play between a command and a joint, each number a leaf."""
+"""Actuator models: gears, motors, servos, friction and backlash between a command and a joint, all differentiable."""
 
 from lgsim.actuators.activation import Lag as Lag
 from lgsim.actuators.actuators import Actuators as Actuators

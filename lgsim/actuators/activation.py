@@ -10,10 +10,10 @@ from lgsim.actuators.stage import Numbers, Rows, Shaft, Signal, Stage, number, s
 
 
 class Lag(Stage):
-    """A first-order filter: ``T z' = signal - z``, and z goes on.
+    """A first-order filter: ``T z' = signal - z``, with the output z.
 
     Attributes:
-        time_constant: T, s, above zero.
+        time_constant: T, s, positive.
     """
 
     time_constant: Numbers = number()
@@ -30,18 +30,18 @@ class Lag(Stage):
 
 
 class Activation(Stage):
-    """The activations of MuJoCo's actuators, some of which filter, some integrate, and some pass their signal on.
+    """The activations of MuJoCo's actuators: filters, integrators, or none.
 
-    ``T z' = signal - z`` of filters and ``z' = signal`` of integrators; z goes on, and its bounds hold after each step
-    of a simulation, not within one.
+    ``T z' = signal - z`` for filters and ``z' = signal`` for integrators, with the output z. Its bounds are applied
+    after each step of a simulation, not within one.
 
     Attributes:
-        filters: Which of the n actuators filter; static.
-        integrates: Which integrate; static.
-        time_constant: T of those that filter, s, above zero.
+        filters: True for each of the n actuators that filters; static.
+        integrates: True for each that integrates; static.
+        time_constant: T of the filters, s, positive.
         lower: Lower bound of z, -infinity for none.
         upper: Upper bound of z, infinity for none.
-        is_bounded: Whether any bound is given; static.
+        is_bounded: True if any bound is given; static.
     """
 
     filters: tuple[bool, ...] = eqx.field(static=True)
@@ -53,12 +53,12 @@ class Activation(Stage):
 
     @property
     def rows(self) -> int:
-        """One: z, which stays where it is of actuators that pass their signal on."""
+        """One: z, which is constant for actuators without activation."""
         return 1
 
     @property
     def is_sampled(self) -> bool:
-        """Whether bounds hold after each step."""
+        """True if bounds are applied after each step."""
         return self.is_bounded
 
     def respond(self, signal: Signal, shaft: Shaft, states: Rows) -> tuple[Signal, Rows]:

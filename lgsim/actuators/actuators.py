@@ -1,4 +1,4 @@
-"""The actuators of a machine: stages in a row, from commands to joint forces."""
+"""Actuators of a model: a chain of stages from commands to joint forces."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ States = Float[Array, " states"]
 
 
 class Actuators(eqx.Module):
-    """The n actuators of a machine: commands run through stages to shafts, which a transmission couples to joints.
+    """The n actuators of a model: stages map commands to shaft forces, and a transmission couples shafts to joints.
 
-    ``a + b`` are the actuators of both, with the commands of a first. Numbers of several actuators that differ in kind
-    are several objects, those that differ in numbers one.
+    ``a + b`` has the actuators of both, with the commands of a first. Actuators with equal stages and different
+    parameters are one object; different kinds of actuators are several.
 
     Attributes:
-        transmission: How the shafts move joints.
-        stages: From the command on; what the last one gives is the force on the shaft, N m or N.
-        names: Names of the actuators; static. Numbers from 0 by default.
+        transmission: The map from shafts to joints.
+        stages: The stages in order, starting at the command; the output of the last is the shaft force, N m or N.
+        names: Names of the actuators; static. By default indices from 0.
 
     Raises:
-        TypeError: a stage is none.
-        ValueError: there are not as many names as actuators.
+        TypeError: a stage is not a ``Stage``.
+        ValueError: the number of names is not that of the actuators.
     """
 
     transmission: Transmission
@@ -58,14 +58,14 @@ class Actuators(eqx.Module):
 
     @property
     def is_sampled(self) -> bool:
-        """Whether states jump at the start of steps, so that a motion takes steps of a fixed length."""
+        """True if states jump at the start of steps, which requires fixed steps."""
         return any(stage.is_sampled for stage in self.stages)
 
     def __add__(self, other: Actuators) -> ActuatorSum:
         return ActuatorSum((self, other))
 
     def start(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> States:
-        """The states of actuators without signals at a configuration q and a velocity v."""
+        """The rest states of the actuators at a configuration q and a velocity v."""
         shaft, found = self.transmission.shaft(model, q, v), []
         for stage in reversed(self.stages):
             z = stage.start(shaft)
@@ -81,8 +81,7 @@ class Actuators(eqx.Module):
         Args:
             q: Configuration (nq,).
             v: Velocity (nv,), rad/s or m/s.
-            states: The states of the actuators.
-            command: Commands (n,), in the unit that the first stage takes.
+            command: Commands (n,), in the unit of the first stage.
         """
         parts, shafts = self._shafts(model, q, v, states)
         signal, rates = command, []
@@ -101,7 +100,7 @@ class Actuators(eqx.Module):
         command: Signal,
         dt: Float[Array, ""],
     ) -> States:
-        """The states at the start of a step dt (s), after what jumps there; other arguments as of ``respond``."""
+        """The states at the start of a step dt (s), after jumps; other arguments as for ``respond``."""
         parts, shafts = self._shafts(model, q, v, states)
         signal, found = command, []
         for stage, shaft, z in zip(self.stages, shafts, parts, strict=True):
@@ -111,7 +110,7 @@ class Actuators(eqx.Module):
         return jnp.concatenate([jnp.zeros(0, states.dtype), *found])
 
     def settle(self, states: States) -> States:
-        """The states at the end of a step, after what bounds them there."""
+        """The states at the end of a step, after their bounds are applied."""
         parts = zip(self.stages, self._split(states), strict=True)
         found = [(stage.settle(z) if stage.is_sampled else z).reshape(-1) for stage, z in parts]
         return jnp.concatenate([jnp.zeros(0, states.dtype), *found])
@@ -137,13 +136,13 @@ class Actuators(eqx.Module):
 
 
 class ActuatorSum(eqx.Module):
-    """Several actuators of one machine, whose joint forces add up; commands and states one after another."""
+    """Several groups of actuators of one model: joint forces add up, commands and states are concatenated."""
 
     terms: tuple[Actuators, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all."""
+        """The names of all actuators."""
         return tuple(name for term in self.terms for name in term.names)
 
     @property
@@ -158,7 +157,7 @@ class ActuatorSum(eqx.Module):
 
     @property
     def is_sampled(self) -> bool:
-        """Whether states of any jump."""
+        """True if any states jump at the start of steps."""
         return any(term.is_sampled for term in self.terms)
 
     def __add__(self, other: Actuators) -> ActuatorSum:
@@ -201,11 +200,11 @@ class ActuatorSum(eqx.Module):
 
 
 def check(actuators: Actuators | ActuatorSum, model: Model) -> None:
-    """Raise where actuators do not fit a model.
+    """Raise unless the actuators fit a model.
 
     Raises:
-        TypeError: they are none, or a number has another dtype than the model.
-        ValueError: a number has another shape than one for each actuator.
+        TypeError: they are not actuators, or the dtype of a parameter is not the model's.
+        ValueError: the shape of a parameter is not one value for each actuator.
     """
     if not isinstance(actuators, Actuators | ActuatorSum):
         raise TypeError(f"actuators: expected lgsim.actuators.Actuators, got {type(actuators).__name__}")

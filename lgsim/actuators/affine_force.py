@@ -9,7 +9,7 @@ class AffineForce(Stage):
     """``force = (a0 + a1 x + a2 x') signal + b0 + b1 x + b2 x'`` at the shaft's x, as MuJoCo's affine gain and bias.
 
     Attributes:
-        gain: (a0, a1, a2) of each actuator (n, 3): N m, N m/rad and N m s/rad for each unit of the signal.
+        gain: (a0, a1, a2) of each actuator (n, 3): N m, N m/rad and N m s/rad per unit of the signal.
         bias: (b0, b1, b2) of each actuator (n, 3): N m, N m/rad and N m s/rad.
     """
 
@@ -24,7 +24,7 @@ class AffineForce(Stage):
 
 
 class PositionServo(Stage):
-    """A servo of unlimited rate: ``stiffness (command - x) - damping x'``, in the unit that the next stage takes.
+    """A continuous PD servo: ``stiffness (command - x) - damping x'``, in the unit of the next stage.
 
     Attributes:
         stiffness: N m/rad or N/m where the output is a force, V/rad or A/rad where a motor follows.

@@ -1,4 +1,4 @@
-"""Play between a rotor and its load."""
+"""Backlash between a rotor and its load."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from lgsim.actuators.stage import Numbers, Rows, Shaft, Signal, Stage, number
 
 
 class Backlash(Stage):
-    """A rotor that drives its shaft through a gap: nothing acts within it, a spring and a damper beyond.
+    """A rotor that drives its shaft through a gap: free within the gap, a spring and a damper beyond.
 
     The rotor, at the angle r, obeys ``inertia r'' = signal - damping r' - F`` and gives the shaft, at the angle x,
     ``F = stiffness D(r - x) + contact_damping D'(r - x) (r' - x')``, with the smooth dead zone
-    ``D(e) = w (softplus((e - gap)/w) - softplus((-e - gap)/w))``: zero within the gap and e less the gap beyond it, but
-    for a width of a few w about its ends. Stages before this one see the rotor's motion, as an encoder on it does.
+    ``D(e) = w (softplus((e - gap)/w) - softplus((-e - gap)/w))``: zero within the gap and e minus the gap beyond it,
+    except within a few w of its ends. Stages before this one see the rotor's motion, as a motor encoder does.
 
     Attributes:
-        inertia: Of the rotor, kg m^2 or kg, seen at this shaft.
-        damping: Of the rotor, N m s/rad or N s/m.
-        stiffness: Of the contact, N m/rad or N/m.
-        contact_damping: Of the contact, N m s/rad or N s/m.
+        inertia: Rotor inertia, kg m^2 or kg, reflected to this shaft.
+        damping: Rotor damping, N m s/rad or N s/m.
+        stiffness: Contact stiffness, N m/rad or N/m.
+        contact_damping: Contact damping, N m s/rad or N s/m.
         gap: Half of the play, rad or m.
-        width: w, rad or m, above zero.
+        width: w, rad or m, positive.
     """
 
     inertia: Numbers = number()
@@ -38,7 +38,7 @@ class Backlash(Stage):
         return 2
 
     def start(self, shaft: Shaft) -> Rows:
-        """The rotor in the middle of the gap, at the shaft's speed."""
+        """The rotor in the middle of the gap, at the speed of the shaft."""
         return jnp.stack([shaft.angle, shaft.speed])
 
     def inner_shaft(self, shaft: Shaft, states: Rows) -> Shaft:

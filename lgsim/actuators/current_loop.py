@@ -1,4 +1,4 @@
-"""The current loop of a motor's amplifier, with its lag and its saturation."""
+"""The current loop of a motor amplifier, with lag and saturation."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from lgsim.actuators.stage import Numbers, Rows, Shaft, Signal, Stage, number
 
 
 class CurrentLoop(Stage):
-    """Torque of a motor whose amplifier regulates its current: ``T i' = clip(command, -limit, limit) - i``, ``K i``.
+    """Torque K i of a current-controlled motor: ``T i' = clip(command, -limit, limit) - i``.
 
     Attributes:
         torque_constant: K, N m/A; 1 where commands are torques.
-        time_constant: T, s, above zero.
+        time_constant: T, s, positive.
         limit: Largest current, A; infinity for none.
     """
 

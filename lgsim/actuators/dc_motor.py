@@ -10,16 +10,16 @@ from lgsim.actuators.stage import Numbers, Rows, Shaft, Signal, Stage, number
 
 
 class DCMotor(Stage):
-    """Torque K i of a motor under a voltage u: ``L i' = u - R i - k w``, or without inductance ``i = (u - k w) / R``.
+    """Torque K i of a DC motor at a voltage u: ``L i' = u - R i - k w``, or without inductance ``i = (u - k w) / R``.
 
-    At a constant voltage and without inductance that is the straight line from the stall torque ``K u / R`` to no
-    torque at the speed ``u / k``. The rotor's inertia belongs to the model's ``armature`` or to ``Backlash``.
+    At a constant voltage and without inductance the torque falls linearly from the stall torque ``K u / R`` to zero at
+    the speed ``u / k``. The rotor's inertia belongs to the model's ``armature`` or to ``Backlash``.
 
     Attributes:
         resistance: R, ohm.
         torque_constant: K, N m/A.
         back_emf: k, V s/rad; in SI units equal to K.
-        inductance: L, henry, above zero, with the current as a state; None where the current follows at once.
+        inductance: L, henry, positive, with the current as a state; None to neglect it.
 
     Source: Hughes and Drury, Electric Motors and Drives, fourth edition, section 3.3.
     """
@@ -31,19 +31,19 @@ class DCMotor(Stage):
 
     @classmethod
     def from_line(cls, voltage: ArrayLike, stall_torque: ArrayLike, no_load_speed: ArrayLike) -> DCMotor:
-        """The motor, without inductance, of a line of torque over speed at a voltage, with equal constants.
+        """A motor without inductance and with equal constants, from its torque-speed line at a voltage.
 
         Args:
             voltage: u, V, a number or (n,).
-            stall_torque: Torque at speed zero, N m.
-            no_load_speed: Speed without torque, rad/s.
+            stall_torque: Torque at zero speed, N m.
+            no_load_speed: Speed at zero torque, rad/s.
         """
         constant = jnp.asarray(voltage) / jnp.asarray(no_load_speed)
         return cls(constant * jnp.asarray(voltage) / jnp.asarray(stall_torque), constant, constant)
 
     @property
     def rows(self) -> int:
-        """One, the current A, where there is an inductance."""
+        """One, the current, A, if there is an inductance."""
         return 0 if self.inductance is None else 1
 
     def respond(self, signal: Signal, shaft: Shaft, states: Rows) -> tuple[Signal, Rows]:

@@ -1,4 +1,4 @@
-"""The ratio and the losses of a gear."""
+"""A gear with its ratio and losses."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from lgsim.actuators.stage import Numbers, Rows, Shaft, Signal, Stage, number
 
 
 class Gear(Stage):
-    """A gear of ratio N: the motor's shaft turns by N x, and the joint's by x with N times the motor's torque t.
+    """A gear of ratio N: the motor shaft rotates by N x for a joint angle x, the joint torque is N times the motor's t.
 
-    With an efficiency e the torque at the joint is e N t where the motor drives the joint and N t / e where the joint
-    drives the motor: ``N t e^(sign(N t) tanh(x' / c))``, smooth in the speed like dry friction, which this is, of a
-    size that is proportional to the load.
+    With an efficiency e the torque at the joint is e N t if the motor drives the joint and N t / e if the joint
+    backdrives the motor: ``N t e^(sign(N t) tanh(x' / c))``. It is smooth in the speed and acts as a dry friction
+    proportional to the load.
 
     Attributes:
-        ratio: N, turns of the motor for each of the joint; of a slide rad/m. Negative ones turn the other way.
-        efficiency: e, above zero and at most 1.
-        changeover: c, rad/s or m/s at the joint, the speed below which the loss is like a damper.
+        ratio: N, motor revolutions per joint revolution; for a prismatic joint rad/m. Negative values reverse it.
+        efficiency: e, positive and at most 1.
+        changeover: c, rad/s or m/s at the joint, the speed below which the loss acts as a damper.
     """
 
     ratio: Numbers = number()
@@ -26,7 +26,7 @@ class Gear(Stage):
     changeover: Numbers = eqx.field(converter=jnp.asarray, default=0.1)
 
     def inner_shaft(self, shaft: Shaft, states: Rows) -> Shaft:
-        """The motor's shaft: N times the motion."""
+        """The motor shaft: N times the joint motion."""
         del states
         return Shaft(self.ratio * shaft.angle, self.ratio * shaft.speed)
 

@@ -1,4 +1,4 @@
-"""Limits of a signal."""
+"""Saturation of a signal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lgsim.actuators.stage import Numbers, Rows, Shaft, Signal, Stage, number
 
 
 class Saturation(Stage):
-    """A signal cut at two bounds: ``min(max(signal, lower), upper)``.
+    """A signal saturated at two bounds: ``min(max(signal, lower), upper)``.
 
     Attributes:
         lower: Lower bound, in the unit of the signal; -infinity for none.

@@ -1,4 +1,4 @@
-"""The limit of a motor's torque, which falls with its speed."""
+"""The torque-speed limit of a motor."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from lgsim.actuators.stage import Numbers, Rows, Shaft, Signal, Stage, number, s
 
 
 class TorqueSpeedLimit(Stage):
-    """A force within what a motor gives at its speed.
+    """A force saturated at the torque-speed limit of a motor.
 
-    ``|tau| <= effort``, and with the motion at most ``effort (1 - |v|/speed)``, the straight line between stall and no
-    load. A number that is infinite or zero is no limit.
+    ``|tau| <= effort``, and in the direction of motion at most ``effort (1 - |v|/speed)``, the straight line between
+    stall and no load. An infinite or zero parameter means no limit.
 
     Attributes:
-        effort: Largest force at speed zero, N m or N.
-        speed: The speed at which no force along the motion is left, rad/s or m/s.
+        effort: Largest force at zero speed, N m or N.
+        speed: The no-load speed, at which the force in the direction of motion vanishes, rad/s or m/s.
     """
 
     effort: Numbers = number()
@@ -29,7 +29,7 @@ class TorqueSpeedLimit(Stage):
 
 
 def limited_by_speed(tau: Signal, v: Signal, effort: Signal, speed: Signal) -> Signal:
-    """The forces that ``TorqueSpeedLimit`` makes of tau at speeds v, all (n,)."""
+    """The forces tau at speeds v, saturated by ``TorqueSpeedLimit``, all (n,)."""
     (effort, strong), (fastest, fast) = _given(effort), _given(speed)
     share = jnp.where(fast, v / fastest, 0)
     upper = jnp.minimum(1 - share, 1)
@@ -39,6 +39,6 @@ def limited_by_speed(tau: Signal, v: Signal, effort: Signal, speed: Signal) -> S
 
 
 def _given(limit: Signal) -> tuple[Array, Bool[Array, " n"]]:
-    """A limit with 1 where there is none, so that derivatives are finite, and where there is one."""
+    """(the limit, replaced by 1 if missing, so that derivatives are finite; True where it is given)."""
     given = jnp.isfinite(limit) & (limit != 0)
     return jnp.where(given, limit, 1), given

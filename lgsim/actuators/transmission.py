@@ -1,4 +1,4 @@
-"""How the shafts of actuators move joints."""
+"""The transmission from the shafts of actuators to the joints."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from lgsim.multibody.model import Model
 
 
 class Transmission(eqx.Module):
-    """The joints that n actuators move: ``x = C q`` and ``tau = G^T f``, ``x' = G v``, with ``G = C + sum g_k J_k(q)``.
+    """The transmission of n actuators: ``x = C q`` and ``tau = G^T f``, ``x' = G v``, with ``G = C + sum g_k J_k(q)``.
 
-    C couples shafts and degrees of freedom, as in wrists that two motors move by a differential; the power of the
-    actuators is that of the joints. Angles x count degrees of freedom with a number of their own, not those of
-    spherical, planar and free joints, which have speeds only. Actuators may also act on frames, as rotors do, by
-    wrenches ``g f`` in the frame's axes at its origin; those turn no shaft, so that their x is zero.
+    C couples shafts and degrees of freedom, as in wrists that two motors move by a differential; it preserves power.
+    Shaft angles x include only degrees of freedom with a coordinate of their own, not those of spherical, planar and
+    free joints, which have only speeds. Actuators may also act on frames, as propellers do, by wrenches ``g f`` in the
+    frame's axes at its origin; these rotate no shaft, so that their x is zero.
 
     Attributes:
-        coupling: C (n, nv): of a shaft of ratio 1 on one joint a row with a single 1.
-        lower: Lower bounds of the joint forces of all actuators together (nv,), N m or N, or None.
-        upper: Upper bounds of these (nv,), or None.
+        coupling: C (n, nv): for a shaft of ratio 1 on one joint a row with a single 1.
+        lower: Lower bounds of the total joint forces of all actuators (nv,), N m or N, or None.
+        upper: Their upper bounds (nv,), or None.
         frames: Names of frames that actuators act on; static.
-        wrenches: g (n, frames, 6): force and moment for each unit of the actuators' forces, or None.
+        wrenches: g (n, frames, 6): force and moment per unit of the actuators' forces, or None.
     """
 
     coupling: Float[Array, "n nv"] = eqx.field(converter=jnp.asarray)
@@ -45,11 +45,11 @@ class Transmission(eqx.Module):
         """The transmission to some joints of a model.
 
         Args:
-            joints: Names of joints, all but a floating base by default; of a joint with several degrees of freedom all.
+            joints: Names of joints, by default all but a floating base; all degrees of freedom of a joint count.
             coupling: (n, k) for their k degrees of freedom; by default one actuator for each.
 
         Raises:
-            ValueError: a joint does not exist, or the matrix has another number of columns.
+            ValueError: a joint does not exist, or the number of columns of the matrix is wrong.
         """
         first = ("root_joint",) if model.topology.floats else ()
         names = [name for name in model.joint_names if name not in first] if joints is None else list(joints)
@@ -80,7 +80,7 @@ class Transmission(eqx.Module):
         return Shaft(jnp.sum(self.coupling * x[None], axis=1), jnp.sum(G * v[None], axis=1))
 
     def joint_forces(self, model: Model, q: Float[Array, " nq"], force: Signal) -> Float[Array, " nv"]:
-        """The joint forces (nv,), N m or N, of the shafts' forces (n,)."""
+        """The joint forces (nv,), N m or N, from the shaft forces (n,)."""
         tau = jnp.sum(self._moments(model, q) * force[:, None], axis=0)
         return tau if self.lower is None else jnp.clip(tau, self.lower, self.upper)
 
@@ -95,7 +95,7 @@ class Transmission(eqx.Module):
 
 
 def _counted(model: Model) -> np.ndarray:
-    """Which degrees of freedom have numbers of their own whose rates they are."""
+    """True for each degree of freedom with a coordinate whose rate it is."""
     tree, own = model.topology, np.ones(model.nv, bool)
     for i, joint in enumerate(tree.joints):
         own[tree.v_slice(i)] = not isinstance(joint, GroupJoint)

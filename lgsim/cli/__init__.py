@@ -1,6 +1,6 @@
-"""The command ``lgsim``: look at machines, simulate them, and look at what came of it.
+"""The command ``lgsim``: inspect, simulate, optimize, identify and visualize robots from a shell.
 
-The extra: ``pip install 'lgsim[cli]'``. Nothing but ``main`` is meant for programs.
+It needs an extra: ``pip install 'lgsim[cli]'``. Only ``main`` is meant for programs.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ["main"]
 
 @contextmanager
 def leaving_at_once() -> Iterator[None]:
-    """A context in which Ctrl-C ends the process where it is, with one line.
+    """A context in which Ctrl-C ends the process immediately, with one line.
 
-    While packages are imported and programs compiled there is nothing to keep, and an exception out of nowhere would be
-    printed or swallowed by whatever it meets. Long work has handlers of its own, ``progress.Interruptible``.
+    While packages are imported and programs are compiled there is no result to keep. A KeyboardInterrupt raised there
+    could be printed or swallowed by third-party code. Long runs install their own handler, ``progress.Interruptible``.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -41,11 +41,11 @@ def leaving_at_once() -> Iterator[None]:
 
 
 def main() -> None:
-    """Run the command with the arguments of the process, and end the process with its exit status."""
+    """Run the command with the arguments of the process and exit with its status."""
     missing = [name for name in ("typer", "rich") if find_spec(name) is None]
     if missing:
         print(
-            f"error: the command lgsim is made by the packages {' and '.join(missing)}, which are missing:"
+            f"error: the command lgsim needs the packages {' and '.join(missing)}, which are missing:"
             " pip install 'lgsim[cli]'",
             file=sys.stderr,
         )

@@ -1,4 +1,4 @@
-"""``python -m lgsim.cli`` is the command ``lgsim``."""
+"""Entry point of ``python -m lgsim.cli``, the same as the command ``lgsim``."""
 
 from lgsim.cli import main
 

@@ -1,4 +1,4 @@
-"""The commands under one name, and what becomes of their errors."""
+"""The group of commands and the handling of their errors."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from lgsim.support.messages import one_line
 
 
 class Group(LiteralGroup):
-    """Errors that a user can fix are one line and an exit status; all others keep their traceback."""
+    """A group that reports user errors as one line with an exit status; all other errors keep their traceback."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs a command."""
+        """Run a command."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             end("interrupted", Exit.INTERRUPTED.status)
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:
-        """Reads the arguments, runs a command and ends the process."""
+        """Parse the arguments, run a command and exit."""
         extra["standalone_mode"] = False
         args = sys.argv[1:] if args is None else args
         try:
@@ -36,7 +36,7 @@ class Group(LiteralGroup):
             place = f"{error.filename}: " if error.filename else ""
             end(f"{place}{error.strerror or one_line(error)}", Exit.FAILED.status)
         except Exception as error:
-            # typer's own errors, whose class is another one in other versions
+            # typer's own errors, whose class depends on the version of typer
             message = getattr(error, "format_message", None)
             if message is None:
                 stop = stop_of(error)
@@ -44,7 +44,7 @@ class Group(LiteralGroup):
                     raise
                 end(one_line(stop), stop.reason.status)
             command = getattr(getattr(error, "ctx", None), "command_path", None) or "lgsim"
-            end(f"{message().rstrip('.')}; {command} --help shows what it takes", Exit.BAD_INPUT.status)
+            end(f"{message().rstrip('.')}; see {command} --help", Exit.BAD_INPUT.status)
         sys.exit(code or 0)
 
 
@@ -70,10 +70,10 @@ def _version(wanted: bool) -> bool:
 @app.callback()
 def lgsim(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and end.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Articulated rigid bodies simulated on their Lie groups.
+    """Simulate, optimize and identify articulated rigid bodies on their Lie groups.
 
     Start with `lgsim demo`, then `lgsim info robot.urdf` and `lgsim simulate robot.urdf`.
     """

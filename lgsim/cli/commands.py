@@ -1,4 +1,4 @@
-"""The commands but for ``montecarlo``; what they do is loaded when one of them is called."""
+"""All commands except ``montecarlo``; each imports its implementation when it is called."""
 
 from __future__ import annotations
 
@@ -29,18 +29,22 @@ FUNCTIONS = (
 )  # fmt: skip
 LANGUAGES = ("c", "numpy", "casadi")
 METHODS = ("auto", "torque", "linear", "simulation")
-"""The methods of an identification."""
+"""Methods of identification."""
 
 
 def demo(
-    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A machine; else the arm of lgsim.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for what is made.")] = Path("demo"),
-    duration: Annotated[float, typer.Option(help="Seconds of motion.")] = 5.0,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="Read the robot from this file.", show_default="a 7-joint arm"),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Write plots, scene and run to this folder.")] = Path("demo"),
+    duration: Annotated[float, typer.Option(help="Set the duration of the motion, s.")] = 5.0,
     force: Force = False,
 ) -> None:
-    """Load a machine, move it within its limits, check its energy, differentiate through the motion, make pictures.
+    """Simulate a robot, check energy and gradient, plot the motion.
 
-    A law of control leads it to two postures and back. Writes plots, a scene that plays in any browser, and the run.
+    A computed-torque controller moves the robot to two postures and back, within its limits. The results are plots, a
+    3D scene for any browser, and the run.
     """
     if not 0 < duration < float("inf"):
         raise BadInput(f"--duration: expected a positive number of seconds, got {duration:g}")
@@ -50,7 +54,10 @@ def demo(
 
 
 def info(file: MachineArgument, floating_base: FloatingBase = False, loops: Loops = None) -> None:
-    """Show a machine: its bodies, joints and loops, masses, limits, frames, and what is odd in its file."""
+    """Show the structure and the parameters of a robot.
+
+    These are bodies, joints, closed kinematic loops, masses, limits, frames, and issues in the robot's file.
+    """
     from lgsim.cli.work.machine_info import show_machine
 
     show_machine(file, floating_base, loops)
@@ -58,11 +65,11 @@ def info(file: MachineArgument, floating_base: FloatingBase = False, loops: Loop
 
 @command(SimulationRequest)
 def simulate(asked: SimulationRequest) -> Exit:
-    """Simulate a machine and save the run.
+    """Simulate a robot and save the run.
 
-    Ctrl-C ends the simulation early and saves what there is; so does a motion that diverges. With --adaptive the steps
-    are as long as the tolerance lets them be, and --dt says only what is saved. The error that the steps leave is
-    estimated from the same motion with other steps.
+    Ctrl-C ends the simulation early and saves the motion so far; so does a motion that diverges. With --adaptive the
+    tolerance controls the step size, and --dt is the interval between saved states. The integration error is estimated
+    by repeating the motion with other step sizes.
     """
     from lgsim.cli.work.simulation import run_simulation
 
@@ -71,10 +78,10 @@ def simulate(asked: SimulationRequest) -> Exit:
 
 @command(OptimizationRequest)
 def optimize(asked: OptimizationRequest) -> Exit:
-    """Find the motion that does what a scenario asks for: reach a pose, swing up, follow a path.
+    """Find an optimal motion: reach a pose, swing up, follow a path.
 
     Start with `lgsim optimize --example reach > reach.toml` and `lgsim optimize reach.toml --plot --html`. Ctrl-C ends
-    the search early and saves the best motion so far; the same command then goes on, from a checkpoint beside it.
+    the search and saves the best motion so far. The same command continues it from a checkpoint next to the output.
     """
     from lgsim import data
 
@@ -87,24 +94,25 @@ def optimize(asked: OptimizationRequest) -> Exit:
 
 @command(IdentificationRequest)
 def identify(asked: IdentificationRequest) -> Exit:
-    """Find masses, inertias, friction and other numbers of a machine from its recorded motion, and how sure they are.
+    """Identify parameters of a robot from recorded motion.
 
-    Columns with clear names, such as "time", "elbow_position" or "tau elbow", need no map. Ctrl-C ends the search; the
-    same command then goes on, to the same numbers, from a checkpoint beside the output.
+    Masses, inertias, friction and other parameters, see --fit, are estimated with their standard errors. Columns with
+    clear names, such as "time", "elbow_position" or "tau elbow", need no map. Ctrl-C ends the search. The same command
+    continues it from a checkpoint next to the output, with identical results.
 
-    The first line of the output is the verdict. A fit that converged at a bound, or with combinations that the prior
-    decides, has converged too. Steps of a simulation that decide the numbers are not resolved.
+    The first line of the output is the verdict. A fit with active bounds, or with combinations of parameters that only
+    the prior determines, counts as converged. A fit that depends on the step size of the simulation does not.
     """
     if asked.example:
         from lgsim.data import recording_map
 
         if asked.machine is not None:
-            raise BadInput("--example: without MACHINE and MOTION; it prints a map, your shell can keep it: > map.toml")
+            raise BadInput("--example: expected no ROBOT and no MOTION; redirect the printed map to a file: > map.toml")
         echo_file(recording_map().read_text(encoding="utf-8"))
         return Exit.DONE
     if asked.machine is None or not asked.motion:
         raise BadInput(
-            "MACHINE MOTION: expected a URDF, SDF or MJCF file and a recorded motion, such as a .csv or .mcap file"
+            "ROBOT MOTION: expected a URDF, SDF or MJCF file and a recorded motion, such as a .csv or .mcap file"
         )
     if asked.method not in METHODS:
         raise BadInput(unknown_choice("--method: expected one of", asked.method, METHODS))
@@ -117,21 +125,25 @@ def identify(asked: IdentificationRequest) -> Exit:
 def plot(
     run: RunArgument,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the plots; made if missing; else that of the run.")
+        Path | None,
+        typer.Option(help="Write the plots to this folder; create it if missing.", show_default="folder of the run"),
     ] = None,
     phase: Annotated[
-        list[str] | None, typer.Option(help="A joint whose phase portrait to draw; can be repeated.")
+        list[str] | None, typer.Option(help="Draw the phase portrait of this joint; repeat for more joints.")
     ] = None,
     joints: Annotated[
-        str | None, typer.Option(help="Names of the joints to show, with commas between; else all.")
+        str | None, typer.Option(help="Show these joints, separated by commas.", show_default="all")
     ] = None,
-    format: Annotated[str, typer.Option(help="png, pdf or svg.")] = "png",
+    format: Annotated[str, typer.Option(help="Set the file format: png, pdf or svg.")] = "png",
     width: Annotated[
-        float | None, typer.Option(help="Of the figures, inches: 3.4 is a column of a paper, 7.2 a page.")
+        float | None,
+        typer.Option(
+            help="Set the width, inches: 3.4 for one column of a paper, 7.2 for a page.", show_default="up to 7.2"
+        ),
     ] = None,
     force: Force = False,
 ) -> None:
-    """Plot a run: joints, energy and momentum over time, as figures of a paper."""
+    """Plot joints, energy and momentum of a run over time."""
     from lgsim.cli import files, pictures
 
     pictures.check_plots()
@@ -150,24 +162,38 @@ def plot(
 
 
 def view(
-    file: Annotated[Path, typer.Argument(metavar="RUN_OR_FILE", help="A run, or a machine: a URDF, SDF or MJCF file.")],
-    html: Annotated[Path | None, typer.Option(help="Write a file that plays in any browser, and end.")] = None,
+    file: Annotated[
+        Path, typer.Argument(metavar="RUN_OR_FILE", help="Read a run, or a robot from a URDF, SDF or MJCF file.")
+    ],
+    html: Annotated[
+        Path | None, typer.Option(help="Write the scene to an .html file for any browser, and exit.")
+    ] = None,
     visuals: Annotated[
-        Path | None, typer.Option(help="The URDF or MJCF file with the shapes of a run's machine.")
+        Path | None,
+        typer.Option(
+            help="Read the shapes of a run's robot from this URDF or MJCF file.", show_default="simple shapes"
+        ),
     ] = None,
     floating_base: FloatingBase = False,
     trace: Annotated[
-        str | None, typer.Option(help="Frames whose path is drawn, names between commas.", metavar="FRAMES")
+        str | None, typer.Option(help="Draw the paths of these frames, separated by commas.", metavar="FRAMES")
     ] = None,
     follow: Annotated[
-        str | None, typer.Option(help="A frame that stays in the middle of the picture.", metavar="FRAME")
+        str | None, typer.Option(help="Keep this frame in the center of the view.", metavar="FRAME")
     ] = None,
-    ghosts: Annotated[int, typer.Option(min=0, help="Draw the machine at so many moments too, seen through.")] = 0,
-    floor: Annotated[float, typer.Option(help="Height of the ground, m.")] = 0.0,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Of the live scene.")] = 8080,
+    ghosts: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Draw N transparent copies of the robot along the motion.")
+    ] = 0,
+    floor: Annotated[float, typer.Option(help="Set the height of the ground, m.")] = 0.0,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, metavar="PORT", help="Serve the live scene on this port.")
+    ] = 8080,
     force: Force = False,
 ) -> None:
-    """Show a run, or a machine whose joints you move, in a browser on this computer; Ctrl-C ends it."""
+    """Show a run or a robot in a browser.
+
+    A robot has sliders for its joints. Ctrl-C ends the live scene.
+    """
     from lgsim.cli import files, pictures
     from lgsim.scenarios.machine import TRAJECTORIES
 
@@ -189,11 +215,16 @@ def view(
 
 def compare(
     first: RunArgument,
-    second: Annotated[Path, typer.Argument(metavar="RUN", help="Another run of the same machine.")],
-    plot: Annotated[Path | None, typer.Option(help="A plot of the differences over time: .png, .pdf or .svg.")] = None,
+    second: Annotated[Path, typer.Argument(metavar="RUN", help="Read another run of the same robot.")],
+    plot: Annotated[
+        Path | None, typer.Option(help="Plot the differences over time to this .png, .pdf or .svg file.")
+    ] = None,
     force: Force = False,
 ) -> None:
-    """Show the largest differences of two runs of one machine, at the times that both have, and how they grow."""
+    """Show the largest differences between two runs of a robot.
+
+    Runs are compared at common times. A growth rate is shown if the motion is chaotic.
+    """
     from lgsim.cli.work.differences import show_differences
 
     show_differences(first, second, plot, force)
@@ -201,15 +232,16 @@ def compare(
 
 def convert(
     run: RunArgument,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Where it goes: .npz, .parquet, .csv or .mcap.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Write to this file: .npz, .parquet, .csv or .mcap.")],
     machine: Annotated[
-        Path | None, typer.Option(help="The URDF file of the machine: an .mcap file then shows its shapes.")
+        Path | None, typer.Option(help="Embed the shapes of this URDF file of the robot in an .mcap file.")
     ] = None,
     force: Force = False,
 ) -> None:
-    """Write a run as .npz, .parquet, .csv or .mcap; the last two hold no machine and cannot be read back as runs.
+    """Convert a run to .npz, .parquet, .csv or .mcap.
 
-    An .mcap file is what Foxglove, Rerun and PlotJuggler show: /joint_states, /tf and, of free joints, their odometry.
+    A .csv or .mcap file contains no model and cannot be read back as a run. Foxglove, Rerun and PlotJuggler show .mcap
+    files: /joint_states, /tf and, for floating bases, odometry.
     """
     from lgsim.cli import files
 
@@ -222,26 +254,28 @@ def convert(
 def generate(
     file: MachineArgument,
     functions: Annotated[
-        str, typer.Option(help=f"What is written, names with commas: {', '.join(FUNCTIONS)}.")
+        str, typer.Option(help=f"Generate these functions, separated by commas: {', '.join(FUNCTIONS)}.")
     ] = "inverse_dynamics,forward_dynamics",
-    language: Annotated[str, typer.Option(help=f"One of {', '.join(LANGUAGES)}.")] = "c",
-    out: Annotated[Path, typer.Option(help="The folder for the files; it is made if it is not there.")] = Path("code"),
-    float32: Annotated[bool, typer.Option("--float32", help="Single precision, float instead of double.")] = False,
+    language: Annotated[str, typer.Option(help=f"Set the language: {', '.join(LANGUAGES)}.")] = "c",
+    out: Annotated[Path, typer.Option(help="Write the files to this folder; create it if missing.")] = Path("code"),
+    float32: Annotated[bool, typer.Option("--float32", help="Compute in single precision instead of double.")] = False,
     floating_base: FloatingBase = False,
-    limit: Annotated[int, typer.Option(min=1, help="The largest number of operations of a function.")] = 100_000,
+    limit: Annotated[
+        int, typer.Option(min=1, help="Set the largest number of arithmetic operations of a function.")
+    ] = 100_000,
     force: Force = False,
 ) -> None:
-    """Write a machine's equations as code for controllers and other languages, without dependencies.
+    """Generate code without dependencies for the dynamics of a robot.
 
-    The numbers of the machine are constants of the code. In C each function has a .c and a .h file, and example.c calls
-    all of them: `cc -std=c99 -O3 code/*.c -o example -lm`.
+    The parameters of the robot are constants in the code. In C each function has a .c and a .h file, and example.c
+    calls all functions: `cc -std=c99 -O3 code/*.c -o example -lm`.
     """
     names = [name.strip() for name in functions.split(",")]
     for name in names:
         if name not in FUNCTIONS:
             raise BadInput(unknown_choice("--functions: expected some of", name, FUNCTIONS))
         if names.count(name) > 1:
-            raise BadInput(f"--functions: {name!r} occurs twice")
+            raise BadInput(f"--functions: expected distinct names, got {name!r} twice")
     if language not in LANGUAGES:
         raise BadInput(unknown_choice("--language: expected one of", language, LANGUAGES))
     if language == "casadi":

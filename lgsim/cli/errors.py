@@ -1,4 +1,4 @@
-"""The errors that end the command early: one line for the user, and an exit status."""
+"""Errors that end the command: one line for the user and an exit status."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lgsim.support.messages import one_line
 
 
 class Stop(Exception):
-    """The command ends here with this line.
+    """Ends the command with a message.
 
     Args:
-        reason: The reason, which has the exit status; None for that of the class.
+        reason: The reason, which determines the exit status; None uses that of the class.
     """
 
     reason = Exit.FAILED
@@ -25,17 +25,17 @@ class Stop(Exception):
 
 
 class BadInput(Stop):
-    """The user gave what the command cannot take."""
+    """Invalid input from the user."""
 
     reason = Exit.BAD_INPUT
 
 
 def needs(package: str, extra: str, what: str) -> None:
-    """End the command now, not after an hour of simulation, where a package is missing.
+    """Raise before any computation if a package is missing.
 
     Args:
-        extra: The extra of lgsim that brings it.
-        what: The thing that is made by it, for the message.
+        extra: The extra of lgsim that installs the package.
+        what: The feature that needs it, for the message.
 
     Raises:
         Stop: the package is missing.
@@ -46,14 +46,16 @@ def needs(package: str, extra: str, what: str) -> None:
 
 @contextmanager
 def bad_input(what: str = "", kinds: tuple[type[Exception], ...] = (ValueError, TypeError)) -> Iterator[None]:
-    """Within the block, what the library refuses is bad input; a checkpoint of other work is, whatever the word.
+    """A context that converts errors of the library to ``BadInput``.
+
+    Errors that name a file and line pass through. A checkpoint of another problem is reported without ``what``.
 
     Args:
-        what: The word of the command that is refused, such as "--q: ".
-        kinds: The errors that say that the input is wrong.
+        what: The prefix of the message, such as "--q: ".
+        kinds: The error classes that mean invalid input.
 
     Raises:
-        BadInput: such an error was raised that no line of a file belongs to.
+        BadInput: the library raised one of ``kinds``.
     """
     try:
         yield
@@ -63,13 +65,13 @@ def bad_input(what: str = "", kinds: tuple[type[Exception], ...] = (ValueError, 
         from lgsim.support.checkpoint import CheckpointError
 
         if isinstance(error, CheckpointError):
-            raise BadInput(f"{one_line(error)}; --restart begins anew") from error
+            raise BadInput(f"{one_line(error)}; --restart starts again") from error
         raise BadInput(f"{what}{one_line(error)}") from error
 
 
 def _of_a_file(error: Exception) -> bool:
-    """Whether an error names the file that is wrong, and so is one line for the user as it stands."""
-    # without lgsim's numerics where no error was raised
+    """True if the error names the invalid file, so that its message is complete."""
+    # imported here because they load lgsim's numerics
     from lgsim.formats import FileError
     from lgsim.scenarios import ScenarioError
 
@@ -77,7 +79,7 @@ def _of_a_file(error: Exception) -> bool:
 
 
 def stop_of(error: Exception) -> Stop | None:
-    """The end of the command after an error of the library; None for a fault of lgsim itself."""
+    """The message and status that end the command after a library error; None for an internal error of lgsim."""
     if isinstance(error, Stop):
         return error
     if isinstance(error, ModuleNotFoundError) and "pip install 'lgsim[" in str(error):

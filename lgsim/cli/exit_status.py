@@ -1,6 +1,6 @@
-"""The exit statuses of the command: one table for the code, the helps and the pages.
+"""Exit statuses of the command: one table for the code, the help texts and the documentation.
 
-It imports nothing large: Ctrl-C has its status before anything else is loaded.
+It imports no large package, so that Ctrl-C has a status before anything else is loaded.
 """
 
 from __future__ import annotations
@@ -9,25 +9,25 @@ from enum import Enum
 
 
 class Exit(Enum):
-    """Why the command ended.
+    """Reason why the command ended.
 
     Attributes:
-        status: The number that the shell sees; several reasons may share one.
-        meaning: The reason in words.
-        commands: The commands that end so, such as "montecarlo run"; empty for all.
+        status: The exit status; several reasons may share one.
+        meaning: Description of the reason.
+        commands: The commands that end with this reason, such as "montecarlo run"; empty for all commands.
     """
 
     DONE = 0, "done"
     FAILED = 1, "a package is missing or a file could not be written"
-    CHECK_FAILED = 1, "the motion stopped early or a check of it failed", ("demo",)
+    CHECK_FAILED = 1, "the motion stopped early or failed a check", ("demo",)
     BAD_INPUT = 2, "bad input"
-    OPEN_FINDINGS = 2, "the check of a record left findings to answer", ("identify",)
+    OPEN_FINDINGS = 2, "the check of the record found unresolved issues", ("identify",)
     DIVERGED = 3, "the motion diverged", ("simulate", "optimize")
     ALL_DIVERGED = 3, "all samples diverged", ("montecarlo run",)
     STOPPED = 3, "the motion stopped before its end", ("simulate",)
     NO_OPTIMUM = 3, "no optimum was found", ("optimize",)
     NOT_CONVERGED = 3, "the fit failed", ("identify",)
-    NOT_RESOLVED = 3, "the steps are not resolved", ("simulate", "identify", "montecarlo run")
+    NOT_RESOLVED = 3, "the result is not converged in the step size", ("simulate", "identify", "montecarlo run")
     INTERRUPTED = 130, "interrupted by Ctrl-C"
 
     def __init__(self, status: int, meaning: str, commands: tuple[str, ...] = ()) -> None:

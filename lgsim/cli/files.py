@@ -1,4 +1,4 @@
-"""Files that the commands read and write: machines, runs and the places for results."""
+"""Files that the commands read and write: robots, runs and results."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from lgsim.simulation import Trajectory
 from lgsim.support.messages import counted, one_line
 
 CACHES = (0, 8, 0)
-"""The jaxlib from which on programs that were kept compute what they did."""
+"""First jaxlib version whose cached programs give the same results as freshly compiled ones."""
 
 
 def configure_jax() -> None:
-    """Let JAX make arrays of float64, where the dtype of a machine decides, and run programs in the calling thread.
+    """Enable float64 arrays in JAX, where the dtype follows the model, and run programs in the calling thread.
 
-    To be called before anything is computed: JAX reads the second setting when its backend starts.
+    Call it before any computation: JAX reads the second setting when its backend starts.
     """
     jax.config.update("jax_enable_x64", True)
-    # a program with a loop would be handed to a thread at each call, which costs more than a short one takes
+    # handing a program with a loop to another thread costs more than a short program takes
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
 def keep_compiled() -> None:
-    """Let JAX keep all that it compiles in the user's cache, unless a place is set already.
+    """Cache all programs that JAX compiles in the user's cache directory, unless another one is configured.
 
-    Before jaxlib 0.8.0 programs that come from there may compute something else on a CPU (0.6.0 does): none are kept.
+    Nothing is cached before jaxlib 0.8.0, where cached CPU programs may give other results (0.6.0 does).
     """
     if tuple(map(int, version("jaxlib").split(".")[:3])) < CACHES:
         jax.config.update("jax_enable_compilation_cache", False)
@@ -53,10 +53,10 @@ def keep_compiled() -> None:
         try:
             if not private_folder(place, "XDG_CACHE_HOME"):
                 return
-        except OSError:  # a home that cannot be written: JAX keeps nothing then
+        except OSError:  # read-only home directory: no cache
             return
         jax.config.update("jax_compilation_cache_dir", str(place))
-        # a command runs dozens of small programs, which together take seconds
+        # a command runs dozens of small programs, which take seconds together
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
@@ -69,11 +69,11 @@ def read_machine(
     ignore_equalities: bool = False,
     loops: Path | None = None,
 ) -> tuple[Model, Report]:
-    """Read a machine, see ``lgsim.scenarios.machine.read_machine``; float64 from here on.
+    """Read a robot, see `lgsim.scenarios.machine.read_machine`; enables float64.
 
     Raises:
-        FileError: the file describes no machine, or the file of loops none of its loops.
-        BadInput: a floating base is asked of an MJCF or SDF file.
+        FileError: the file describes no valid model, or the loop file names unknown joints or frames.
+        BadInput: a floating base is requested for an MJCF or SDF file.
         ModuleNotFoundError: the package mujoco is missing.
     """
     configure_jax()
@@ -87,26 +87,26 @@ def read_machine(
 
 
 def remark(report: Report | None, floating_base: bool) -> None:
-    """Write one line to a user who does not look at the report, where the motion itself may be wrong."""
+    """Write a note about findings in the robot's file that may make the motion wrong."""
     if report is None:
         return
-    odd = {"with an inertia that no body has": report.inertias, "that moves without mass of its own": report.massless}
+    odd = {"with an invalid inertia": report.inertias, "that moves without mass of its own": report.massless}
     found = [f"{counted(len(findings), 'link')} {text}" for text, findings in odd.items() if findings]
     if report.units:
         first, more = report.units[0], len(report.units) - 1
-        found.append(f"line {first}{f' and {more} more that may be in other units' if more else ''}")
+        found.append(f"line {first}{f' and {more} more values that may be in other units' if more else ''}")
     if report.dropped:
-        note(f"{report.dropped}; shown by: lgsim info {report.file}")
+        note(f"{report.dropped}; details: lgsim info {report.file}")
     if found:
         option = " --floating-base" if floating_base else ""
-        note(f"{' and '.join(found)}; shown by: lgsim info {report.file}{option}")
+        note(f"{' and '.join(found)}; details: lgsim info {report.file}{option}")
 
 
 def load(path: Path) -> Trajectory:
     """Read a run.
 
     Raises:
-        BadInput: the file holds none.
+        BadInput: the file holds no run.
         ModuleNotFoundError: the package pyarrow is missing.
     """
     configure_jax()
@@ -115,28 +115,28 @@ def load(path: Path) -> Trajectory:
 
 
 def checkpoint(out: Path) -> Path:
-    """The place of the checkpoint of a search, beside its output."""
+    """Path of the checkpoint of a search, next to its output."""
     return out.with_suffix(".checkpoint.npz")
 
 
 def begin_search(kept: Path, restart: bool) -> None:
-    """Remove the checkpoint of an earlier search, or say that the search goes on from there."""
+    """Remove the checkpoint of an earlier search, or write a note that the search continues from it."""
     if restart:
         kept.unlink(missing_ok=True)
     elif kept.exists():
-        note(f"going on from {kept}; --restart begins anew")
+        note(f"continuing from {kept}; --restart starts again")
 
 
 def joint_list(model: Model) -> str:
-    """The names of a machine's joints, by which results of another machine are known."""
+    """The joint names of a robot, which identify its results."""
     return "\n".join(model.joint_names)
 
 
 def check_out(option: str, path: Path) -> Path:
-    """Return a path that a run can be written to.
+    """Check that a run can be written to a path, and return the path.
 
     Raises:
-        BadInput: its ending is unknown, or its folder is missing or cannot be written.
+        BadInput: the suffix is unknown, or the folder is missing or not writable.
         Stop: pyarrow is missing.
     """
     if path.suffix not in TRAJECTORIES:
@@ -152,26 +152,26 @@ def check_out(option: str, path: Path) -> Path:
 
 
 def check_file(option: str, path: Path) -> Path:
-    """Return a path that a file can be written to, or a device or a pipe that can be written into.
+    """Check that a path is a writable file, device or pipe, and return it.
 
     Raises:
-        BadInput: it is a folder, or it or its folder cannot be written, or its folder is missing.
+        BadInput: it is a folder, its folder is missing, or one of them is not writable.
     """
     if path.is_dir():
         raise BadInput(f"{option}: expected a file, got the folder {str(path)!r}")
     if path.exists() and not os.access(path, os.W_OK):
         raise BadInput(f"{option}: the file {str(path)!r} cannot be written: {os.strerror(errno.EACCES)}")
     if path.is_file() or not path.exists():
-        # where a link leads to
+        # the target of a link
         check_folder(option, path.resolve().parent if path.is_symlink() else path.parent)
     return path
 
 
 def check_folder(option: str, folder: Path) -> Path:
-    """Return a folder that files can be written to.
+    """Check that files can be written to a folder, and return it.
 
     Raises:
-        BadInput: it is missing or cannot be written.
+        BadInput: the folder is missing or not writable.
     """
     if not folder.is_dir():
         raise BadInput(f"{option}: there is no folder {str(folder)!r}")
@@ -183,19 +183,17 @@ def check_folder(option: str, folder: Path) -> Path:
 
 
 def save_run(motion: Trajectory, path: Path, machine: Path | None = None) -> Path:
-    """Save a run; where that fails, keep it in another place as ``.npz``, whose name the error has.
+    """Save a run. If that fails, save it elsewhere as ``.npz`` and name that file in the error.
 
-    Args:
-        path: Where it should go.
-        machine: The file of its machine, which goes into an ``.mcap`` file where it is a URDF.
+    If `machine` is a URDF file, it is embedded in an ``.mcap`` file.
 
     Raises:
-        Stop: the file cannot be written, and the run is kept elsewhere.
-        OSError: it cannot be written anywhere.
+        Stop: the file cannot be written; the run is saved elsewhere.
+        OSError: the run cannot be written anywhere.
     """
     urdf = machine if machine is not None and path.suffix == ".mcap" and first_tag(machine) == "robot" else None
     try:
-        # runs of other endings hold the machine themselves
+        # files with other suffixes store the model themselves
         return motion.save(path) if urdf is None else motion.save(path, urdf)
     except OSError as error:
         why = error.strerror or one_line(error)
@@ -204,16 +202,14 @@ def save_run(motion: Trajectory, path: Path, machine: Path | None = None) -> Pat
                 kept = motion.save(place)
             except OSError:
                 continue
-            raise Stop(
-                f"{path}: {why}; the run is kept in {kept}, and `lgsim convert {kept} OUT` writes it to another place"
-            ) from error
+            raise Stop(f"{path}: {why}; the run is saved in {kept}, copy it with `lgsim convert {kept} OUT`") from error
         raise
 
 
 def _other_places(path: Path) -> Iterator[Path]:
-    """Files in other folders that a run can be kept in for now."""
+    """Fallback files in other folders."""
     folders = [Path(tempfile.gettempdir()), Path.home(), Path("/dev/shm"), Path.cwd()]
     for folder in dict.fromkeys(folders):
         if folder.is_dir() and folder.resolve() != path.parent.resolve():
-            # a name that nobody can have made a link of before
+            # an unpredictable name, so that nobody can have placed a link there
             yield folder / f"lgsim-{path.stem}-{secrets.token_hex(4)}.npz"

@@ -1,4 +1,4 @@
-"""Tables of iterations while they are done, and Ctrl-C that ends them where the result is whole."""
+"""Tables of iterations during a search, and an orderly stop on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 Row = TypeVar("Row")
 
 SHOWN = 16
-"""Number of rows of a table: the latest iterations."""
+"""Largest number of rows: the latest iterations."""
 UNITS = ("iteration", "cost", "gradient", "feasibility", "step", "regularization")
 OUTER = ("outer iteration", "cost", "gradient", "violation", "inner iterations", "penalty")
 FIT = ("iteration", "cost", "falls by", "damping", "round")
 
 
 class TableWatch(Interruptible, Generic[Row]):
-    """``progress`` of work in iterations: a table that grows on a terminal, elsewhere printed once at the end."""
+    """``progress`` of an iterative search: a live table on a terminal, printed once at the end elsewhere."""
 
     where = "the next iteration"
 
@@ -49,7 +49,7 @@ class TableWatch(Interruptible, Generic[Row]):
             self._output.print(self.table())
 
     def __call__(self, row: Row) -> None:
-        """Take note of an iteration.
+        """Record an iteration.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed.
@@ -75,14 +75,14 @@ class TableWatch(Interruptible, Generic[Row]):
 
     @abstractmethod
     def cells(self, row: Row) -> list[str]:
-        """The texts of an iteration, one for each column."""
+        """The cells of an iteration, one for each column."""
 
 
 class IterationWatch(TableWatch["Iteration"]):
     """``progress`` of ``lgsim.optimize.solve``.
 
     Args:
-        outer: Whether the iterations are outer ones, of an augmented Lagrangian.
+        outer: True for the outer iterations of an augmented Lagrangian method.
     """
 
     def __init__(self, outer: bool, most: int) -> None:

@@ -1,4 +1,4 @@
-"""``lgsim montecarlo``: a study into a store of samples, and the report about it."""
+"""``lgsim montecarlo``: run a Monte Carlo study into a store of samples, and report on it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Group(LiteralGroup):
-    """A group whose first word may be left out: what is none of its commands goes to ``run``."""
+    """A group with the default command ``run``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the command in front where it is not."""
+        """Prepend the default command if none is given."""
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
             args = ["run", *args]
         return super().parse_args(ctx, args or ["--help"])
@@ -33,9 +33,9 @@ app = typer.Typer(
     cls=Group,
     epilog=epilog("montecarlo run"),
     help=(
-        "Dispersions: a motion many times, each time with other starts, masses, frictions, winds.\n\n"
+        "Run Monte Carlo studies: random states, parameters and wind.\n\n"
         "Start with `lgsim montecarlo --example hover > study.toml`, then `lgsim montecarlo study.toml --out store`,"
-        " then `lgsim montecarlo report store`. `run` may be left out; `lgsim montecarlo run --help` shows its options."
+        " then `lgsim montecarlo report store`. `run` is the default: see `lgsim montecarlo run --help`."
     ),
 )
 
@@ -43,11 +43,11 @@ app = typer.Typer(
 @app.command(cls=Command, epilog=epilog("montecarlo run"))
 @command(StudyRequest)
 def run(asked: StudyRequest) -> Exit:
-    """Run a study into a store.
+    """Run a Monte Carlo study and write its samples to a store.
 
-    Ctrl-C ends it after the chunk that is being computed; the same command with --resume goes on to the same numbers,
-    bit for bit, and so it does after a crash. At the end some samples are run again by shorter steps: where that
-    changes a number by more than its statistical interval, the number is not resolved.
+    Ctrl-C stops the study after the current chunk. The same command with --resume continues it, also after a crash,
+    with bitwise identical results. Some samples are repeated with smaller steps at the end: a statistic that changes by
+    more than its confidence interval is not converged in the step size.
     """
     from lgsim import data
 
@@ -68,18 +68,18 @@ def _study_of(results: Results) -> str:
 
 @app.command(cls=Command, epilog=epilog("montecarlo report"))
 def report(
-    store: Annotated[Path, typer.Argument(metavar="STORE", help="What a study left.")],
-    out: Annotated[Path | None, typer.Option(help="Where the page goes; else STORE.html.")] = None,
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="Read this store of a study.")],
+    out: Annotated[Path | None, typer.Option(help="Write the page to this file.", show_default="STORE.html")] = None,
     cases: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="How many of the worst samples are replayed; else as the study says."),
+        typer.Option(min=0, metavar="N", help="Replay the N worst samples.", show_default="as in the study"),
     ] = None,
     force: Force = False,
 ) -> None:
-    """Write one page about a store, which any browser shows without a network.
+    """Write a report of a study as one HTML page.
 
-    Distributions, attitudes on the sphere, fan charts of the motions, failures and divergences with their samples, and
-    the worst samples played in three dimensions.
+    The page needs no network. It shows distributions, attitudes on the sphere, fan charts of the motions, failed and
+    diverged samples, and 3D replays of the worst samples.
     """
     from lgsim.cli import files, pictures
     from lgsim.scenarios.study_store import open_study
@@ -92,7 +92,7 @@ def report(
     stored = open_study(store)
     path = files.check_file("--out", store.with_suffix(".html") if out is None else out)
     check_replaced([Output("--out", path, "report", _study_of(stored.results))], force)
-    # such as of a damaged chunk
+    # for example a damaged chunk
     with warnings_as_notes(), bad_input():
         report_study(stored, cases=cases).save(path)
     console().print(f"{path}: {counted(stored.results.samples, 'sample')}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""A bar that shows how far a study is: its rate, the time left, an estimate with its interval of confidence."""
+"""Progress bar of a study: sample rate, time left, and an estimate with its confidence interval."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from lgsim.view.reports.estimates import LEVEL, estimate
 
 
 class SampleWatch(ProgressBar):
-    """``progress`` of a study: it shows a bar, measures, and ends the study between two chunks on Ctrl-C.
+    """``progress`` of a study: shows a bar, measures the rate, and stops the study between two chunks on Ctrl-C.
 
     Args:
-        known: Samples that are in the store already.
+        known: Number of samples already in the store.
     """
 
     where = "the end of this chunk"
@@ -37,10 +37,10 @@ class SampleWatch(ProgressBar):
         self.study, self.known, self.shown = study, known, _shown_output(study)
 
     def __call__(self, running: RunningStatistics) -> None:
-        """Take note of what is done.
+        """Record the finished samples.
 
         Raises:
-            KeyboardInterrupt: Ctrl-C was pressed, and there is more to do.
+            KeyboardInterrupt: Ctrl-C was pressed and samples remain.
         """
         if running.samples > self.known:
             self.mark(running.samples)
@@ -57,11 +57,11 @@ class SampleWatch(ProgressBar):
 
     @property
     def level(self) -> float:
-        """The level of confidence of the estimate."""
+        """Confidence level of the estimate."""
         return LEVEL if self.study.stop is None else self.study.stop.level
 
     def expected(self, running: RunningStatistics) -> int:
-        """The number of samples at the end; by ``half_width ~ n^-1/2`` where an interval of confidence is asked for."""
+        """Expected final number of samples; from ``half_width ~ n^-1/2`` if a confidence interval is requested."""
         rule = self.study.stop
         if rule is None or running.stopped:
             return running.samples if running.stopped else self.study.samples
@@ -73,7 +73,7 @@ class SampleWatch(ProgressBar):
 
 
 def _shown_output(study: Study) -> str:
-    """The name of the shown output: that of the rule to stop, else a failure, else the smallest output."""
+    """Name of the displayed output: that of the stopping rule, else a failure, else the smallest output."""
     if study.stop is not None:
         return study.stop.output
     if study.failures:

@@ -1,4 +1,4 @@
-"""Words of commands: options that several commands share, and commands whose words are the fields of one class."""
+"""Options that several commands share, and commands whose parameters are the fields of a dataclass."""
 
 from __future__ import annotations
 
@@ -17,20 +17,27 @@ from lgsim.support.messages import unknown_choice
 
 Words = TypeVar("Words")
 
-MachineArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A machine: a URDF, SDF or MJCF file.")]
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run: .npz or .parquet.")]
-FloatingBase = Annotated[bool, typer.Option("--floating-base", help="The root link of a URDF moves freely.")]
-Loops = Annotated[Path | None, typer.Option(help="A TOML file with loops that the machine's file has no word for.")]
+MachineArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="Read the robot from this URDF, SDF or MJCF file.")
+]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Read this run: .npz or .parquet.")]
+FloatingBase = Annotated[
+    bool, typer.Option("--floating-base", help="Give the root link of a URDF six degrees of freedom.")
+]
+Loops = Annotated[
+    Path | None,
+    typer.Option(help="Read closed kinematic loops that the robot's file cannot describe from a TOML file."),
+]
 Restart = Annotated[
-    bool, typer.Option("--restart", help="Begin anew, though an interrupted search of this name could go on.")
+    bool, typer.Option("--restart", help="Start again instead of continuing from the checkpoint of an earlier search.")
 ]
 
 
 def command(words: Callable[..., Words]) -> Callable[[Callable[[Words], Exit]], Callable[..., None]]:
-    """The decorator that makes a function of the words of a command what ``typer`` takes as a command.
+    """Decorator that turns a function of a dataclass into a function of its fields, as ``typer`` expects it.
 
     Args:
-        words: The class of the words, whose fields have ``typer``'s options and arguments as their annotations.
+        words: The dataclass; ``typer``'s options and arguments annotate its fields.
     """
 
     def decorated(run: Callable[[Words], Exit]) -> Callable[..., None]:
@@ -38,7 +45,7 @@ def command(words: Callable[..., Words]) -> Callable[[Callable[[Words], Exit]], 
         def taken(**given: Any) -> None:
             raise typer.Exit(run(words(**given)).status)
 
-        # typer reads each word, its option, help and default here
+        # typer reads the names, options, help texts and defaults from the signature
         described: Any = taken
         described.__signature__ = signature(words, eval_str=True)
         taken.__annotations__ = get_type_hints(words, include_extras=True)
@@ -55,30 +62,30 @@ def file_or_example(
     place: Callable[[str], Path],
     maker: str,
 ) -> Path:
-    """The file that a command was given; with ``--example`` the command prints one of lgsim's files and ends.
+    """Return the input file; with ``--example``, print an example file instead and exit.
 
     Args:
-        word: The word for the file in the command's help.
-        examples: The names of the files that come with lgsim.
-        place: The function that finds such a file.
-        maker: The command that makes such a file, for messages.
+        word: Name of the argument in the help.
+        examples: Names of the example files.
+        place: Function from the name of an example to its file.
+        maker: The command that creates such a file, for messages.
 
     Raises:
-        BadInput: there is no file, one too many, or no such example.
+        BadInput: no file, both a file and an example, or an unknown example.
     """
     if example is not None:
         if file is not None:
             kept = maker.rpartition("> ")[2]
-            raise BadInput(f"--example: without a {word}; it prints one, and your shell can keep it: > {kept}")
+            raise BadInput(f"--example: expected no {word}; redirect the printed example to a file: > {kept}")
         if example not in examples:
             raise BadInput(unknown_choice("--example: expected one of", example, examples))
         echo_file(place(example).read_text(encoding="utf-8"))
         raise typer.Exit
     if file is None:
-        raise BadInput(f"{word}: expected a TOML file; {maker} makes one")
+        raise BadInput(f"{word}: expected a TOML file; create one with `{maker}`")
     return file
 
 
 def names_of(text: str) -> list[str]:
-    """The names between commas."""
+    """Split names at commas."""
     return [name.strip() for name in text.split(",") if name.strip()]

@@ -1,4 +1,4 @@
-"""Plots and scenes of runs, written beside them or shown."""
+"""Plots and 3D scenes of runs, saved next to them or shown in a browser."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from lgsim.view import live, plots, read_mjcf_visuals, read_visuals, to_html
 from lgsim.view.shapes import Shapes
 
 FORMATS = ("png", "pdf", "svg")
-"""The kinds of files that figures are written as."""
+"""File formats of figures."""
 
 
 def check_plots() -> None:
-    """Ends the command where plots cannot be made.
+    """Check that plots can be made.
 
     Raises:
         Stop: matplotlib is missing.
@@ -38,7 +38,7 @@ def check_plots() -> None:
 
 
 def _check_scenes() -> None:
-    """Ends the command where scenes cannot be made.
+    """Check that scenes can be made.
 
     Raises:
         Stop: viser is missing.
@@ -47,7 +47,7 @@ def _check_scenes() -> None:
 
 
 def visuals(file: Path | None) -> Shapes | None:
-    """Read the shapes of a URDF or MJCF file; None, which is rods and ellipsoids, where it has none.
+    """Read the shapes of a URDF or MJCF file; None if it has none, in which case rods and ellipsoids are shown.
 
     Raises:
         FileError: the file cannot be read.
@@ -63,10 +63,10 @@ def visuals(file: Path | None) -> Shapes | None:
 
 
 def check_format(ending: str, width: float | None, option: str = "--format") -> None:
-    """Ends the command where figures of such a kind or size cannot be made.
+    """Check the format and the width of figures.
 
     Raises:
-        BadInput: the ending is none of ``FORMATS``, or the width is no sensible number of inches.
+        BadInput: the format is not one of ``FORMATS``, or the width is outside 1 to 40 inches.
     """
     if ending not in FORMATS:
         raise BadInput(unknown_choice(f"{option}: expected one of", ending, FORMATS))
@@ -83,17 +83,17 @@ def save_plots(
     ending: str = "png",
     width: float | None = None,
 ) -> list[Path]:
-    """Write the plots of a run as files ``stem-*.png``.
+    """Write the plots of a run.
 
     Args:
-        stem: The beginning of their names.
-        phases: The joints whose phase portrait is drawn too.
-        joints: The joints that are shown; None for all.
+        stem: Prefix of the file names.
+        phases: Joints whose phase portraits are drawn.
+        joints: Joints that are shown; None for all.
         ending: One of ``FORMATS``.
-        width: The width of the figures, inches; None for that of a page.
+        width: Width of the figures, inches; None for the width of a page.
 
     Raises:
-        BadInput: there is no such joint, or it has no phase portrait.
+        BadInput: an unknown joint, or a joint without a phase portrait.
         Stop: matplotlib is missing.
     """
     check_plots()
@@ -124,12 +124,12 @@ def plot_files(folder: Path, stem: str, phases: Sequence[str] = (), ending: str 
 
 
 def _portrait(joint: str) -> str:
-    """The name of the phase portrait of a joint."""
+    """Name of the phase portrait of a joint."""
     return f"phase-{printable(joint).replace('/', '-')}"
 
 
 def motion_outputs(model: Model, run: Path, plot: bool, scene: bool) -> list[Output]:
-    """The files that a motion is written to, by ``--out``, ``--plot`` and ``--html``."""
+    """The files that ``--out``, ``--plot`` and ``--html`` will write."""
     found = [Output("--out", run, "run", joint_list(model))]
     if plot:
         found += [Output("--plot", path, "plot") for path in plot_files(run.parent, run.stem)]
@@ -137,13 +137,13 @@ def motion_outputs(model: Model, run: Path, plot: bool, scene: bool) -> list[Out
 
 
 def save_beside(motion: Trajectory, run: Path, plot: bool, scene: bool, shapes: Shapes | None) -> list[Path]:
-    """Write the pictures of a motion that ``--plot`` and ``--html`` ask for beside its run."""
+    """Write the plots and the scene that ``--plot`` and ``--html`` request, next to the run."""
     made = save_plots(motion, run.parent, run.stem) if plot else []
     return [*made, save_html(motion, run.with_suffix(".html"), shapes)] if scene else made
 
 
 def save_figure(figure: Any, path: Path, dpi: int = 200) -> None:
-    """Write a figure of matplotlib, whole or not at all, as one of ``FORMATS`` by its ending."""
+    """Write a matplotlib figure atomically, in the format given by the suffix."""
     ending = path.suffix.removeprefix(".")
     about = {"Software" if ending == "png" else "Creator": PLOT_MARK}
     with whole_file(path) as file, _editable_text(), warnings_as_notes():
@@ -152,17 +152,17 @@ def save_figure(figure: Any, path: Path, dpi: int = 200) -> None:
 
 @contextmanager
 def _editable_text() -> Iterator[None]:
-    """Within the block, text in PDF and SVG files stays text: publishers refuse matplotlib's own Type 3 fonts."""
+    """A context in which PDF and SVG files keep text as text: publishers reject matplotlib's default Type 3 fonts."""
     rc_context = package("matplotlib", "plot").rc_context
     with rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}):
         yield
 
 
 def save_html(shown: Trajectory | Model, path: Path, shapes: Shapes | None, **options: Any) -> Path:
-    """Write the scene of a run, or of a machine in its neutral configuration; the options are those of ``to_html``.
+    """Write the scene of a run, or of a robot in its neutral configuration; the options are those of ``to_html``.
 
     Raises:
-        BadInput: the run and the shapes do not fit.
+        BadInput: the shapes are not those of the run's robot.
         Stop: viser is missing.
     """
     _check_scenes()
@@ -173,16 +173,16 @@ def save_html(shown: Trajectory | Model, path: Path, shapes: Shapes | None, **op
 
 
 def show(shown: Trajectory | Model, shapes: Shapes | None, port: int, **options: Any) -> None:
-    """Show a run or a machine on a local web server, until Ctrl-C.
+    """Show a run or a robot on a local web server until Ctrl-C.
 
     Raises:
-        BadInput: the run and the shapes do not fit.
+        BadInput: the shapes are not those of the run's robot.
         Stop: viser is missing.
     """
     _check_scenes()
     with bad_input():
         scene = live(shown, shapes, port=port, **options)
-    # what runs until Ctrl-C ends with it as it should
+    # Ctrl-C is the regular end of a live scene
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with scene:
         try:
@@ -193,6 +193,6 @@ def show(shown: Trajectory | Model, shapes: Shapes | None, port: int, **options:
 
 
 def _still(model: Model) -> Trajectory:
-    """A machine in its neutral configuration, as a run of one state."""
+    """A run of one state: the robot in its neutral configuration."""
     zero = np.zeros((1, model.nv))
     return Trajectory(model, np.zeros(1), np.asarray(model.neutral())[None], zero, zero)

@@ -1,4 +1,4 @@
-"""Bars that show how far long work is, and Ctrl-C that ends it where its result is whole."""
+"""Progress bars of long runs, and an orderly stop on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Own = TypeVar("Own", bound="Interruptible")
 
 
 def literal_column(template: str) -> TextColumn:
-    """A column of text whose fields are shown as they are: a console's ``markup=False`` does not reach a column.
+    """A text column that shows its fields literally; the console's ``markup=False`` does not apply to columns.
 
     Args:
-        template: The text, with fields such as ``{task.fields[rate]}``.
+        template: Format string, with fields such as ``{task.fields[rate]}``.
     """
     return _LiteralColumn(template, markup=False)
 
@@ -36,11 +36,11 @@ class _LiteralColumn(TextColumn):
 
 
 class Interruptible:
-    """Work that Ctrl-C ends where its result is whole, in a ``with`` block; a second Ctrl-C ends the program at once.
+    """A context in which Ctrl-C stops the work at its next consistent state; a second Ctrl-C exits at once.
 
     Attributes:
-        interrupted: Whether Ctrl-C was pressed.
-        where: The next place where the work stops, for the message.
+        interrupted: True after Ctrl-C.
+        where: The place where the work stops, for the message.
     """
 
     where = "the next state that is saved"
@@ -52,29 +52,29 @@ class Interruptible:
         self._marks: list[tuple[float, int]] = []
 
     def mark(self, done: int) -> None:
-        """Take note of the time at which so much is done."""
+        """Record the current time for this amount of work."""
         self._marks.append((time.perf_counter(), done))
 
     @property
     def compiling(self) -> float:
-        """Time until the first part of the work was done, s."""
+        """Time until the first part of the work was finished, s."""
         return self._marks[0][0] - self._start if self._marks else time.perf_counter() - self._start
 
     @property
     def wall(self) -> float:
-        """Time until the last part of the work was done, s."""
+        """Time until the last part of the work was finished, s."""
         return self._marks[-1][0] - self._start if self._marks else time.perf_counter() - self._start
 
     @property
     def rate(self) -> float | None:
-        """The work done per second after its first part; None before the second one."""
+        """Work per second after the first part; None before the second part is finished."""
         if not self._marks:
             return None
         (start, first), (end, last) = self._marks[0], self._marks[-1]
         return (last - first) / (end - start) if end > start and last > first else None
 
     def __enter__(self: Own) -> Own:
-        # only the main thread may set handlers; elsewhere nobody presses Ctrl-C
+        # only the main thread may install signal handlers
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._pressed)
         self._show()
@@ -86,25 +86,25 @@ class Interruptible:
             signal.signal(signal.SIGINT, self._before)
 
     def _show(self) -> None:
-        """Begin to show what the block shows."""
+        """Start the display."""
 
     def _hide(self) -> None:
-        """End what ``_show`` began."""
+        """Stop the display."""
 
     def _pressed(self, number: int, frame: FrameType | None) -> None:
         if self.interrupted:
             raise KeyboardInterrupt
         self.interrupted = True
-        # not print, which the main program may be in the middle of
+        # not print, which the interrupted code may be executing
         os.write(2, f"\nstopping at {self.where}; Ctrl-C again stops at once\n".encode())
 
 
 class ProgressBar(Interruptible):
-    """``Interruptible`` with a bar on a terminal, which says what is done before the columns.
+    """``Interruptible`` with a progress bar on a terminal.
 
     Args:
-        total: Number that the bar counts to.
-        fields: Names of the fields of the columns, empty at first.
+        total: Total amount of work.
+        fields: Names of the fields of the columns, initially empty.
     """
 
     def __init__(self, *columns: ProgressColumn, total: int, fields: Iterable[str]) -> None:
@@ -123,11 +123,11 @@ class ProgressBar(Interruptible):
 
 
 class Watch(ProgressBar):
-    """``progress`` of a simulation: it shows a bar, measures, and ends the simulation between two chunks on Ctrl-C.
+    """``progress`` of a simulation: shows a bar, measures the rate, and stops between two chunks on Ctrl-C.
 
     Args:
-        steps: The number that the simulation counts to.
-        counted: The noun for what it counts; saved states are no steps, and so have no rate of steps.
+        steps: Total number of steps or saved states.
+        counted: Noun for the counted items; a rate of steps is shown for steps only.
     """
 
     def __init__(self, steps: int, counted: str = "step") -> None:
@@ -142,10 +142,10 @@ class Watch(ProgressBar):
         self.counted = counted
 
     def __call__(self, done: int, steps: int) -> None:
-        """Take note of what is done.
+        """Record the finished steps.
 
         Raises:
-            KeyboardInterrupt: Ctrl-C was pressed, and there is more to do.
+            KeyboardInterrupt: Ctrl-C was pressed and steps remain.
         """
         self.mark(done)
         rate = "" if self.rate is None else f"{self.rate:,.0f} steps/s"
@@ -160,5 +160,5 @@ class Watch(ProgressBar):
 
     @property
     def rate(self) -> float | None:
-        """Number of steps per second after the first chunk; None before."""
+        """Steps per second after the first chunk; None before."""
         return super().rate if self.counted == "step" else None

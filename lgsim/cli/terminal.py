@@ -1,7 +1,7 @@
-"""The terminal: results go to the standard output, all else to the standard error; texts are shown as written.
+"""Terminal output: results go to standard output, notes and errors to standard error.
 
-Whatever the command writes goes through this file, so that no name of a file, a joint or a key begins a line or steers
-the terminal: what is not printable in a string is an escape, ends of lines too.
+All output passes through this module. Control characters and line breaks in names of files, joints or keys are escaped,
+so that they can neither start a line nor control the terminal.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from typer.core import TyperCommand, TyperGroup
 from lgsim.support.printable import printable, printable_lines
 
 WIDE = 120
-"""The number of columns where the output is no terminal."""
+"""Number of columns where the output is not a terminal."""
 
 
 class PlainConsole(Console):
-    """A console on which a string, also as a cell of a table, is one line of printable characters; ``lines`` are more.
+    """A console that prints every string, also in a cell of a table, as one line of printable characters.
 
-    It takes brackets and colons in names for what they are.
+    Brackets and colons are printed literally. ``lines`` makes text of several lines.
     """
 
     def __init__(self, error: bool = False) -> None:
@@ -39,28 +39,28 @@ class PlainConsole(Console):
             self.width = WIDE
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """The text of a string; before it is measured, so that columns are as wide as what is shown."""
+        """Escape a string before its width is measured."""
         options.pop("markup", None)
         return super().render_str(printable(text), markup=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The pieces that are written; what did not come as a string keeps its lines."""
+        """Escape the segments; renderables other than strings keep their line breaks."""
         for piece in super().render(renderable, options):
             yield piece if piece.control else piece._replace(text=printable_lines(piece.text))
 
 
 def console(error: bool = False) -> Console:
-    """Make a console that takes names for what they are."""
+    """Make a console that prints names literally."""
     return PlainConsole(error)
 
 
 def lines(parts: Iterable[object]) -> Text:
-    """Several lines for a console or a cell of a table."""
+    """Text of several lines for a console or a cell of a table."""
     return Text("\n".join(printable(str(part)) for part in parts))
 
 
 def show_facts(facts: Iterable[tuple[str, RenderableType]]) -> None:
-    """Write names and their values, one a row."""
+    """Print names and values in two columns."""
     table = Table.grid(padding=(0, 2))
     for name, value in facts:
         table.add_row(name, value)
@@ -68,22 +68,22 @@ def show_facts(facts: Iterable[tuple[str, RenderableType]]) -> None:
 
 
 def echo(text: object) -> None:
-    """Write one line of a result."""
+    """Print one line of a result."""
     typer.echo(printable(str(text)))
 
 
 def echo_file(text: str) -> None:
-    """Write the text of a file that comes with lgsim."""
+    """Print the text of an example file of lgsim."""
     typer.echo(printable_lines(text), nl=False)
 
 
 def note(text: str) -> None:
-    """Write one line that is no result."""
+    """Print a note to standard error."""
     _remark("note:", " ".join(text.split()), fg="yellow")
 
 
 def end(message: str, status: int) -> NoReturn:
-    """End the process with one line about an error."""
+    """Print an error and exit."""
     _remark("error:", message, fg="red", bold=True)
     sys.exit(status)
 
@@ -94,18 +94,18 @@ def _remark(head: str, text: str, **style: Any) -> None:
 
 @contextmanager
 def warnings_as_notes() -> Iterator[None]:
-    """Within the block, warnings become notes, each of which is written once, at its end."""
+    """A context that collects warnings and prints each once, as a note, at its end."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    # a layout that is tried several times warns as often
+    # a layout computed several times repeats its warnings
     for text in dict.fromkeys(str(warning.message) for warning in caught):
         note(text)
 
 
 @contextmanager
 def printable_warnings() -> Iterator[None]:
-    """Within the block, warnings that no one catches are written without what steers the terminal."""
+    """A context in which warnings are printed with control characters escaped."""
     before = warnings.formatwarning
 
     def formatted(message: Warning | str, *place: Any, **line: Any) -> str:
@@ -119,13 +119,13 @@ def printable_warnings() -> Iterator[None]:
 
 
 def _flowing(text: str) -> str:
-    """A text whose paragraphs are one line each, which the terminal breaks where it ends."""
+    """Join each paragraph of a text to one line, so that the terminal wraps it."""
     return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
 
 
 def _written(command: TyperCommand | TyperGroup) -> None:
-    """Let the help of a command and of its parameters be printed as it is written."""
-    # without rich there are no marks, and a backslash before a bracket would be seen
+    """Escape the help texts of a command and its parameters, so that they are printed literally."""
+    # without rich there is no markup, and an escaping backslash would be visible
     literal = escape if command.rich_markup_mode == "rich" else str
     for owner, name in ((command, "help"), (command, "epilog"), *((each, "help") for each in command.params)):
         text = getattr(owner, name, None)
@@ -134,7 +134,7 @@ def _written(command: TyperCommand | TyperGroup) -> None:
 
 
 class Command(TyperCommand):
-    """A command whose help is printed as it is written."""
+    """A command whose help is printed literally."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -142,7 +142,7 @@ class Command(TyperCommand):
 
 
 class LiteralGroup(TyperGroup):
-    """A group of commands whose help is printed as it is written."""
+    """A group of commands whose help is printed literally."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

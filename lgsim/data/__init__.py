@@ -1,4 +1,4 @@
-"""Files that ship with lgsim, as paths: robots, scenarios, studies and a map of a recording to start from."""
+"""Paths of the example files of lgsim: robots, scenarios, studies and a map of a recording."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__ = [
 ]
 
 MACHINES = ("arm7", "cart_pole", "quadrotor")
-"""The robots."""
+"""Names of the robots."""
 SCENARIOS = ("reach", "swing_up", "follow")
-"""The scenarios of trajectory optimization."""
+"""Names of the trajectory optimization scenarios."""
 STUDIES = ("hover", "arm")
-"""The Monte Carlo studies."""
+"""Names of the Monte Carlo studies."""
 
 
 def arm7() -> Path:
     """The path of ``arm7.urdf``: an arm of seven revolute joints on a fixed base, for ``lgsim.load_urdf``.
 
-    Kinematics, limits, inertias and friction are published ones of the Franka Emika Panda without its hand; the frame
-    ``flange`` is where a tool is fixed.
+    Kinematics, limits, inertias and friction are published values of the Franka Emika Panda without its hand; tools are
+    attached to the frame ``flange``.
 
     Source: named in the file.
     """
@@ -39,20 +39,20 @@ def arm7() -> Path:
 
 
 def cart_pole() -> Path:
-    """The path of ``cart_pole.urdf``: a cart on a rail that is pushed, and a pole that hangs from it at zero."""
+    """The path of ``cart_pole.urdf``: an actuated cart on a rail with a pole that points down at zero."""
     return _path("cart_pole.urdf")
 
 
 def quadrotor() -> Path:
-    """The path of ``quadrotor.urdf``: a body of 1.2 kg with four rotors, for ``floating_base=True``; made for lgsim."""
+    """The path of ``quadrotor.urdf``: a body of 1.2 kg with four rotors, for ``floating_base=True``."""
     return _path("quadrotor.urdf")
 
 
 def machine(name: str) -> Path:
-    """The path of the robot of a name in ``MACHINES``.
+    """The path of a robot, by its name in `MACHINES`.
 
     Raises:
-        ValueError: there is no robot of that name.
+        ValueError: an unknown name.
     """
     return _path(f"{_known(name, MACHINES)}.urdf")
 
@@ -60,11 +60,11 @@ def machine(name: str) -> Path:
 def scenario(name: str) -> Path:
     """The path of a commented scenario in ``SCENARIOS``, for ``lgsim.scenarios.load_scenario``.
 
-    ``reach``: the arm of seven joints brings its flange to a pose; ``swing_up``: a cart swings its pole up;
-    ``follow``: the flange goes along a path.
+    ``reach``: a 7-joint arm moves its flange to a pose; ``swing_up``: a cart swings its pole up; ``follow``: the flange
+    follows a path.
 
     Raises:
-        ValueError: there is no scenario of that name.
+        ValueError: an unknown name.
     """
     return _path(f"{_known(name, SCENARIOS)}.toml")
 
@@ -72,16 +72,16 @@ def scenario(name: str) -> Path:
 def study(name: str) -> Path:
     """The path of a commented study in ``STUDIES``, for ``lgsim.scenarios.load_study``.
 
-    ``hover``: a quadrotor keeps its place in gusty wind; ``arm``: an arm with an uncertain load.
+    ``hover``: a quadrotor holds its position in gusty wind; ``arm``: an arm with an uncertain payload.
 
     Raises:
-        ValueError: there is no study of that name.
+        ValueError: an unknown name.
     """
     return _path(f"study_{_known(name, STUDIES)}.toml")
 
 
 def recording_map() -> Path:
-    """The path of ``recording_map.toml``: all that a map of a recording can say, commented, to copy and change."""
+    """The path of ``recording_map.toml``: a commented map of a recording with all keys."""
     return _path("recording_map.toml")
 
 

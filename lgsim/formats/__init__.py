@@ -1,6 +1,6 @@
-"""Readers of robots' description files, each of which gives a model and a report of what was odd, and a writer.
+"""Readers of robot description files, which return a model and a report of findings, and a URDF writer.
 
-``interop`` converts coordinates, velocities and forces to and from other tools' conventions.
+``interop`` converts coordinates, velocities and forces between the conventions of lgsim and of other tools.
 """
 
 from lgsim.support.public_names import public_names

@@ -1,4 +1,4 @@
-"""Actuators from the files that describe machines."""
+"""Actuators from robot description files."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from lgsim.formats.xml import Element, FileError, is_factor, read
 from lgsim.multibody.model import Model
 
 _KNOWN = ("SimpleTransmission", "DifferentialTransmission")
-"""The ends of the types of <transmission> that are read."""
+"""Suffixes of the supported types of <transmission>."""
 
 
 def load_actuators(model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None) -> Actuators:
-    """The actuators of an MJCF or URDF file, on the model of the file.
+    """The actuators of an MJCF or URDF file, for the model of that file.
 
-    Of MJCF <actuator>: see ``lgsim.formats.mjcf_actuators.read_mjcf_actuators``; commands are MuJoCo's ctrl. Of URDF
-    <transmission>: commands are motor torques, N m, and the transmission of a motor is the reduction,
-    ``SimpleTransmission``, or a differential of two motors and two joints, ``DifferentialTransmission``, with the signs
-    of ros2_control; the file says nothing of the motors.
+    MJCF <actuator>: see ``lgsim.formats.mjcf_actuators.read_mjcf_actuators``; commands are MuJoCo's ctrl. URDF
+    <transmission>: commands are motor torques, N m. A transmission is a reduction, ``SimpleTransmission``, or a
+    differential of two motors and two joints, ``DifferentialTransmission``, with the signs of ros2_control. URDF has no
+    motor parameters.
 
     Args:
-        model: The model of the file, as ``load_mjcf`` or ``load_urdf`` gives it.
+        model: The model of the file from ``load_mjcf`` or ``load_urdf``.
         text: The XML itself instead of a path.
 
     Raises:
-        FileError: the file is missing, is no XML, or has no actuators that can be represented.
+        FileError: the file is missing, is not XML, or has no supported actuators.
         ImportError: the package ``mujoco`` is missing, for an MJCF file.
-        TypeError: not just one of ``path`` and ``text`` is given.
+        TypeError: both or neither of ``path`` and ``text`` are given.
         ValueError: the model lacks a joint of the file.
     """
     found, remarks = read_actuators(model, path, text=text)
     if found is None:
         file = "<text>" if path is None else os.fspath(path)
         why = f"; the first of {len(remarks)} that are not represented: {remarks[0]}" if remarks else ""
-        raise FileError(file, None, f"expected actuators, got none that lgsim represents{why}")
+        raise FileError(file, None, f"expected supported actuators, got none{why}")
     return found
 
 
 def read_actuators(
     model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None
 ) -> tuple[Actuators | None, tuple[Finding, ...]]:
-    """(``load_actuators`` or None, remarks on what of the file's actuators is not represented).
+    """The actuators as in ``load_actuators``, or None, and findings about actuators that are not represented.
 
     Args:
         text: The XML itself instead of a path.
@@ -74,15 +74,15 @@ def read_actuators(
 
 
 def _transmission(element: Element, model: Model) -> dict[str, np.ndarray] | str:
-    """The rows of the coupling of a <transmission> by names of its actuators, or why it is not represented."""
+    """Rows of the coupling matrix of a <transmission> by actuator name, or the reason why it is not represented."""
     kind = element.child("type")
     given = element.text("type") if kind is None else kind.words
     name = (given or "").strip().split("/")[-1]
     if name not in _KNOWN:
-        return f"is not represented: its type is {(given or '').strip()!r}, none of {' and '.join(_KNOWN)}"
+        return f"is not represented: expected the type {' or '.join(_KNOWN)}, got {(given or '').strip()!r}"
     joints, motors = _parts(element, "joint"), _parts(element, "actuator")
     if (len(joints), len(motors)) != ((1, 1) if name == _KNOWN[0] else (2, 2)):
-        return f"is not represented: a {name} of {len(motors)} actuators and {len(joints)} joints"
+        return f"is not represented: a {name} with {len(motors)} actuators and {len(joints)} joints"
     places = []
     for part in joints:
         joint = part.name()
@@ -97,21 +97,21 @@ def _transmission(element: Element, model: Model) -> dict[str, np.ndarray] | str
     if name == _KNOWN[0]:
         rows[0, places[0]] = at_joints[0] * at_motors[0]
     else:
-        # motors turn by the sum and by the difference of the joints
+        # motor angles are the sum and the difference of the joint angles
         rows[:, places[0]] += np.array(at_motors) * at_joints[0]
         rows[:, places[1]] += np.array([1.0, -1.0]) * at_motors * at_joints[1]
     return {part.name(): row for part, row in zip(motors, rows, strict=True)}
 
 
 def _parts(element: Element, tag: str) -> list[Element]:
-    """The joints or actuators, in the order of their roles where these are given."""
+    """The joints or actuators, ordered by their roles if given."""
     return sorted(
         element.children(tag), key=lambda part: (part.node.findtext("role") or part.text("role") or "").strip()
     )
 
 
 def _reduction(part: Element) -> float:
-    """The mechanical reduction of a part, 1 where none is given."""
+    """The mechanical reduction of an element; 1 by default."""
     for tag in ("mechanicalReduction", "mechanical_reduction"):
         found = part.child(tag)
         if found is not None:

@@ -1,4 +1,4 @@
-"""What URDF and SDF files have of links: their inertias, those that no body has, and links that move without mass."""
+"""Links of URDF and SDF files: inertial parameters, non-physical inertias, moving links without mass."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD
 from lgsim.support.messages import counted
 
-SINGULAR = "moves, and neither it nor what it carries has mass: the mass matrix is singular"
+SINGULAR = "moves without mass on it or on its descendants: the mass matrix is singular"
 
 
 @dataclass(frozen=True)
 class Link:
-    """A link.
+    """Inertial parameters of a link.
 
     Attributes:
         mass: Mass, kg.
@@ -39,11 +39,11 @@ class Link:
 
 @dataclass(frozen=True)
 class Mimic:
-    """A coordinate that follows another joint's: ``q = multiplier q_joint + offset``.
+    """A mimic coordinate: ``q = multiplier q_joint + offset``.
 
     Attributes:
-        joint: Name of the joint that is followed.
-        offset: The offset, rad or m.
+        joint: Name of the mimicked joint.
+        offset: Offset, rad or m.
     """
 
     joint: str
@@ -53,19 +53,19 @@ class Mimic:
 
     @property
     def numbers(self) -> tuple[str, float, float]:
-        """(joint, multiplier, offset), as ``ModelBuilder.add_body`` takes them."""
+        """The tuple (joint, multiplier, offset) for ``ModelBuilder.add_body``."""
         return self.joint, self.multiplier, self.offset
 
 
 @dataclass
 class Machine:
-    """The links of a file and the remarks on it.
+    """The links of a file and the findings in it.
 
     Attributes:
-        element: The element of the whole machine.
-        links: The links by name, in the file's order.
-        assumed: Remarks on what the file left open.
-        ignored: Remarks on what was not read.
+        element: The root element of the robot.
+        links: Links by name, in the order of the file.
+        assumed: Findings about assumed defaults.
+        ignored: Findings about unread elements.
     """
 
     element: Element
@@ -78,7 +78,7 @@ MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
 def inertia_matrix(moments: Sequence[float], rotation: Float[np.ndarray, "3 3"]) -> Float[np.ndarray, "3 3"]:
-    """The inertia in the link's axes of ``MOMENTS`` in axes with a rotation in them, kg m^2."""
+    """Rotate the ``MOMENTS`` of inertia, given in rotated axes, to the link's axes, kg m^2."""
     xx, xy, xz, yy, yz, zz = moments
     return rotation @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ rotation.T
 
@@ -103,18 +103,18 @@ TREATMENTS: dict[str, Callable[[Link, Inertia], Float[np.ndarray, " 10"]]] = {
     "nearest": _nearest_physical,
     "error": _refuse,
 }
-"""What gives, for each word of ``physical``, the parameters (10,) in place of an inertia that no body has."""
+"""Replacement for the parameters (10,) of a non-physical inertia, for each value of ``physical``."""
 
 
 def link_parameters(
     links: Mapping[str, Link], treat: Callable[[Link, Inertia], Float[np.ndarray, " 10"]]
 ) -> tuple[dict[str, Float[np.ndarray, " 10"]], list[Inertia]]:
-    """(the ten parameters of each link by its name, remarks on those that no body has)."""
+    """The ten inertial parameters of each link by name, and findings about non-physical inertias."""
     found, odd = {}, []
     for link in links.values():
         values = ten_parameters(np.array(link.mass), link.center, link.inertia)
         if not np.all(np.isfinite([*values, link.center @ link.center])):
-            raise link.element.error("expected an inertial that can be computed with, got too large numbers")
+            raise link.element.error("expected an inertial within the range of floats, got too large numbers")
         fault = defect(values)
         if fault is not None:
             inertia = Inertia(link.element.line, link.element.subject, fault, values)
@@ -125,7 +125,7 @@ def link_parameters(
 
 
 def massless(links: Mapping[str, Link], model: Model) -> Iterator[Finding]:
-    """Remarks on the bodies without mass, links on their fixed joints counted in."""
+    """Findings about bodies without mass, including the links fixed to them."""
     inertias, parents = np.asarray(model.inertias), model.topology.parents
     loaded = np.any(inertias, axis=1).tolist()
     for body in reversed(range(len(parents))):  # children come after their parents
@@ -137,20 +137,20 @@ def massless(links: Mapping[str, Link], model: Model) -> Iterator[Finding]:
 
 
 def warn_of_links(report: Report, reader: str) -> None:
-    """Give a ``FileWarning`` that counts inertias that no body has, links without mass and numbers in odd units.
+    """Emit a ``FileWarning`` that counts non-physical inertias, links without mass and suspicious units.
 
     Args:
-        reader: The name of the function of ``lgsim.formats`` that gives the report.
+        reader: Name of the function of ``lgsim.formats`` that returns the report.
     """
     singular = [finding for finding in report.massless if SINGULAR in finding.text]
-    odd = [f"{len(report.inertias)} links have inertias that no body has"] if report.inertias else []
-    odd += [f"{len(singular)} moving links have no mass on and behind them"] if singular else []
+    odd = [f"{len(report.inertias)} links have non-physical inertias"] if report.inertias else []
+    odd += [f"{len(singular)} moving links have no mass on them or on their descendants"] if singular else []
     odd += [f"{counted(len(report.units), 'number')} may be in other units"] if report.units else []
     if odd:
         first = next(iter((*report.inertias, *singular, *report.units)))
         warnings.warn(
-            f"{report.file}: {' and '.join(odd)}; the first one: {first}. lgsim.formats.{reader} gives the whole"
-            ' report; physical="nearest" takes the nearest physical inertias, physical="report" is silent.',
+            f"{report.file}: {' and '.join(odd)}; the first one: {first}. lgsim.formats.{reader} returns the full"
+            ' report; physical="nearest" uses the nearest physical inertias, physical="report" suppresses the warning.',
             FileWarning,
             stacklevel=3,
         )

@@ -1,4 +1,4 @@
-"""Loops from a TOML file beside a file of a machine that has no word for them."""
+"""Closed kinematic loops from a TOML file, for robot descriptions that cannot express them."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ JOINTS: Mapping[str, Callable[[], Joint]] = {
     "planar": joints.Planar,
     "translational": joints.Translational,
 }
-"""The joint of each word; hinge, ball and weld are other words of three."""
+"""Joint type of each keyword; hinge, ball and weld are synonyms."""
 
 _ENDS = ("frame_a", "frame_b")
 _COUPLED = ("joint_a", "joint_b", "coefficients")
 
 
 def add_loops(model: Model, path: str | os.PathLike[str]) -> Model:
-    """The model with the loops of a TOML file.
+    """Add the closed kinematic loops of a TOML file to a model.
 
     Its tables are::
 
         [[loop]]
         name = "pin"
-        frame_a = "upper"                                    # a frame or a link of the machine, or "world"
+        frame_a = "upper"                                    # a frame or a link, or "world"
         frame_b = "lower"
-        placement_b = { xyz = [0.3, 0, 0], rpy = [0, 0, 0] } # of the loop's frame in that one; m and rad
+        placement_b = { xyz = [0.3, 0, 0], rpy = [0, 0, 0] } # pose of the loop's frame in frame_b; m and rad
         joint = "revolute"                                   # about z of the loop's frames; or
         length = 0.4                                         # a rod, m
 
@@ -54,10 +54,10 @@ def add_loops(model: Model, path: str | os.PathLike[str]) -> Model:
         joint_b = "rack"
         coefficients = [0, 0.02]
 
-    A placement makes a frame "<name>.a" or "<name>.b".
+    A placement adds a frame "<name>.a" or "<name>.b".
 
     Raises:
-        FileError: the file cannot be read, is not TOML, or has no loops of this machine; the message has the line.
+        FileError: the file cannot be read, is not TOML, or names unknown joints or frames; the message has the line.
     """
     try:
         table = toml_table.read(path).only("loop")

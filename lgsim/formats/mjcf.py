@@ -1,4 +1,4 @@
-"""Models from MJCF files, and reports of what a model does not represent of them."""
+"""Models from MJCF files, and reports of what the models do not represent."""
 
 from __future__ import annotations
 
@@ -45,48 +45,48 @@ def load_mjcf(
     solids: SolidNames = (),
     solid_meshes: Mapping[str, int] | None = None,
 ) -> Model:
-    """The model of a machine from an MJCF file.
+    """Load a model from an MJCF file.
 
-    The file is compiled by MuJoCo, so that defaults, classes, angles, orientations and inertias from geometry are its
-    own. q is MuJoCo's qpos, number by number; v is its qvel but for free joints, whose velocity is in the body's axes
-    here; ``lgsim.formats.interop.mujoco`` converts. Coordinates count from MuJoCo's zero, not from ``qpos0``.
+    MuJoCo compiles the file, so that defaults, classes, angles, orientations and inertias from geometry are those of
+    MuJoCo. q is MuJoCo's qpos. v is its qvel except for free joints, whose velocity is in body axes here;
+    ``lgsim.formats.interop.mujoco`` converts it. Coordinates are relative to MuJoCo's zero, not to ``qpos0``.
 
-    Bodies without joints are merged into those that carry them, and their frames are kept; sites are frames. Several
-    hinges and slides of one body whose axes meet are one compound joint, named after them with "+" between; else a body
-    without mass is put between. The frame with a body's name is always that of the file. Where the body turns about a
-    point other than its origin, the moving body of the model has its frame there, and is named ``body:joint``.
+    Bodies without joints are merged into their parents, and their frames are kept; sites are frames. Several hinges and
+    slides of one body whose axes meet become one compound joint, named after them with "+" between; otherwise a
+    massless body is inserted. The frame with a body's name is that of the file. If the body rotates about a point other
+    than its origin, the moving body of the model has its frame there, and is named ``body:joint``.
 
-    Joints' springs, dampers, dry friction, armature, limits and force ranges are read, and gravity; position limits are
-    numbers at which nothing stops, see ``lgsim.with_stops``. Actuators are read by ``load_actuators``. What is not
-    represented, such as contacts and tendons, is in the report of ``read_mjcf``.
+    Springs, dampers, dry friction, armature, limits and force ranges of joints are read, and gravity. Position limits
+    are not enforced, see ``lgsim.with_stops``. ``load_actuators`` reads actuators. The report of ``read_mjcf`` lists
+    what is not represented, such as contacts and tendons.
 
-    An ``<equality>`` that is active is a loop of its name: "connect" a ball between the frames "<name>.a" and
-    "<name>.b", "weld" a fixed joint, "joint" a coupling, by bodies or by sites. Loops are closed exactly: ``solref``
-    and ``solimp`` are not read.
+    An active ``<equality>`` is a closed kinematic loop with its name: "connect" a ball joint between the frames
+    "<name>.a" and "<name>.b", "weld" a fixed joint, "joint" a coupling, by bodies or by sites. Loops are closed
+    exactly: ``solref`` and ``solimp`` are not read.
 
     Args:
-        text: The MJCF itself instead of a path; files that it names are sought in the working directory.
+        text: The MJCF itself instead of a path; its files are searched in the working directory.
         dtype: float32 or float64; None for JAX's default float.
-        ignore_equalities: Whether a machine whose bodies or joints are tied by ``<equality>`` is read without loops.
-        contacts: Names of geoms, or of bodies all of whose colliding geoms touch the ground, or numbers of the law by
-            such names; none by default. Cylinders touch by points on their rims, meshes by some of their vertices.
-        contact_law: The law's numbers for all of them, as ``Model.add_contact`` takes them: MuJoCo's own law is not
-            read.
-        solids: True, names of geoms that can touch, or of bodies all of whose such geoms become solids, the world's
-            too, by the geoms' names; or by such a name what of ``solid_meshes`` differs; none by default. Pairs that
-            contype and conaffinity or <exclude> keep apart never meet.
-        solid_meshes: What meshes become, as for ``load_urdf``.
+        ignore_equalities: True ignores ``<equality>``, so that the model has no loops.
+        contacts: Names of geoms, or of bodies all of whose colliding geoms touch the ground, or contact parameters by
+            such names; none by default. Cylinders have contact points on their rims, meshes at some vertices.
+        contact_law: Default contact parameters, as in ``Model.add_contact``; those of MuJoCo are not read.
+        solids: True, or names of geoms that become collision geometry, or of bodies (also the world) all of whose
+            colliding geoms do, named after the geoms; or a mapping from such names to settings that differ from
+            ``solid_meshes``; none by default. Pairs that contype and conaffinity or <exclude> exclude stay excluded.
+        solid_meshes: Representation of meshes, as for ``load_urdf``.
 
     Returns:
-        The model. A ``FileWarning`` counts limits and lengths that look like degrees or millimeters, another one what
-        acts on the motion in the file and not in the model.
+        The model. A ``FileWarning`` counts limits and lengths that look like degrees or millimeters, another one
+        lists features of the file that affect the motion and that the model does not represent.
 
     Raises:
-        FileError: the file is missing, MuJoCo refuses it, nothing in it moves, or an equality is none that a loop can
-            stand for, without which it is another machine; its copies and grids, as of <replicate>, have more than
-            50 000 elements (``LGSIM_MAX_BODIES`` in the environment sets another limit); the message has the line.
+        FileError: the file is missing, MuJoCo rejects it, it has no joints, or a loop cannot represent an equality, so
+            that the model would be a different system; or its copies and grids, as of <replicate>, have more than
+            50 000 elements (the environment variable ``LGSIM_MAX_BODIES`` sets another limit). The message has the
+            line.
         ImportError: the package ``mujoco`` is missing; ``pip install 'lgsim[mjcf]'``.
-        TypeError: not just one of ``path`` and ``text`` is given.
+        TypeError: both or neither of ``path`` and ``text`` are given.
 
     Source: MuJoCo's documentation, chapters "XML reference" and "Computation", section "Joint space and coordinates";
     the order and place of a body's joints: ``mj_kinematics``.
@@ -100,7 +100,7 @@ def load_mjcf(
     if report.units:
         warnings.warn(
             f"{report.file}: {counted(len(report.units), 'number')} may be in other units; the first one:"
-            f" {report.units[0]}. lgsim.formats.read_mjcf gives the whole report and is silent.",
+            f" {report.units[0]}. lgsim.formats.read_mjcf returns the full report without a warning.",
             FileWarning,
             stacklevel=2,
         )
@@ -118,9 +118,9 @@ def read_mjcf(
     solids: SolidNames = (),
     solid_meshes: Mapping[str, int] | None = None,
 ) -> tuple[Model, Report]:
-    """(model, report): ``load_mjcf`` with what was odd in the file, and what of it the model does not represent.
+    """Load a model as ``load_mjcf`` does, and report findings in the file and features that are not represented.
 
-    Line 0 in the report is an element that MuJoCo gives no line for, such as one of an included file.
+    Line 0 in the report is an element without a known line, such as one of an included file.
 
     Args:
         text: The MJCF itself instead of a path.
@@ -137,7 +137,7 @@ def read_mjcf(
     file = compile_file(path, text)
     if not ignore_equalities:
         _refuse_equalities(file)
-    # what numbers near the largest float overflow to is found by checks: numpy need not warn
+    # overflow of numbers near the largest float is detected by the checks below, without NumPy's warnings
     with np.errstate(all="ignore"):
         reader = _Reader(file, dtype)
         for body in range(1, file.model.nbody):
@@ -147,7 +147,7 @@ def read_mjcf(
         for equality in () if ignore_equalities else acting_equalities(file):
             reader.add_equality(equality)
         if not file.model.njnt:
-            raise FileError(file.file, None, "nothing moves: expected at least one joint")
+            raise FileError(file.file, None, "expected at least one joint, got none")
         model = reader.build()
     touching: set[int] = set()
     if contacts:
@@ -170,10 +170,10 @@ def read_mjcf(
 
 
 def _refuse_equalities(file: CompiledFile) -> None:
-    """Check that each equality that acts can be a loop: without it the machine is another one.
+    """Check that each active equality can be represented; without it the model would be a different system.
 
     Raises:
-        FileError: one cannot.
+        FileError: an equality cannot be represented.
     """
     odd = [(i, text) for i in acting_equalities(file) if (text := fault(file, i))]
     if odd:
@@ -181,14 +181,14 @@ def _refuse_equalities(file: CompiledFile) -> None:
         raise file.error(
             "equality",
             odd[0][0],
-            f"{odd[0][1]}{more}: lgsim does not represent it; without it the machine is another one:"
-            " ignore_equalities=True, in a scenario ignore_equalities = true in [machine], or lgsim simulate"
-            " --ignore-equalities read it so, without any equality",
+            f"{odd[0][1]}{more}: not represented by lgsim, and the model would be a different system without it. To"
+            " read the file without equalities, use ignore_equalities=True, in a scenario `ignore_equalities = true` in"
+            " `[machine]`, or lgsim simulate --ignore-equalities",
         )
 
 
 class _Reader:
-    """Gives the elements of a compiled file to a builder."""
+    """Passes the elements of a compiled file to a builder."""
 
     def __init__(self, file: CompiledFile, dtype: DTypeLike | None) -> None:
         gravity = np.array(file.model.opt.gravity) * file.enabled("GRAVITY")
@@ -201,18 +201,18 @@ class _Reader:
         self.left_out: list[Finding] = []
 
     def add_body(self, body: int) -> None:
-        """Adds a body and its joints."""
+        """Add a body and its joints."""
         file, model = self.file, self.file.model
         name, at = file.names["body"][body], file.names["body"][model.body_parentid[body]]
         steps, rest = joint_chain(file, body)
-        # the body's own frame is that of the last joint unless its anchor is somewhere else
+        # the body's frame is that of the last joint unless its anchor is elsewhere
         is_last = bool(steps) and np.array_equal(rest, np.eye(4))
         for step in steps:
             joint, first = JOINED.join(file.names["joint"][j] for j in step.members), step.members[0]
             last = is_last and step is steps[-1]
             carried = name if last else unused_name(f"{name}:{joint}", self.taken)
             if len(step.members) > 1:
-                self.assumed.append(file.finding("joint", first, f"and the next are one joint, {joint!r}"))
+                self.assumed.append(file.finding("joint", first, f"and the following are one joint, {joint!r}"))
             with self.errors_at("joint", first):
                 self.builder.add_body(
                     carried,
@@ -230,7 +230,7 @@ class _Reader:
                 self.builder.add_body(name, at, Fixed(), placement=rest, parameters=self._parameters(body))
 
     def add_site(self, site: int) -> None:
-        """Adds a frame at a site."""
+        """Add a frame at a site."""
         file, model = self.file, self.file.model
         name = file.names["site"][site]
         if name in self.taken or name == ROOT:
@@ -243,24 +243,24 @@ class _Reader:
             self.builder.add_frame(name, body, pose(model.site_pos[site], model.site_quat[site]))
 
     def add_equality(self, i: int) -> None:
-        """Adds the loop of an equality."""
+        """Add the loop of an equality."""
         name = self.file.names["equality"][i]
         frames = unused_name(f"{name}.a", self.taken), unused_name(f"{name}.b", self.taken)
         with self.errors_at("equality", i):
             add_equality(self.file, i, self.builder, name, frames)
 
     def build(self) -> Model:
-        """The model; an error of a loop is raised at its equality."""
+        """Build the model; an error of a loop names its equality."""
         error = self.file.error
         loops = {name: partial(error, "equality", i) for i, name in enumerate(self.file.names["equality"])}
         return built(self.builder, loops, partial(error, "body", 0))
 
     def errors_at(self, kind: str, index: int) -> AbstractContextManager[None]:
-        """Raises the errors of the builder at the element that caused them."""
+        """A context that raises errors of the builder as errors of an element."""
         return errors_at(partial(self.file.error, kind, index))
 
     def _parameters(self, body: int) -> Float[np.ndarray, " 10"]:
-        """The ten parameters of a body; a remark where no body has them."""
+        """The ten inertial parameters of a body; adds a finding if they are non-physical."""
         model = self.file.model
         turn = pose(model.body_ipos[body], model.body_iquat[body])[:3, :3]
         inertia = turn @ np.diag(model.body_inertia[body]) @ turn.T
@@ -273,12 +273,14 @@ class _Reader:
 
 
 def _odd_units(file: CompiledFile) -> Iterator[Finding]:
-    """Remarks on limits and lengths that look like other units."""
+    """Findings about limits and lengths that look like other units."""
     model = file.model
     for body in range(1, model.nbody):
         mounted = model.body_parentid[body] == 0 and model.body_jntnum[body] == 0
         free = model.body_jntnum[body] > 0 and model.jnt_type[model.body_jntadr[body]] == FREE
-        offset = "" if mounted or free else odd_length("is off its parent by", np.array(model.body_pos[body]))
+        offset = (
+            "" if mounted or free else odd_length("has an offset from its parent of", np.array(model.body_pos[body]))
+        )
         center = odd_length("has its center of mass at a distance of", np.array(model.body_ipos[body]))
         for text in (offset, center if model.body_mass[body] and not mounted else ""):
             if text:
@@ -292,13 +294,13 @@ def _odd_units(file: CompiledFile) -> Iterator[Finding]:
 
 
 def _ignored(file: CompiledFile, equalities: bool, touching: set[int]) -> Iterator[Finding]:
-    """Remarks on elements and attributes that say something about the motion and were not read."""
+    """Findings about unread elements and attributes that affect the motion."""
     model = file.model
     if model.opt.density or model.opt.viscosity:
-        yield Dropped(1, "<option>", "density and viscosity: forces of a fluid are not represented")
+        yield Dropped(1, "<option>", "density and viscosity: fluid forces are not represented")
     if file.enabled("CONSTRAINT", "CONTACT"):
         for geom in sorted({*np.flatnonzero(model.geom_contype | model.geom_conaffinity).tolist()} - touching):
-            yield file.dropped("geom", geom, "can touch others; contacts are not represented")
+            yield file.dropped("geom", geom, "can collide; contacts are not represented")
         for pair in range(model.npair):
             yield file.dropped("pair", pair, "contacts are not represented")
     moved = _tendons_of_actuators(file)
@@ -311,7 +313,7 @@ def _ignored(file: CompiledFile, equalities: bool, touching: set[int]) -> Iterat
         yield file.dropped("actuator", index, text)
     for body in range(model.nbody):
         if model.body_mocapid[body] >= 0:
-            yield file.dropped("body", body, "is moved from outside (mocap); it is fixed here")
+            yield file.dropped("body", body, "is a mocap body; it is fixed here")
         if model.body_gravcomp[body]:
             yield file.dropped("body", body, "gravcomp is not represented")
     for joint in range(model.njnt):
@@ -320,7 +322,7 @@ def _ignored(file: CompiledFile, equalities: bool, touching: set[int]) -> Iterat
 
 
 def _tendons_of_actuators(file: CompiledFile) -> set[int]:
-    """The tendons that only couple joints of actuators, which ``load_actuators`` reads."""
+    """Tendons that only couple joints of actuators, which ``load_actuators`` reads."""
     model, faults, kind = file.model, faults_of_actuators(file), int(file.mujoco.mjtTrn.mjTRN_TENDON)
     own = {
         int(model.actuator_trnid[i, 0])
@@ -332,22 +334,22 @@ def _tendons_of_actuators(file: CompiledFile) -> set[int]:
 
 
 def _ignored_of_joint(file: CompiledFile, j: int) -> Iterator[str]:
-    """The texts of the remarks on a joint."""
+    """Texts of the findings about a joint."""
     model, kind = file.model, int(file.model.jnt_type[j])
     dofs = slice(model.jnt_dofadr[j], model.jnt_dofadr[j] + SPEEDS[kind])
     if kind in (FREE, BALL) and model.jnt_stiffness[j] and file.enabled("PASSIVE", "SPRING"):
         yield "stiffness of a joint with a quaternion is not represented"
     if kind == FREE and np.any(model.dof_armature[dofs][:3]):
-        yield "armature of a free joint acts on the velocity in the body's axes, in MuJoCo on that in world axes"
+        yield "armature of a free joint acts on the velocity in body axes, in MuJoCo on that in world axes"
     if np.any(_attribute(model, "jnt_stiffnesspoly", j)) or np.any(_attribute(model, "dof_dampingpoly", dofs)):
-        yield "polynomial damping and stiffness are not represented; the first coefficient was taken"
+        yield "polynomial damping and stiffness are not represented; only the first coefficient is used"
     if np.any(_attribute(model, "jnt_springyield", j)):
         yield "plasticity of the spring is not represented"
     if model.jnt_actfrclimited[j] and np.sum(model.jnt_actfrcrange[j]):
-        yield "actuatorfrcrange is not symmetric; the larger bound was taken"
+        yield "actuatorfrcrange is not symmetric; the larger bound is used"
 
 
 def _attribute(model: object, name: str, index: int | slice) -> ArrayLike:
-    """Entries of an array of MuJoCo's model; zero where this version of MuJoCo has no such array."""
+    """Entries of an array of MuJoCo's model; zero if this version of MuJoCo lacks the array."""
     found = getattr(model, name, None)
     return 0.0 if found is None else found[index]

@@ -1,4 +1,4 @@
-"""The actuators of an MJCF file: motors, servos and other affine ones, with gears, couplings, filters and ranges."""
+"""Actuators of an MJCF file: motors, servos and other affine actuators, with gears, couplings, filters and ranges."""
 
 from __future__ import annotations
 
@@ -22,22 +22,21 @@ _NOT_REPRESENTED = "is not represented"
 def read_mjcf_actuators(
     model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None
 ) -> tuple[Actuators | None, tuple[Finding, ...]]:
-    """(the actuators of an MJCF file on its model, remarks on what of them is not represented).
+    """The actuators of an MJCF file for its model, and findings about actuators that are not represented.
 
-    Commands are MuJoCo's ``ctrl``, actuator by actuator in the order of the file but for those that are not
-    represented; names are the file's. ``motor``, ``position``, ``velocity``, ``intvelocity``, ``damper``, ``cylinder``
-    and ``general`` with fixed or affine gain, no or affine bias, and the dynamics none, integrator, filter and
-    filterexact, on hinges, slides, fixed tendons and sites; gear, ctrlrange, forcerange, actrange and the joints'
-    ``actuatorfrcrange`` act. ``filterexact`` is the equation of ``filter``. Not represented are muscles, adhesion,
-    slider-cranks, spatial tendons, plugins, delays, actuators of several commands, and what acts on the linear velocity
-    of a free joint.
+    Commands are MuJoCo's ``ctrl``, in the order of the file without the actuators that are not represented. Supported
+    are ``motor``, ``position``, ``velocity``, ``intvelocity``, ``damper``, ``cylinder`` and ``general`` with fixed or
+    affine gain, no or affine bias, and the dynamics none, integrator, filter and filterexact, on hinges, slides, fixed
+    tendons and sites; gear, ctrlrange, forcerange, actrange and the joints' ``actuatorfrcrange``. ``filterexact`` has
+    the equation of ``filter``. Not represented are muscles, adhesion, slider-cranks, spatial tendons, plugins, delays,
+    actuators of several commands, and actuators of the linear velocity of a free joint.
 
     Args:
-        model: The model of the file, of ``load_mjcf``.
+        model: The model of the file, from ``load_mjcf``.
         text: The MJCF itself instead of a path.
 
     Returns:
-        Actuators, or None where the file has none that are represented; remarks.
+        Actuators, or None if none is represented; findings.
 
     Raises:
         FileError, ImportError, TypeError: see ``load_mjcf``.
@@ -58,12 +57,12 @@ def read_mjcf_actuators(
 
 
 def faults_of_actuators(file: CompiledFile) -> dict[int, str]:
-    """What is to be said of the actuators that are not represented, by their places."""
+    """Reasons why actuators are not represented, by actuator index."""
     return {i: text for i in range(file.model.nu) if (text := _fault(file, i))}
 
 
 def _fault(file: CompiledFile, i: int) -> str:
-    """Why an actuator is not represented; empty where it is."""
+    """The reason why an actuator is not represented; "" if it is."""
     model, kinds = file.model, file.mujoco
     dyn, gain, bias = (int(x[i]) for x in (model.actuator_dyntype, model.actuator_gaintype, model.actuator_biastype))
     known = {
@@ -73,11 +72,11 @@ def _fault(file: CompiledFile, i: int) -> str:
     }
     for what, (kind, fine) in known.items():
         if kind not in map(int, fine):
-            return f"{_NOT_REPRESENTED}: its {what} is none of those that are read"
+            return f"{_NOT_REPRESENTED}: its {what} is not supported"
     if _entry(model, "actuator_plugin", i, -1) >= 0 or _entry(model, "actuator_ctrlnum", i, 1) != 1:
         return f"{_NOT_REPRESENTED}: it is a plugin or has several commands"
     if dyn != int(kinds.mjtDyn.mjDYN_NONE) and _entry(model, "actuator_actearly", i, 0):
-        return f"{_NOT_REPRESENTED}: its force takes the activation of the next step (actearly)"
+        return f"{_NOT_REPRESENTED}: its force uses the activation of the next step (actearly)"
     if int(getattr(model.opt, "disableactuator", 0)) >> int(model.actuator_group[i]) & 1:
         return f"{_NOT_REPRESENTED}: its group is disabled"
     if _entry(model, "actuator_actnum", i, 0) > 1 or np.any(_entry(model, "actuator_delay", i, 0)):
@@ -90,7 +89,7 @@ def _fault(file: CompiledFile, i: int) -> str:
 
 
 def _fault_of_transmission(file: CompiledFile, i: int, uses_length: bool) -> str:
-    """Why the transmission of an actuator is not represented; empty where it is."""
+    """The reason why the transmission of an actuator is not represented; "" if it is."""
     model, kinds = file.model, file.mujoco.mjtTrn
     kind, target = int(model.actuator_trntype[i]), int(model.actuator_trnid[i, 0])
     if kind in (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT)):
@@ -98,9 +97,9 @@ def _fault_of_transmission(file: CompiledFile, i: int, uses_length: bool) -> str
         if joint in (FREE, BALL) and uses_length:
             return f"{_NOT_REPRESENTED}: its force depends on the position of a joint with a quaternion"
         if joint == FREE and (np.any(model.actuator_gear[i, :3]) or kind != int(kinds.mjTRN_JOINT)):
-            return f"{_NOT_REPRESENTED}: it pushes a free joint along the world's axes"
+            return f"{_NOT_REPRESENTED}: it acts on a free joint along the world's axes"
         if joint == BALL and kind != int(kinds.mjTRN_JOINT):
-            return f"{_NOT_REPRESENTED}: it turns a ball about the parent's axes"
+            return f"{_NOT_REPRESENTED}: it acts on a ball joint about the parent's axes"
         return ""
     if kind == int(kinds.mjTRN_TENDON):
         first, count = int(model.tendon_adr[target]), int(model.tendon_num[target])
@@ -112,16 +111,16 @@ def _fault_of_transmission(file: CompiledFile, i: int, uses_length: bool) -> str
         if int(model.actuator_trnid[i, 1]) < 0:
             return f"{_NOT_REPRESENTED}: its force depends on a length that a site does not have" if uses_length else ""
         return f"{_NOT_REPRESENTED}: it acts between two sites"
-    return f"{_NOT_REPRESENTED}: its transmission is none of joint, fixed tendon and site"
+    return f"{_NOT_REPRESENTED}: its transmission is not a joint, fixed tendon or site"
 
 
 def _states_of(mujoco: Any) -> list[Any]:
-    """The dynamics with one state: filters first."""
+    """Dynamics with one state: filters first."""
     return [mujoco.mjtDyn.mjDYN_FILTER, mujoco.mjtDyn.mjDYN_FILTEREXACT, mujoco.mjtDyn.mjDYN_INTEGRATOR]
 
 
 def _uses_length(file: CompiledFile, i: int) -> bool:
-    """Whether the force of an actuator depends on its length."""
+    """True if the force of an actuator depends on its length."""
     model, kinds = file.model, file.mujoco
     gain = model.actuator_gaintype[i] == int(kinds.mjtGain.mjGAIN_AFFINE) and model.actuator_gainprm[i, 1]
     return bool(
@@ -130,7 +129,7 @@ def _uses_length(file: CompiledFile, i: int) -> bool:
 
 
 def _stages(file: CompiledFile, at: np.ndarray, model: Model) -> list[Stage]:
-    """The stages of actuators: range of commands, activation, gain and bias, range of forces."""
+    """Stages of the actuators: command range, activation, gain and bias, force range."""
     theirs, kinds = file.model, file.mujoco
 
     def numbers(x: Any) -> Any:
@@ -159,13 +158,13 @@ def _stages(file: CompiledFile, at: np.ndarray, model: Model) -> list[Stage]:
     gain = np.where(affine[:, None] | (np.arange(3) == 0), theirs.actuator_gainprm[at, :3], 0.0)
     biased = theirs.actuator_biastype[at] == int(kinds.mjtBias.mjBIAS_AFFINE)
     bias = np.where(biased[:, None], theirs.actuator_biasprm[at, :3], 0.0)
-    # lengths count the gear: those of shafts here do as well
+    # lengths include the gear ratio, as shaft lengths here do
     out.append(AffineForce(numbers(gain), numbers(bias)))
     return out + saturation(theirs.actuator_forcelimited, theirs.actuator_forcerange)
 
 
 def _transmission(file: CompiledFile, at: np.ndarray, model: Model) -> Transmission:
-    """The couplings of actuators with the degrees of freedom and the sites of a model."""
+    """Couplings of the actuators with the degrees of freedom and the sites of a model."""
     theirs, kinds = file.model, file.mujoco.mjtTrn
     places = _places(file, model)
     coupling, on_sites = np.zeros((len(at), model.nv)), {}
@@ -193,7 +192,7 @@ def _transmission(file: CompiledFile, at: np.ndarray, model: Model) -> Transmiss
 
 
 def _places(file: CompiledFile, model: Model) -> dict[int, slice]:
-    """Of each joint of the file its part of v."""
+    """Slice of v for each joint of the file."""
     out = {}
     for body in range(1, file.model.nbody):
         for step in joint_chain(file, body)[0]:
@@ -220,7 +219,7 @@ def _frame(file: CompiledFile, site: int, model: Model) -> str:
 def _joint_ranges(
     file: CompiledFile, places: dict[int, slice], model: Model
 ) -> tuple[Float[np.ndarray, " nv"], Float[np.ndarray, " nv"]]:
-    """(lower, upper) bounds of the joint forces of all actuators, infinite where there is none."""
+    """Lower and upper bounds of the joint forces of all actuators, infinite without a bound."""
     lower, upper = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
     for j, part in places.items():
         if file.model.jnt_actfrclimited[j]:
@@ -229,6 +228,6 @@ def _joint_ranges(
 
 
 def _entry(model: Any, name: str, index: int, default: Any) -> Bool[np.ndarray, ""] | Any:
-    """An entry of an array of MuJoCo's model, or a default where this version of MuJoCo has no such array."""
+    """An entry of an array of MuJoCo's model, or a default if this version of MuJoCo lacks the array."""
     found = getattr(model, name, None)
     return default if found is None else found[index]

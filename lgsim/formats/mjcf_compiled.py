@@ -1,4 +1,4 @@
-"""MJCF files as MuJoCo compiles them: the numbers, and the name and the line of each element."""
+"""MJCF files compiled by MuJoCo: values, names and lines of the elements."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ KINDS = {
     "flex": ("flexes", "nflex"),
     "plugin": ("plugins", "nplugin"),
 }
-"""Kinds of elements: their list in MuJoCo's description of the file, and their number in the compiled model."""
+"""Kinds of elements: list in MuJoCo's description of the file, and count in the compiled model."""
 
 UNKNOWN_LINE = 0
-"""The line of elements for which MuJoCo gives none, such as those of included files."""
+"""Line of elements for which MuJoCo gives none, such as those of included files."""
 
 
 @dataclass(frozen=True)
@@ -56,35 +56,35 @@ class CompiledFile:
     lines: dict[str, list[int]] = field(default_factory=dict)
 
     def enabled(self, *flags: str) -> bool:
-        """Whether the file disables none of these flags; a flag that this version of MuJoCo lacks is not disabled."""
+        """True if the file disables none of these flags; flags unknown to this version of MuJoCo count as enabled."""
         bits = [getattr(self.mujoco.mjtDisableBit, f"mjDSBL_{flag}", 0) for flag in flags]
         return not any(self.model.opt.disableflags & int(bit) for bit in bits)
 
     def subject(self, kind: str, index: int) -> str:
-        """An element in words."""
+        """Description of an element for messages."""
         return f"{kind} {self.names[kind][index]!r}"
 
     def finding(self, kind: str, index: int, text: str) -> Finding:
-        """A remark about an element."""
+        """A finding about an element."""
         return Finding(self.lines[kind][index], self.subject(kind, index), text)
 
     def dropped(self, kind: str, index: int, text: str) -> Dropped:
-        """A remark about an element that acts on the motion and is not in the model."""
+        """A finding about an element that affects the motion and is not represented."""
         return Dropped(self.lines[kind][index], self.subject(kind, index), text)
 
     def error(self, kind: str, index: int, message: str) -> FileError:
-        """The error to raise about an element."""
+        """An error about an element."""
         return FileError(self.file, self.lines[kind][index] or None, f"{self.subject(kind, index)}: {message}")
 
 
 def compile_file(path: str | os.PathLike[str] | None, text: str | None) -> CompiledFile:
-    """The compiled file of a path or of MJCF itself.
+    """Compile a file, given by a path or as text.
 
     Raises:
-        FileError: the file cannot be read, is no MJCF file, makes more than ``check_expansions`` lets it, or MuJoCo's
-            compiler refuses it.
+        FileError: the file cannot be read, is not MJCF, exceeds the limits of ``check_expansions``, or is rejected by
+            MuJoCo's compiler.
         ImportError: the package ``mujoco`` is missing.
-        TypeError: neither or both of the two are given.
+        TypeError: both or neither are given.
     """
     if (path is None) == (text is None):
         raise TypeError("expected either a path or text, the MJCF itself")
@@ -108,17 +108,17 @@ def compile_file(path: str | os.PathLike[str] | None, text: str | None) -> Compi
         raise FileError(file, None, "expected names in UTF-8") from error
     starts = model.body_jntadr
     for body, start in enumerate(starts):
-        # MuJoCo gives no line for <freejoint>
+        # MuJoCo reports no line for <freejoint>
         if start >= 0 and found.lines["joint"][start] == UNKNOWN_LINE:
             found.lines["joint"][start] = found.lines["body"][body]
     return found
 
 
 def _check_root(file: str, content: bytes) -> None:
-    """Checks that the root is that of MJCF: MuJoCo also reads URDF, by rules of its own. Other faults MuJoCo finds.
+    """Check that the root element is that of MJCF; MuJoCo would also read URDF, by other rules.
 
     Raises:
-        FileError: the root element is another one.
+        FileError: another root element.
     """
     parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, load_dtd=False)
     try:
@@ -134,7 +134,7 @@ def _check_root(file: str, content: bytes) -> None:
 
 @contextmanager
 def _collected_warnings(mujoco: ModuleType) -> Iterator[list[str]]:
-    """MuJoCo's warnings in a list, which it else prints and writes to a file in the working directory."""
+    """A context that collects MuJoCo's warnings, which would otherwise be printed and written to a file."""
     collected: list[str] = []
     before = getattr(mujoco, "get_mju_user_warning", lambda: None)()
     mujoco.set_mju_user_warning(lambda message: collected.append(" ".join(str(message).split())))
@@ -145,7 +145,7 @@ def _collected_warnings(mujoco: ModuleType) -> Iterator[list[str]]:
 
 
 def _refusal(file: str, message: str) -> FileError:
-    """The error of MuJoCo's message, in one line, with the line that it names."""
+    """Convert MuJoCo's message to an error in one line, with the line number that it contains."""
     place = re.search(r",? ?line (?:number=)?(\d+)", message, re.IGNORECASE)
     line = int(place[1]) if place else UNKNOWN_LINE
     if place:
@@ -155,7 +155,7 @@ def _refusal(file: str, message: str) -> FileError:
 
 
 def _spec(mujoco: ModuleType, file: str, text: str | None) -> Any:
-    """MuJoCo's description of the file before it is compiled, which knows lines; None where a version has none."""
+    """MuJoCo's uncompiled description of the file, which has line numbers; None if this version lacks it."""
     reader = getattr(getattr(mujoco, "MjSpec", None), "from_file" if text is None else "from_string", None)
     try:
         return None if reader is None else reader(file if text is None else text)
@@ -164,12 +164,12 @@ def _spec(mujoco: ModuleType, file: str, text: str | None) -> Any:
 
 
 def _name(mujoco: ModuleType, model: Any, kind: str, index: int) -> str:
-    """The name of an element; empty where it has none."""
+    """Name of an element; "" if it has none."""
     return mujoco.mj_id2name(model, getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), index) or ""
 
 
 def _distinct(kind: str, names: list[str]) -> list[str]:
-    """Names for all elements: kind and number for those without one, with "_" behind names that are taken."""
+    """Unique names: kind and number for unnamed elements, with "_" appended to names that are taken."""
     taken, out = set(names), []
     for index, name in enumerate(names):
         if not name:
@@ -179,7 +179,7 @@ def _distinct(kind: str, names: list[str]) -> list[str]:
 
 
 def _lines(elements: list[Any], names: list[str]) -> list[int]:
-    """The lines of elements; unknown where the elements are not those of the compiled model one by one."""
+    """Lines of the elements; unknown if the elements do not correspond to those of the compiled model."""
     if [element.name for element in elements] != names:
         return [UNKNOWN_LINE] * len(names)
     found = [re.search(r"line (\d+)", element.info) for element in elements]

@@ -1,4 +1,4 @@
-"""Equalities of MJCF files as loops: points and frames that coincide, and joints that follow others."""
+"""Equalities of MJCF files as closed kinematic loops: coincident points and frames, and joint couplings."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from lgsim.multibody.builder import ModelBuilder
 from lgsim.multibody.joints import Fixed, Spherical
 
 CONNECT, WELD, JOINT = range(3)
-"""MuJoCo's types of equalities that are loops, by ``MjModel.eq_type``."""
+"""MuJoCo's supported types of equalities, by ``MjModel.eq_type``."""
 
 _UPRIGHT = (1.0, 0.0, 0.0, 0.0)
-"""The quaternion of no rotation."""
+"""The identity quaternion."""
 
 LEFT_OUT = "solref, solimp and torquescale are not read: the loop is closed exactly"
 
 
 def acting_equalities(file: CompiledFile) -> list[int]:
-    """The equalities that are active."""
+    """Indices of the active equalities."""
     return np.flatnonzero(file.model.eq_active0 * file.enabled("CONSTRAINT", "EQUALITY")).tolist()
 
 
 def fault(file: CompiledFile, i: int) -> str:
-    """What of an equality no loop can stand for, in words; empty for nothing."""
+    """The reason why a loop cannot represent an equality; "" if it can."""
     model = file.model
     if model.eq_type[i] not in (CONNECT, WELD, JOINT):
-        return "it is neither a connect, a weld nor of joints"
+        return "it is neither a connect, a weld nor a joint equality"
     if model.eq_type[i] != JOINT:
         return ""
     a, b = model.eq_obj2id[i], model.eq_obj1id[i]
     if a < 0:
-        return "it holds a single joint; Model.lock does that"
+        return "it fixes a single joint; use Model.lock"
     for joint in (a, b):
         alone = model.body_jntnum[model.jnt_bodyid[joint]] == 1
         if not alone or model.jnt_type[joint] not in (HINGE, SLIDE):
@@ -46,17 +46,17 @@ def fault(file: CompiledFile, i: int) -> str:
 
 
 def add_equality(file: CompiledFile, i: int, builder: ModelBuilder, name: str, frames: tuple[str, str]) -> None:
-    """Add the loop of an equality, which has no ``fault``.
+    """Add the loop of a representable equality.
 
     Args:
-        builder: What the loop is added to.
-        frames: Names for the frames that it ties, on its first and its second body.
+        builder: Receives the loop.
+        frames: Names for the frames on its first and its second body.
 
     Raises:
         ModelError: both ends are on one body.
 
-    Source: MuJoCo's ``mj_instantiateEquality``: of a connect ``eq_data`` has the anchors in both bodies; of a weld the
-    anchor in the second body, the pose of that frame in the first one; of joints
+    Source: MuJoCo's ``mj_instantiateEquality``. ``eq_data`` of a connect contains the anchors in both bodies; of a weld
+    the anchor in the second body and the pose of that frame in the first one; of joints
     ``q1 - r1 = c0 + c1 (q2 - r2) + ...`` with the references r.
     """
     model = file.model
@@ -83,7 +83,7 @@ def add_equality(file: CompiledFile, i: int, builder: ModelBuilder, name: str, f
 
 
 def remarks(file: CompiledFile, read: bool) -> Iterator[Finding]:
-    """Remarks on equalities and on what of them is not read; ``read`` tells whether those that act are loops."""
+    """Findings about equalities and their unread attributes; ``read`` is true if active equalities are loops."""
     acting = acting_equalities(file)
     for i, _ in enumerate(file.names["equality"]):
         if i not in acting:
@@ -97,13 +97,13 @@ def remarks(file: CompiledFile, read: bool) -> Iterator[Finding]:
 def _shifted_polynomial(
     c: Float[np.ndarray, " 5"], reference: float, other_reference: float
 ) -> Float[np.ndarray, " k"]:
-    """The coefficients of ``r + c(x - s)`` in powers of x, of the reference s of x and r of the value."""
+    """Coefficients of ``r + c(x - s)`` in powers of x, with the reference s of x and r of the value."""
     polynomial: Any = np.polynomial.Polynomial(c)(np.polynomial.Polynomial([-reference, 1.0]))
     out = np.array(polynomial.coef) + other_reference * (np.arange(len(polynomial.coef)) == 0)
     return out[: 1 + max(int(np.max(np.flatnonzero(out), initial=0)), 1)]
 
 
 def _of_sites(file: CompiledFile, i: int) -> bool:
-    """Whether an equality ties sites; before MuJoCo 3.2 all tie bodies."""
+    """True if an equality connects sites; before MuJoCo 3.2 all connect bodies."""
     kinds = getattr(file.model, "eq_objtype", None)
     return kinds is not None and int(kinds[i]) == int(file.mujoco.mjtObj.mjOBJ_SITE)

@@ -1,4 +1,4 @@
-"""The joints of one MJCF body as a chain of joints of lgsim."""
+"""Joints of one MJCF body as a chain of joints of lgsim."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from lgsim.multibody import joints
 from lgsim.multibody.joint import Joint, Row
 
 FREE, BALL, SLIDE, HINGE = range(4)
-"""MuJoCo's types of joints, by ``MjModel.jnt_type``."""
+"""MuJoCo's joint types, by ``MjModel.jnt_type``."""
 
 SPEEDS = {FREE: 6, BALL: 3, SLIDE: 1, HINGE: 1}
-"""Degrees of freedom of MuJoCo's types of joints."""
+"""Degrees of freedom of MuJoCo's joint types."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class ChainJoint:
     """One joint of a chain.
 
     Attributes:
-        members: Indices of the joints of the file that it stands for.
-        placement: Pose of its frame in that of the joint before, of the first one in the parent body, (4, 4).
+        members: Indices of the represented joints of the file.
+        placement: Pose of its frame in that of the previous joint, or in the parent body for the first one, (4, 4).
         axes: Axes of its degrees of freedom, (k, 3), or None for those of the joint's type.
         numbers: Limits and forces of its degrees of freedom, by the names of ``ModelBuilder.add_body``.
     """
@@ -41,11 +41,11 @@ class ChainJoint:
 
 @dataclass(frozen=True)
 class _Screw:
-    """A joint when all coordinates are zero, in the frame that the body has at MuJoCo's reference configuration.
+    """A joint at zero coordinates, in the frame of the body at MuJoCo's reference configuration.
 
     Attributes:
         index: Index of the joint in the file.
-        kind: Its type in MuJoCo.
+        kind: Type in MuJoCo.
         point: A point of the axis, (3,), m.
         axis: Direction of the axis, (3,).
     """
@@ -57,13 +57,13 @@ class _Screw:
 
 
 def joint_chain(file: CompiledFile, body: int) -> tuple[list[ChainJoint], Float[np.ndarray, "4 4"]]:
-    """(the joints of a body, pose of the body in the frame of the last one, or in the parent where there are none).
+    """The joints of a body, and the pose of the body in the frame of the last joint, or in the parent without joints.
 
-    At MuJoCo's reference q0 the body stands at its place P in the parent, and its joints move it by screws s fixed in
-    the body: ``T = P exp(s_1 (q_1 - r_1)) ... exp(s_k (q_k - r_k))``, r the references. With
-    ``G_i = exp(-s_1 r_1) ... exp(-s_i r_i)`` that is ``P exp(s'_1 q_1) ... exp(s'_k q_k) G_k``,
-    ``s'_i = Ad(G_{i-1}) s_i``: the screws s' through the body at q = 0. Those that share a point are one compound
-    joint there, others follow behind bodies without mass. All frames have the body's axes at q = 0.
+    At MuJoCo's reference q0 the body has the pose P in its parent, and its joints move it by screws s fixed in the
+    body: ``T = P exp(s_1 (q_1 - r_1)) ... exp(s_k (q_k - r_k))`` with the references r. With
+    ``G_i = exp(-s_1 r_1) ... exp(-s_i r_i)`` this is ``P exp(s'_1 q_1) ... exp(s'_k q_k) G_k``,
+    ``s'_i = Ad(G_{i-1}) s_i``: the screws s' in the body at q = 0. Screws through a common point form one compound
+    joint there; others follow after massless bodies. All frames have the body's axes at q = 0.
     """
     model = file.model
     place = pose(model.body_pos[body], model.body_quat[body])
@@ -90,13 +90,13 @@ def joint_chain(file: CompiledFile, body: int) -> tuple[list[ChainJoint], Float[
 def pose(
     position: Float[np.ndarray, " 3"], quaternion: Float[np.ndarray, " 4"] | Sequence[float]
 ) -> Float[np.ndarray, "4 4"]:
-    """The pose of a position and a quaternion wxyz of any length."""
+    """The pose of a position and a quaternion wxyz of any norm."""
     w, x, y, z = np.asarray(quaternion, float) / np.linalg.norm(quaternion)
     return poses.pose(position, poses.rotation_from_unit_quaternion(np.array([x, y, z, w])))
 
 
 def _screws(model: Any, members: range) -> tuple[list[_Screw], Float[np.ndarray, "4 4"]]:
-    """(the screws s', the pose ``G_k`` of the body at q = 0 in its frame at the reference)."""
+    """The screws s', and the pose ``G_k`` of the body at q = 0 in its frame at the reference."""
     moved, out = np.eye(4), []
     for j in members:
         kind, axis, point = int(model.jnt_type[j]), model.jnt_axis[j], model.jnt_pos[j]
@@ -113,7 +113,7 @@ def _screws(model: Any, members: range) -> tuple[list[_Screw], Float[np.ndarray,
 
 
 def _runs(screws: list[_Screw]) -> list[list[_Screw]]:
-    """The screws in runs that one joint of lgsim can stand for: slides, and rotations about axes through one point."""
+    """Group screws into runs that one joint of lgsim represents: translations, and rotations about concurrent axes."""
     runs: list[list[_Screw]] = []
     for screw in screws:
         points = [other.point for other in runs[-1] if other.kind != SLIDE] if runs else []
@@ -127,7 +127,7 @@ def _runs(screws: list[_Screw]) -> list[list[_Screw]]:
 
 
 def _joint(run: list[_Screw]) -> Joint:
-    """The joint of lgsim that stands for a run of screws."""
+    """The joint of lgsim that represents a run of screws."""
     single = {BALL: joints.Spherical(), SLIDE: joints.Prismatic(), HINGE: joints.Revolute()}
     if len(run) == 1:
         return single[run[0].kind]
@@ -152,7 +152,7 @@ def _numbers_of_joint(file: CompiledFile, j: int) -> dict[str, Float[np.ndarray,
     }
     for key, values in numbers.items():
         if np.any(values < 0):
-            raise file.error("joint", j, f"{key}: expected a number that is not negative, got {min(values):g}")
+            raise file.error("joint", j, f"{key}: expected a nonnegative number, got {min(values):g}")
     lower, upper, effort, stiffness, rest = -np.inf, np.inf, np.inf, 0.0, 0.0
     if count == 1:
         if model.jnt_limited[j]:
@@ -164,5 +164,5 @@ def _numbers_of_joint(file: CompiledFile, j: int) -> dict[str, Float[np.ndarray,
     same = {"lower": lower, "upper": upper, "effort_limit": effort, "stiffness": stiffness, "rest": rest}
     numbers |= {key: np.full(count, float(value)) for key, value in same.items()}
     if kind == BALL and model.jnt_limited[j]:
-        numbers["upper"][1] = model.jnt_range[j, 1]  # of the whole rotation
+        numbers["upper"][1] = model.jnt_range[j, 1]  # of the whole rotation angle
     return numbers

@@ -1,8 +1,8 @@
-"""How much an MJCF file makes MuJoCo build: copies and grids are counted before MuJoCo is called, which has no limits.
+"""Limits on the elements that an MJCF file generates, checked before MuJoCo is called, which has no limits.
 
-``<replicate>``, ``<attach>``, ``<flexcomp>`` and others multiply elements by a number in the file; MuJoCo's time grows
-as the square of their number. A model file that attaches itself ends the process, and so does a height field of more
-than 2^32 points.
+``<replicate>``, ``<attach>``, ``<flexcomp>`` and others multiply elements by a number in the file, and MuJoCo's time is
+quadratic in their number. MuJoCo crashes on a model file that attaches itself, and on a height field of more than 2^32
+points.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from lgsim.formats.xml import FileError
 from lgsim.support.reading.size_limits import VARIABLE, limit_of, size_limit
 
 _MAX_ELEMENTS = "LGSIM_MAX_BODIES", 50_000
-"""The environment variable for the number of elements that copies and grids may have, and its usual value."""
+"""Environment variable for the largest number of elements of copies and grids, and its default."""
 
 _DEEPEST = 50
-"""How many models may be within each other."""
+"""Largest nesting depth of models."""
 
-# as MuJoCo's parser reads: a comment ends at the first -->, a value at its quote whatever is between
+# same as MuJoCo's parser: a comment ends at the first -->, a value at its quote regardless of the text between
 _TOKEN = re.compile(
     rb"""<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<!.*?>|(?P<end><\s*/[^>]*>)"""
     rb"""|<\s*(?P<tag>[^\s/>=!?"'<]+)(?P<attributes>(?:\s*[^\s=/>"'<]+\s*=\s*(?:"[^"]*"|'[^']*'))*)\s*(?P<empty>/?)>""",
@@ -33,14 +33,14 @@ _TOKEN = re.compile(
 _ATTRIBUTE = re.compile(rb"""([^\s=/>"'<]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 
 _COUNTED = {"composite": ("count",), "flexcomp": ("count", "cellcount"), "size": ("nkey",)}
-"""Attributes whose numbers, multiplied, are how many elements MuJoCo makes."""
+"""Attributes whose product is the number of generated elements."""
 
 _READ = frozenset({"replicate", "include", "attach", "model", "mesh", "hfield", "texture", *_COUNTED})
-"""The elements whose attributes count."""
+"""Elements whose attributes count."""
 
 
 class _Start(NamedTuple):
-    """The start of an element, or its end, which has no tag."""
+    """Start tag of an element, or its end tag, which has no tag name."""
 
     tag: str
     line: int
@@ -49,16 +49,16 @@ class _Start(NamedTuple):
 
 
 def check_expansions(file: str, content: bytes, from_path: bool) -> None:
-    """Check how much MuJoCo makes of an MJCF file and of those that it includes or attaches.
+    """Check how many elements an MJCF file and its included and attached files generate.
 
     Args:
-        file: Name of the file, for messages, and its path where it has one.
-        content: What is in it.
-        from_path: Whether the file has a path, against which others are named.
+        file: Name of the file for messages, also its path if it has one.
+        content: Content of the file.
+        from_path: True if other files are relative to the path of the file.
 
     Raises:
-        FileError: copies and grids have more elements, or height fields and textures more bytes, than the limits, or
-            an environment variable with a limit is no positive number.
+        FileError: copies and grids have too many elements, or height fields and textures too many bytes; or an
+            environment variable with a limit is not a positive number.
     """
     path = Path(os.path.realpath(file)) if from_path else None
     folder = Path() if path is None else Path(file).parent
@@ -70,10 +70,10 @@ def check_expansions(file: str, content: bytes, from_path: bool) -> None:
 
 
 class _Count:
-    """Counts the elements of a file and of what it includes.
+    """Counts the elements of a file and of the files that it includes.
 
     Attributes:
-        elements: How many there are, copies counted.
+        elements: Number of elements, including copies.
     """
 
     def __init__(self, main: Path, sizes: dict[Path, int]) -> None:
@@ -85,18 +85,18 @@ class _Count:
         self._most, self._most_bytes = limit_of(*_MAX_ELEMENTS), size_limit()
 
     def add(self, file: str, content: bytes, folder: Path, within: list[Path], times: int) -> None:
-        """Counts a file.
+        """Count the elements of a file.
 
         Args:
             file: Name of the file.
-            content: What is in it.
-            within: The paths of the models within which it is, the innermost last.
-            times: How many copies the file's elements have.
+            content: Content of the file.
+            within: Paths of the enclosing models, the innermost last.
+            times: Number of copies of the file's elements.
 
         Raises:
             FileError: see ``check_expansions``.
         """
-        for start in _elements(content):  # models may come after the elements that attach them
+        for start in _elements(content):  # models may be defined after the elements that attach them
             if start.tag == "model" and "file" in start.attributes:
                 self._add_model(file, start, folder, within)
         factors = [times]
@@ -117,18 +117,18 @@ class _Count:
                     file,
                     start.line,
                     f"<{start.tag}>: expected copies and grids of at most {self._most} elements, got"
-                    f" {self._copies:.4g}; if the file is right, set {_MAX_ELEMENTS[0]} to more",
+                    f" {self._copies:.4g}; to allow more, set the environment variable {_MAX_ELEMENTS[0]}",
                 )
             self._add_bytes(file, start)
             if start.tag == "include":
                 found = _file(start.attributes.get("file", ""), folder, self._main)
-                # MuJoCo refuses a second one of the same
+                # MuJoCo rejects a second one of the same name
                 if found is not None and found not in self._included:
                     self._included.add(found)
                     self.add(str(found), found.read_bytes(), found.parent, within, copies)
 
     def _made(self, start: _Start) -> int:
-        """How many elements MuJoCo makes of one that stands for many, one copy of it."""
+        """Number of elements that MuJoCo generates from one element, for one copy of it."""
         given = start.attributes
         if start.tag == "attach":
             known = self._models or {"": 0}
@@ -143,7 +143,7 @@ class _Count:
         return made
 
     def _add_bytes(self, file: str, start: _Start) -> None:
-        """Counts the bytes of a height field or a texture."""
+        """Count the bytes of a height field or a texture."""
         given = start.attributes
         if start.tag == "hfield":
             size = 4 * _product(given.get("nrow", ""), 1) * _product(given.get("ncol", ""), 1)
@@ -158,16 +158,16 @@ class _Count:
                 file,
                 start.line,
                 f"<{start.tag}>: expected height fields and textures of at most {self._most_bytes} bytes, got"
-                f" {self._bytes:.4g}; if the file is right, set {VARIABLE} to more",
+                f" {self._bytes:.4g}; to allow more, set the environment variable {VARIABLE}",
             )
 
     def _add_model(self, file: str, start: _Start, folder: Path, within: list[Path]) -> None:
-        """Counts a model that may be attached."""
+        """Count a model that may be attached."""
         found = _file(start.attributes["file"], folder, self._main)
         if found is None:
             return
         if found in within or len(within) >= _DEEPEST:
-            what = "itself" if found in within else f"models that are {_DEEPEST} within each other"
+            what = "itself" if found in within else f"models nested {_DEEPEST} deep"
             message = f"<model>: expected a file that does not contain itself, got {found.name!r} with {what}"
             raise FileError(file, start.line, message)
         if found not in self._sizes:
@@ -178,7 +178,7 @@ class _Count:
 
 
 def _elements(content: bytes) -> Iterator[_Start]:
-    """The starts and ends of elements of the first root; what MuJoCo cannot read ends them, and is its to say."""
+    """Start and end tags of the first root element, up to the first error, which MuJoCo reports."""
     at, counted, line, depth = content.find(b"<"), 0, 1, 0
     while at >= 0:
         token = _TOKEN.match(content, at)
@@ -204,7 +204,7 @@ def _elements(content: bytes) -> Iterator[_Start]:
 
 
 def _product(text: str, most: int) -> int:
-    """The product of the first numbers of a text that are above one; what is no number MuJoCo refuses."""
+    """Product of the leading integers above one in a text; MuJoCo rejects invalid text."""
     product = 1.0
     for word in text.split()[:most]:
         try:
@@ -218,7 +218,7 @@ def _product(text: str, most: int) -> int:
 
 
 def _file(name: str, *folders: Path) -> Path | None:
-    """The real path of the first regular file of a name; None where there is none."""
+    """The real path of the first regular file with a name; None without one."""
     try:
         found = next((folder / name for folder in folders if name and (folder / name).is_file()), None)
         return None if found is None else Path(os.path.realpath(found))

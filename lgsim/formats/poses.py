@@ -1,4 +1,4 @@
-"""Rotations and poses as files write them: angles about fixed axes, quaternions, the normal of a plane."""
+"""Rotations and poses in the forms of files: angles about fixed axes, quaternions, the normal of a plane."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxtyping import Float
 def pose(
     position: Sequence[float] | Float[np.ndarray, " 3"], rotation: Float[np.ndarray, "3 3"] | None = None
 ) -> Float[np.ndarray, "4 4"]:
-    """The pose (4, 4) of a position, m, and a rotation; None for none."""
+    """The pose (4, 4) of a position, m, and a rotation; None for the identity."""
     out = np.eye(4)
     if rotation is not None:
         out[:3, :3] = rotation
@@ -21,7 +21,7 @@ def pose(
 
 
 def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Float[np.ndarray, "3 3"]:
-    """``Rz(yaw) Ry(pitch) Rx(roll)``: rotations about the fixed axes x, y, z one after another, rad."""
+    """``Rz(yaw) Ry(pitch) Rx(roll)``: successive rotations about the fixed axes x, y, z, rad."""
     (c, s), (d, t), (e, u) = ((math.cos(angle), math.sin(angle)) for angle in (roll, pitch, yaw))
     return np.array(
         [
@@ -33,7 +33,7 @@ def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Float[np.ndarray
 
 
 def rotation_from_quaternion(quaternion: Float[np.ndarray, " 4"]) -> Float[np.ndarray, "3 3"]:
-    """The rotation of a quaternion (x, y, z, w) of any length."""
+    """The rotation of a quaternion (x, y, z, w) of any norm."""
     largest = quaternion / np.max(np.abs(quaternion))
     return rotation_from_unit_quaternion(largest / np.linalg.norm(largest))
 
@@ -47,11 +47,11 @@ def rotation_from_unit_quaternion(quaternion: Float[np.ndarray, " 4"]) -> Float[
 
 
 def plane_axes(normal: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "3 3"]:
-    """Two directions of the plane and its normal: x, y, z rotated by the shortest way that takes z to the normal.
+    """Two directions in a plane and its normal: the axes x, y, z under the shortest rotation of z to the normal.
 
-    Where the normal is -z, every way is as short: the one about x is taken.
+    For the normal -z all rotations have the same angle, and the one about x is used.
     """
-    # the largest entry first: squares of very large or small ones leave the range of floats
+    # scaled by the largest entry: squares of very large or small entries overflow or underflow
     normal = normal / np.max(np.abs(normal))
     normal = normal / np.linalg.norm(normal)
     x, y, z = normal

@@ -1,4 +1,4 @@
-"""Reports of readers: the remarks on a file that a user may want to know."""
+"""Reports of the readers: findings in a file that a user may want to know."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lgsim.support.printable import printable
 
 
 class FileWarning(UserWarning):
-    """A file was read, but holds a body that cannot exist, one whose motion nothing resists, or odd units."""
+    """A file has non-physical inertias, bodies that move without inertia, or suspicious units."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
@@ -21,12 +21,12 @@ class FileWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Finding:
-    """One remark.
+    """One finding in a file.
 
     Attributes:
         line: Line of the element in the file, from 1.
-        subject: The element in words, e.g. "link 'hand'".
-        text: What is odd about the element.
+        subject: Name of the element, e.g. "link 'hand'".
+        text: Description of the finding.
     """
 
     line: int
@@ -39,36 +39,36 @@ class Finding:
 
 @dataclass(frozen=True)
 class Dropped(Finding):
-    """What acts on the motion in the file and not in the model."""
+    """A finding about a feature that affects the motion and that the model does not represent."""
 
 
 @dataclass(frozen=True, eq=False)
 class Inertia(Finding):
-    """A link whose inertia no body has.
+    """A finding about a link with a non-physical inertia.
 
     Attributes:
-        parameters: The ten inertial parameters (10,) in the link's frame as the file has them.
+        parameters: Ten inertial parameters (10,) in the link's frame, as in the file.
     """
 
     parameters: Float[np.ndarray, " 10"]
 
     @property
     def nearest(self) -> Float[np.ndarray, " 10"]:
-        """The nearest ten parameters that a body can have; see ``lgsim.multibody.inertia.nearest_physical``."""
+        """The nearest physical parameters; see ``lgsim.multibody.inertia.nearest_physical``."""
         return self.parameters if self.parameters[0] == 0 else nearest_physical(self.parameters)
 
 
 @dataclass(frozen=True)
 class Report:
-    """All remarks on a file; ``print(report)`` shows them.
+    """All findings in a file; ``print(report)`` shows them.
 
     Attributes:
-        inertias: Remarks on links whose inertia no body has.
-        massless: Remarks on links that move without mass.
-        units: Remarks on numbers that look like other units, such as degrees for radians.
-        clashes: Remarks on names that two elements share.
-        assumed: Remarks on what the file left open, and what was taken.
-        ignored: Remarks on elements and attributes that were not read.
+        inertias: Links with non-physical inertias.
+        massless: Links that move without mass.
+        units: Numbers that look like other units, such as degrees for radians.
+        clashes: Names shared by two elements.
+        assumed: Defaults for missing data.
+        ignored: Elements and attributes that were not read.
     """
 
     file: str
@@ -80,34 +80,34 @@ class Report:
     ignored: tuple[Finding, ...] = ()
 
     def __iter__(self) -> Iterator[Finding]:
-        """All remarks, the gravest kind first."""
+        """All findings, the most severe kind first."""
         for part in (self.inertias, self.massless, self.units, self.clashes, self.assumed, self.ignored):
             yield from part
 
     def __len__(self) -> int:
-        """The number of remarks."""
+        """Number of findings."""
         return len(list(iter(self)))
 
     @property
     def dropped(self) -> str:
-        """What acts on the motion in the file and not in the model, in one line; empty for nothing."""
+        """One line about features that affect the motion and are not represented; "" if there are none."""
         found = [finding for finding in self.ignored if isinstance(finding, Dropped)]
         return printable(", ".join(_counted(same) for same in _alike(found)))
 
     @property
     def lines(self) -> list[str]:
-        """Each remark as ``file:line: text``."""
+        """Each finding as ``file:line: text``."""
         return [printable(f"{self.file}:{finding}") for finding in self]
 
     def __str__(self) -> str:
         if not len(self):
             return printable(f"{self.file}: nothing to report")
         titles = {
-            "inertias that no body has": self.inertias,
+            "non-physical inertias": self.inertias,
             "moving links without mass": self.massless,
             "numbers that look like other units": self.units,
-            "names that a link and a joint share": self.clashes,
-            "left open by the file": self.assumed,
+            "names shared by a link and a joint": self.clashes,
+            "defaults for missing data": self.assumed,
         }
         text = [self.file]
         for title, findings in titles.items():
@@ -119,7 +119,7 @@ class Report:
 
 
 def _grouped(findings: Iterable[Finding]) -> Iterator[str]:
-    """One line for all remarks of the same text on elements of a kind."""
+    """One line for all findings with the same text about elements of a kind."""
     for same in _alike(findings):
         lines = ", ".join(str(finding.line) for finding in same)
         if len(same) == 1:
@@ -129,7 +129,7 @@ def _grouped(findings: Iterable[Finding]) -> Iterator[str]:
 
 
 def _alike(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
-    """The remarks of the same text on elements of a kind, such as all on actuators, together."""
+    """Groups of findings with the same text about elements of a kind, such as all about actuators."""
     groups: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((finding.subject.partition(" ")[0], finding.text), []).append(finding)
@@ -137,7 +137,7 @@ def _alike(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
 
 
 def _counted(same: Sequence[Finding]) -> str:
-    """Remarks of one text as a sentence: "2 actuators are not represented"."""
+    """Findings of one text as a sentence: "2 actuators are not represented"."""
     kind, text = same[0].subject.partition(" ")[0], same[0].text
     if len(same) == 1:
         return f"{same[0].subject} {text}"

@@ -34,7 +34,7 @@ from lgsim.multibody.topology import ROOT
 from lgsim.support.unused_names import unused_name
 
 ACTING = ("damping", "friction", "stiffness")
-"""Numbers of a joint that a loop cannot have."""
+"""Joint parameters that a loop does not have."""
 
 
 def load_sdf(
@@ -50,46 +50,44 @@ def load_sdf(
     solids: SolidNames = (),
     solid_meshes: Mapping[str, int] | None = None,
 ) -> Model:
-    """The model of a machine from an SDF file of the versions 1.6 to 1.11.
+    """Load a model from an SDF file of the versions 1.6 to 1.11.
 
-    Joints of the types revolute, continuous, prismatic, screw, universal, ball and fixed, ordered depth first, children
-    in the file's order; their coordinates are zero where the file has the links. A joint to a link that another joint
-    of the tree moves already closes a loop, which has the joint's name and lies between the frames "<joint>.a" on the
-    parent and "<joint>.b" on the child; such a joint is a revolute, continuous, prismatic, ball or fixed one, and a
-    hinge turns about z of both frames. The tree grows from the world by the first joint of the file that reaches a new
-    link.
+    Supported joints are revolute, continuous, prismatic, screw, universal, ball and fixed. They are ordered depth
+    first, children in the order of the file. Their coordinates are zero at the poses of the file. A joint to a link
+    that another joint of the tree already moves closes a kinematic loop. The loop has the joint's name and connects the
+    frames "<joint>.a" on the parent and "<joint>.b" on the child. Such a joint is revolute, continuous, prismatic, ball
+    or fixed; a hinge rotates about z of both frames. The tree grows from the world by the first joint of the file that
+    reaches a new link.
 
-    A link that no joint moves has a free base, ``root_joint``; of several such links they are named
-    "root_joint:<link>". Where the file has it is where a motion may start, and not part of the model. A joint of the
-    parent "world" fixes its link there.
+    A link that no joint moves has a floating base, ``root_joint``, or "root_joint:<link>" if there are several such
+    links. Its pose in the file is not part of the model. A joint of the parent "world" fixes its link there.
 
-    The frame with a link's name is that of the file; where a joint is off its child's frame, the moving body of the
+    The frame with a link's name is that of the file. If a joint is not at its child's frame, the moving body of the
     model has its frame at the joint and is named "<link>:<joint>". Frames of the file are frames of the model. Position
-    limits are numbers at which nothing stops, see ``lgsim.with_stops``. Springs of joints are read. What is not
-    represented, such as plugins, is in the report of ``read_sdf``.
+    limits are not enforced, see ``lgsim.with_stops``. Springs of joints are read. The report of ``read_sdf`` lists what
+    is not represented, such as plugins.
 
     Args:
         text: The XML itself instead of a path.
-        gravity: Acceleration of free fall in world axes, (3,), m/s^2.
+        gravity: Gravitational acceleration in world axes, (3,), m/s^2.
         dtype: float32 or float64; None for JAX's default float.
-        physical: What happens to links whose inertia no body has: "warn", "report", "nearest" or "error", as for
-            ``load_urdf``.
-        loops: A TOML file with further loops; see ``lgsim.formats.loop_files.add_loops``.
-        contacts: Names of links whose <collision> touches, as for ``load_urdf``.
-        contact_law: The law of their contact, as for ``load_urdf``.
-        solids: Names of links whose <collision> become solids, as for ``load_urdf``; a plane is the half-space below
-            it, ``self_collide`` is not read.
-        solid_meshes: What meshes become, as for ``load_urdf``.
+        physical: Treatment of non-physical inertias: "warn", "report", "nearest" or "error", as for ``load_urdf``.
+        loops: A TOML file with additional loops; see ``lgsim.formats.loop_files.add_loops``.
+        contacts: Names of links whose <collision> becomes contacts, as for ``load_urdf``.
+        contact_law: Default contact parameters, as for ``load_urdf``.
+        solids: Names of links whose <collision> becomes collision geometry, as for ``load_urdf``; a plane is the
+            half-space below it, ``self_collide`` is not read.
+        solid_meshes: Representation of meshes, as for ``load_urdf``.
 
     Returns:
-        The model. A ``FileWarning`` tells what acts on the motion in the file and not in the model, another one counts
-        odd inertias and units.
+        The model. A ``FileWarning`` lists features of the file that affect the motion and that the model does not
+        represent, another one counts non-physical inertias and suspicious units.
 
     Raises:
-        FileError: the file is missing, is not XML, has another version or several models, or describes no machine; the
-            message has the line.
-        ValueError: ``physical`` is none of the four.
-        TypeError: not just one of ``path`` and ``text`` is given.
+        FileError: the file is missing, is not XML, has another version or several models, or describes no valid model;
+            the message has the line.
+        ValueError: ``physical`` has another value.
+        TypeError: both or neither of ``path`` and ``text`` are given.
 
     Source: SDFormat specification, http://sdformat.org/spec.
     """
@@ -117,17 +115,17 @@ def read_sdf(
     solids: SolidNames = (),
     solid_meshes: Mapping[str, int] | None = None,
 ) -> tuple[Model, Report]:
-    """(model, report): ``load_sdf`` with what was odd in the file; it gives no warnings.
+    """Load a model as ``load_sdf`` does, and report findings in the file instead of warnings.
 
     Args:
         text: The XML itself instead of a path.
-        gravity: Acceleration of free fall in world axes, (3,), m/s^2.
+        gravity: Gravitational acceleration in world axes, (3,), m/s^2.
         dtype: float32 or float64; None for JAX's default float.
         physical: "report", "nearest" or "error"; see ``load_urdf``.
-        loops: A TOML file with further loops.
-        contacts: See ``load_urdf``; what was not named is in the report.
+        loops: A TOML file with additional loops.
+        contacts: See ``load_urdf``; other <collision> elements are in the report.
         contact_law: See ``load_urdf``.
-        solids: See ``load_urdf``; what was not named is in the report.
+        solids: See ``load_urdf``; other <collision> elements are in the report.
         solid_meshes: See ``load_urdf``.
 
     Raises:
@@ -139,7 +137,7 @@ def read_sdf(
     sdf = sdf_elements.sdf_model(file, Element(file, node))
     frames = Frames(sdf)
     tree, closing = spanning_tree(sdf, frames)
-    # what numbers near the largest float overflow to is found by checks: numpy need not warn
+    # overflow of numbers near the largest float is detected by the checks below, without NumPy's warnings
     with np.errstate(all="ignore"):
         parameters, inertias = link_parameters(sdf.links, TREATMENTS[physical])
         writer = _Writer(sdf, frames, parameters, ModelBuilder(gravity, dtype, physical=False))
@@ -170,10 +168,10 @@ def read_sdf(
 
 
 class _Writer:
-    """Gives the links and joints of a file to a builder.
+    """Passes the links and joints of a file to a builder.
 
     Attributes:
-        carriers: The link of each body that has its frame at a joint, by the body's name.
+        carriers: Link of each body that has its frame at a joint, by the body's name.
     """
 
     def __init__(
@@ -184,7 +182,7 @@ class _Writer:
         self.taken = {ROOT, *sdf.links, *sdf.frames}
 
     def build(self, tree: list[SdfJoint], closing: list[SdfJoint]) -> Model:
-        """The model."""
+        """Build the model."""
         self._add_roots({self.frames.ends(joint)[1] for joint in tree})
         for joint in tree:
             self._add_joint(joint)
@@ -197,7 +195,7 @@ class _Writer:
         return built(self.builder, {joint.name: joint.element.error for joint in closing}, self.sdf.element.error)
 
     def _add_roots(self, moved: set[str]) -> None:
-        """Adds the links that no joint moves."""
+        """Add the links that no joint moves."""
         roots = [link for link in self.sdf.links.values() if link.name not in moved]
         for link in roots:
             name = ROOT_JOINT if len(roots) == 1 else f"{ROOT_JOINT}:{link.name}"
@@ -207,10 +205,12 @@ class _Writer:
                 )
             at = (self.frames.in_world @ self.frames.pose(link.name))[:3, 3]
             where = ", ".join(f"{x:g}" for x in at)
-            self.sdf.assumed.append(link.element.finding(f"moves freely, by {name!r}; the file has it at ({where}) m"))
+            self.sdf.assumed.append(
+                link.element.finding(f"has a floating base {name!r}; its pose in the file is ({where}) m")
+            )
 
     def _add_joint(self, joint: SdfJoint) -> None:
-        """Adds a joint of the tree and the link that it moves."""
+        """Add a joint of the tree and the link that it moves."""
         parent, child = self.frames.ends(joint)
         pose = self.frames.pose(joint.name)
         within = self._within(child, pose)
@@ -243,7 +243,7 @@ class _Writer:
                 self.builder.add_body(child, body, joints.Fixed(), placement=inverse, parameters=self.parameters[child])
 
     def _add_loop(self, joint: SdfJoint) -> None:
-        """Adds a joint that closes a loop."""
+        """Add a joint that closes a loop."""
         pose = self.frames.pose(joint.name)
         axes = self._axes(joint)
         if axes is not None:
@@ -261,14 +261,14 @@ class _Writer:
             raise joint.element.error("closes a loop, and cannot mimic another joint")
 
     def _axes(self, joint: SdfJoint) -> Float[np.ndarray, "k 3"] | None:
-        """The axes of a joint in its own frame; None where it has none."""
+        """Axes of a joint in its own frame; None if it has none."""
         if isinstance(joint.joint, GroupJoint) or not joint.axes:
             return None
         own = self.frames.pose(joint.name)[:3, :3]
         return np.array([own.T @ self.frames.pose(a.frame, a.element)[:3, :3] @ a.direction for a in joint.axes])
 
     def _within(self, link: str, pose: Float[np.ndarray, "4 4"]) -> Float[np.ndarray, "4 4"]:
-        """A pose of the model's frame in that of a link or the world."""
+        """A pose in the model's frame, converted to the frame of a link or the world."""
         if link == ROOT:
             return self.frames.in_world @ pose
         at = self.frames.pose(link)
@@ -282,7 +282,7 @@ class _Writer:
 
 
 def _odd_units(sdf: SdfModel, frames: Frames, tree: list[SdfJoint]) -> Iterator[Finding]:
-    """Remarks on limits and lengths that look like other units."""
+    """Findings about limits and lengths that look like other units."""
     for link in sdf.links.values():
         text = odd_length("has its center of mass at a distance of", link.center)
         if link.mass and text:
@@ -293,7 +293,7 @@ def _odd_units(sdf: SdfModel, frames: Frames, tree: list[SdfJoint]) -> Iterator[
         apart = frames.pose(joint.name)[:3, 3] - (np.zeros(3) if parent == ROOT else frames.pose(parent)[:3, 3])
         limits = (joint.axes[0].numbers.get(key, np.inf) for key in ("lower", "upper")) if joint.joint.nv == 1 else ()
         for text in (
-            "" if mounted else odd_length("is off its parent by", apart),
+            "" if mounted else odd_length("has an offset from its parent of", apart),
             odd_range(joint.joint.rows[0].turns, *limits) if joint.joint.nv == 1 else "",
         ):
             if text:

@@ -1,4 +1,4 @@
-"""The links, joints and frames of an SDF file, each element checked for itself."""
+"""Links, joints and frames of an SDF file, each element checked on its own."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ TYPES: dict[str, Joint] = {
     "ball": joints.Spherical(),
     "fixed": joints.Fixed(),
 }
-"""The joint of each type that is read."""
+"""Joint of each supported type."""
 
 MODEL = "__model__"
-"""The name of the model's own frame."""
+"""Name of the model's own frame."""
 
 _UNLIMITED = 1e16
-"""Limits from there on stand for none."""
+"""Limits of at least this size mean no limit."""
 
 DEFAULT_MOMENTS = (1.0, 0.0, 0.0, 1.0, 0.0, 1.0)
-"""``MOMENTS`` where the file has none, kg m^2."""
+"""Default ``MOMENTS`` of inertia, kg m^2."""
 
 QUIET = frozenset({"visual", "collision", "sensor", "light", "self_collide", "allow_auto_disable", "enable_wind"})
-"""Tags of elements that say nothing about the motion."""
+"""Tags of elements that do not affect the motion."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where an element lies.
+    """Pose of an element.
 
     Attributes:
-        pose: Its pose, (4, 4), m.
-        relative_to: The name of the frame in which the pose is.
-        attached_to: The link or frame that carries it; its own name for a link.
+        pose: Pose, (4, 4), m.
+        relative_to: Name of the reference frame of the pose.
+        attached_to: Link or frame that the element is fixed to; its own name for a link.
     """
 
     element: Element
@@ -59,13 +59,13 @@ class Place:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a joint.
+    """Axis of a joint.
 
     Attributes:
-        direction: Its direction, (3,).
-        frame: The name of the frame in whose axes that is.
+        direction: Direction, (3,).
+        frame: Name of the frame of the direction.
         numbers: Limits, damping, friction and spring, by the names of ``ModelBuilder.add_body``.
-        mimic: The coordinate that it follows, or None.
+        mimic: Mimicked coordinate, or None.
     """
 
     element: Element
@@ -80,10 +80,10 @@ class SdfJoint:
     """A joint of the file.
 
     Attributes:
-        parent: Name of the link or frame that carries it.
-        child: Name of the link or frame that it moves.
+        parent: Name of the parent link or frame.
+        child: Name of the child link or frame.
         ends: The elements <parent> and <child>.
-        pitch: Advance of a screw, m/rad.
+        pitch: Pitch of a screw, m/rad.
     """
 
     name: str
@@ -98,13 +98,13 @@ class SdfJoint:
 
 @dataclass
 class SdfModel(Machine):
-    """The model of a file, whose element is <model>.
+    """The <model> of a file.
 
     Attributes:
-        joints: The joints by name, in the file's order.
-        frames: The names of the frames, in the file's order.
-        places: Where links, joints and frames lie, by name, and the model itself in the world.
-        canonical: Name of the link that carries the model's own frame.
+        joints: Joints by name, in the order of the file.
+        frames: Names of the frames, in the order of the file.
+        places: Poses of links, joints and frames by name, and of the model in the world.
+        canonical: Name of the link with the model's own frame.
     """
 
     joints: dict[str, SdfJoint] = field(default_factory=dict)
@@ -117,8 +117,8 @@ def sdf_model(file: str, root: Element) -> SdfModel:
     """The model of a file.
 
     Raises:
-        FileError: it is no SDF file of a version that is known or has not one model, an element lacks something or has
-            no numbers where they belong, or two elements share a name.
+        FileError: not an SDF file of a supported version with one model, a missing or invalid value, or two elements
+            with one name.
     """
     if root.tag != "sdf":
         hint = {"robot": ": a URDF file, which lgsim.load_urdf reads", "mujoco": ": an MJCF file, see lgsim.load_mjcf"}
@@ -133,7 +133,7 @@ def sdf_model(file: str, root: Element) -> SdfModel:
     element = models[0]
     for tag in ("model", "include"):
         for nested in element.children(tag):
-            raise nested.error("models within models are not read; expected links and joints alone")
+            raise nested.error("expected only links and joints, got a nested model, which is not supported")
     out = SdfModel(element)
     for link in element.children("link"):
         _add_link(link, out)
@@ -148,7 +148,7 @@ def sdf_model(file: str, root: Element) -> SdfModel:
         _add_joint(joint, version, out)
     static = element.child("static")
     if static is not None and static.flag():
-        raise static.error("nothing moves: expected a model that is not static")
+        raise static.error("expected a model that is not static, got a static one")
     at, relative_to = _pose(element, "", out)
     if relative_to:
         raise element.error(f"<pose>: relative_to: there is no {relative_to!r} outside of the model")
@@ -168,12 +168,12 @@ def _dropped(element: Element, text: str) -> Dropped:
 
 
 def _take_name(element: Element, out: SdfModel) -> str:
-    """The name of an element, which no other one has."""
+    """The name of an element, which must be unique."""
     name = element.name()
     if name in out.places:
         raise element.error(f"the name is taken by the element in line {out.places[name].element.line}")
     if name in ("world", MODEL):
-        raise element.error("expected another name: this one is kept")
+        raise element.error("expected another name: this one is reserved")
     return name
 
 
@@ -181,21 +181,21 @@ def _add_link(element: Element, out: SdfModel) -> None:
     name, center, inertia = _take_name(element, out), np.zeros(3), np.eye(3)
     mass, inertial = 1.0, element.child("inertial")
     if inertial is None:
-        out.assumed.append(element.finding("has no <inertial>; a mass of 1 kg and inertias of 1 kg m^2 were taken"))
+        out.assumed.append(element.finding("has no <inertial>; a mass of 1 kg and inertias of 1 kg m^2 are assumed"))
     else:
         if (inertial.text("auto") or "false").lower() in ("true", "1"):
-            raise inertial.error("inertias from geometry (auto) are not read; expected a mass and inertias")
+            raise inertial.error("expected a mass and inertias, got inertias from geometry (auto), not supported")
         weight, moments = inertial.child("mass"), inertial.child("inertia")
         if weight is not None:
             mass = weight.value(is_size)
         else:
-            out.assumed.append(inertial.finding("has no <mass>; 1 kg was taken"))
+            out.assumed.append(inertial.finding("has no <mass>; 1 kg is assumed"))
         at, relative_to = _pose(inertial, name, out)
         if relative_to != name:
             raise inertial.error("<pose>: expected the pose in the link's own frame, without relative_to")
         center, turn, numbers = at[:3, 3], at[:3, :3], DEFAULT_MOMENTS
         if moments is None:
-            out.assumed.append(inertial.finding("has no <inertia>; inertias of 1 kg m^2 were taken"))
+            out.assumed.append(inertial.finding("has no <inertia>; inertias of 1 kg m^2 are assumed"))
         else:
             given = zip([moments.child(key) for key in MOMENTS], DEFAULT_MOMENTS, strict=True)
             numbers = [usual if x is None else x.value() for x, usual in given]
@@ -206,7 +206,7 @@ def _add_link(element: Element, out: SdfModel) -> None:
     out.links[name] = Link(name, element, mass, center, inertia)
     weightless, kinematic = element.child("gravity"), element.child("kinematic")
     if weightless is not None and not weightless.flag():
-        out.ignored.append(_dropped(element, "feels no gravity in the file"))
+        out.ignored.append(_dropped(element, "has no gravity in the file"))
     if kinematic is not None and kinematic.flag():
         out.ignored.append(_dropped(element, "is kinematic in the file"))
     decay = element.child("velocity_decay")
@@ -246,17 +246,17 @@ def _add_joint(element: Element, version: str, out: SdfModel) -> None:
 
 
 def _axis(element: Element, tag: str, joint: str, version: str, out: SdfModel) -> Axis:
-    """An axis of a joint; z of the joint's frame where it has none."""
+    """The axis of a joint; by default z of the joint's frame."""
     axis = element.child(tag)
     if axis is None:
         if element.text("type") != "ball":
-            out.assumed.append(element.finding(f"has no <{tag}>; z of its own frame was taken"))
+            out.assumed.append(element.finding(f"has no <{tag}>; z of its own frame is assumed"))
         return Axis(element, np.array([0.0, 0.0, 1.0]), joint, {}, None)
     xyz, frame, direction = axis.child("xyz"), joint, np.array([0.0, 0.0, 1.0])
     if xyz is not None:
         direction, frame = np.array(xyz.content(3)), xyz.text("expressed_in") or joint
         if not np.any(direction):
-            raise xyz.error(f"expected numbers that are not all zero, got {xyz.words!r}")
+            raise xyz.error(f"expected a nonzero vector, got {xyz.words!r}")
         out.ignored.extend(xyz.unread())
     old = axis.child("use_parent_model_frame")
     if old is not None:
@@ -270,7 +270,7 @@ def _axis(element: Element, tag: str, joint: str, version: str, out: SdfModel) -
 
 
 def _limits(axis: Element, out: SdfModel) -> dict[str, float]:
-    """Limits by the names of ``ModelBuilder.add_body``."""
+    """Limits, by the names of ``ModelBuilder.add_body``."""
     limit = axis.child("limit")
     if limit is None:
         return {}
@@ -281,13 +281,13 @@ def _limits(axis: Element, out: SdfModel) -> dict[str, float]:
     lower, upper = (-math.inf if lower <= -_UNLIMITED else lower), (math.inf if upper >= _UNLIMITED else upper)
     if lower > upper:
         raise limit.error(f"expected lower <= upper, got {lower:g} and {upper:g}")
-    # a negative one stands for none
+    # negative values mean no limit
     sizes = {f"{tag}_limit": values[tag] for tag in ("effort", "velocity") if 0 <= values.get(tag, -1) < _UNLIMITED}
     return {"lower": lower, "upper": upper} | sizes
 
 
 def _dynamics(axis: Element, out: SdfModel) -> dict[str, float]:
-    """Damping, friction and spring by the names of ``ModelBuilder.add_body``."""
+    """Damping, friction and spring, by the names of ``ModelBuilder.add_body``."""
     dynamics = axis.child("dynamics")
     if dynamics is None:
         return {}
@@ -321,17 +321,17 @@ def _mimic(axis: Element, out: SdfModel) -> Mimic | None:
 
 
 def _pitch(element: Element, kind: str) -> float:
-    """The advance of a screw, m/rad; zero for other joints."""
+    """Pitch of a screw, m/rad; zero for other joints."""
     new, old = element.child("screw_thread_pitch"), element.child("thread_pitch")
     if kind != "screw":
         return 0.0
-    if new is not None:  # m for each turn, positive for a right-handed thread
+    if new is not None:  # m per revolution, positive for a right-handed thread
         return new.value() / (2 * math.pi)
     if old is None:
         return -1.0
     turns = old.value()  # rad/m, positive for a left-handed thread
     if turns == 0:
-        raise old.error("expected a number that is not zero, got 0")
+        raise old.error("expected a nonzero number, got 0")
     return -1 / turns
 
 
@@ -339,26 +339,26 @@ def collision_pose(owner: Element, link: str, out: SdfModel) -> Float[np.ndarray
     """The pose of a <collision> in its link's frame.
 
     Raises:
-        FileError: it is given in another frame.
+        FileError: the pose is relative to another frame.
     """
     at, frame = _pose(owner, link, out)
     if frame != link:
-        raise owner.error(f"<pose>: expected one in the frame of the link {link!r}, got one in {frame!r}")
+        raise owner.error(f"<pose>: expected a pose in the frame of the link {link!r}, got one in {frame!r}")
     return at
 
 
 def _pose(owner: Element, usual: str, out: SdfModel) -> tuple[Float[np.ndarray, "4 4"], str]:
-    """(the pose that the <pose> of an element gives, the name of the frame in which it is)."""
+    """The pose of an element and the name of its reference frame."""
     element = owner.child("pose")
     if element is None:
         return np.eye(4), usual
     frame = element.text("relative_to") or usual
     degrees = (element.text("degrees") or "false").lower() in ("true", "1")
     form = element.text("rotation_format", "euler_rpy")
-    if not element.text("frame"):  # of version 1.6, in which it had no meaning
+    if not element.text("frame"):  # of version 1.6, where it had no effect
         out.ignored.extend(element.unread())
     else:
-        raise element.error("frame: expected relative_to, of version 1.7 and later; what this meant was left open")
+        raise element.error("frame: expected relative_to, of version 1.7 and later; the meaning of frame is undefined")
     if not element.words:
         return np.eye(4), frame
     if form == "euler_rpy":
@@ -368,7 +368,7 @@ def _pose(owner: Element, usual: str, out: SdfModel) -> tuple[Float[np.ndarray, 
     elif form == "quat_xyzw":
         numbers = element.content(7)
         if not np.any(numbers[3:]):
-            raise element.error(f"expected a quaternion that is not zero, got {element.words!r}")
+            raise element.error(f"expected a nonzero quaternion, got {element.words!r}")
         rotation = rotation_from_quaternion(np.array(numbers[3:]))
     else:
         raise element.error(f"rotation_format: expected 'euler_rpy' or 'quat_xyzw', got {form!r}")

@@ -1,4 +1,4 @@
-"""The poses of an SDF model's frames, and which of its joints form a tree; the others close loops."""
+"""Poses of an SDF model's frames, and the spanning tree of its joints; the other joints close loops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lgsim.support.messages import unknown_name
 
 
 class Frames:
-    """The poses of links, joints and frames when all joints are at zero, and the links that carry them."""
+    """Poses of links, joints and frames at zero coordinates, and the links that they are fixed to."""
 
     def __init__(self, model: SdfModel) -> None:
         self.model = model
@@ -25,10 +25,10 @@ class Frames:
             self.link(name)
 
     def pose(self, name: str, element: Element | None = None) -> Float[np.ndarray, "4 4"]:
-        """The pose (4, 4) in the model's frame.
+        """The pose (4, 4) of a frame in the model's frame.
 
         Raises:
-            FileError: there is no such frame, or poses refer to each other in a circle.
+            FileError: an unknown frame, or circular references between poses.
         """
         way: dict[str, None] = {}
         while name not in self._poses:
@@ -37,7 +37,7 @@ class Frames:
                 break
             if name in way:
                 first = self.model.places[name].element
-                raise first.error(f"<pose>: frames lie in each other in a circle: {', '.join(map(repr, way))}")
+                raise first.error(f"<pose>: circular references between frames: {', '.join(map(repr, way))}")
             place = self._place(name, element)
             way[name] = None
             name, element = place.relative_to, place.element
@@ -48,16 +48,16 @@ class Frames:
         return self._poses[name]
 
     def link(self, name: str, element: Element | None = None) -> str:
-        """The name of the link that carries a frame, "world" for one that does not move.
+        """The name of the link that a frame is fixed to, "world" for a fixed frame.
 
         Raises:
-            FileError: there is no such frame, or frames are attached to each other in a circle.
+            FileError: an unknown frame, or circular attachments.
         """
         way: dict[str, None] = {}
         while name not in self._links:
             if name in way:
                 first = self.model.places[name].element
-                raise first.error(f"frames are attached to each other in a circle: {', '.join(map(repr, way))}")
+                raise first.error(f"circular attachments of frames: {', '.join(map(repr, way))}")
             way[name] = None
             place = self._place(name, element)
             name, element = place.attached_to, place.element
@@ -65,12 +65,12 @@ class Frames:
         return self._links[name]
 
     def ends(self, joint: SdfJoint) -> tuple[str, str]:
-        """(the link that carries a joint, the link that it moves)."""
+        """The parent link and the child link of a joint."""
         parent, child = (
             self.link(name, end) for name, end in zip((joint.parent, joint.child), joint.ends, strict=True)
         )
         if child == ROOT:
-            raise joint.ends[1].error("expected a link that moves, got the world")
+            raise joint.ends[1].error("expected a link as child, got the world")
         if parent == child:
             raise joint.ends[1].error(f"expected two different links, got {child!r} as parent and child")
         return parent, child
@@ -91,13 +91,13 @@ class Frames:
 
 
 def spanning_tree(model: SdfModel, frames: Frames) -> tuple[list[SdfJoint], list[SdfJoint]]:
-    """(joints of a tree in the file's order, joints that close loops).
+    """Split joints into those of a spanning tree, in the order of the file, and those that close loops.
 
-    The tree grows from the world and from links that no joint moves: each time by the first joint of the file from a
-    link of the tree to one that is not yet in it.
+    The tree grows from the world and from links without a parent joint: each time by the first joint of the file from a
+    link of the tree to a new link.
 
     Raises:
-        FileError: links carry each other in a circle that nothing else carries.
+        FileError: circular parents without a root.
     """
     ends = {joint.name: frames.ends(joint) for joint in model.joints.values()}
     moved = {child for _, child in ends.values()}
@@ -108,7 +108,7 @@ def spanning_tree(model: SdfModel, frames: Frames) -> tuple[list[SdfJoint], list
     for place, (parent, _) in enumerate(ends.values()):
         carried.setdefault(parent, []).append(place)
     waiting = [place for link in reached for place in carried.get(link, ())]
-    heapify(waiting)  # places of joints whose parents are reached: the first of the file comes first
+    heapify(waiting)  # indices of joints with a reached parent: the first of the file comes first
     while waiting:
         name = order[heappop(waiting)]
         child = ends[name][1]
@@ -125,7 +125,7 @@ def spanning_tree(model: SdfModel, frames: Frames) -> tuple[list[SdfJoint], list
 
 
 def _circle(joints: list[SdfJoint], ends: dict[str, tuple[str, str]]) -> FileError:
-    """The error about links that carry each other in a circle."""
+    """The error about circular parents."""
     parent = {}
     for joint in joints:
         parent.setdefault(ends[joint.name][1], ends[joint.name][0])
@@ -137,5 +137,5 @@ def _circle(joints: list[SdfJoint], ends: dict[str, tuple[str, str]]) -> FileErr
     first = min((joint for joint in joints if ends[joint.name][1] in circle), key=lambda joint: joint.element.line)
     shown = ", ".join(repr(link) for link in reversed(circle))
     return first.element.error(
-        f"links carry each other in a circle: {shown}; expected one of them that no joint of the circle moves"
+        f"circular parents: {shown}; expected at least one link that no joint of the circle moves"
     )

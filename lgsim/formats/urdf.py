@@ -30,7 +30,7 @@ from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ROOT
 
 ROOT_JOINT = "root_joint"
-"""The joint of a floating base."""
+"""Joint of a floating base."""
 
 
 def load_urdf(
@@ -48,43 +48,44 @@ def load_urdf(
     solids: SolidNames = (),
     solid_meshes: Mapping[str, int] | None = None,
 ) -> Model:
-    """The model of a robot from a URDF file.
+    """Load a model from a URDF file.
 
-    Joints are ordered depth first, children in the file's order. Links on fixed joints are merged into the link that
-    carries them, and their frames are kept, that of a root that does not float among them. Joints of the types
-    revolute, continuous, prismatic, fixed, floating, planar and, as an extension, spherical or ball; a planar joint's
-    ``axis`` is the plane's normal, and its x and y are those of the joint's frame, turned by the shortest way that
-    takes z to the normal. A joint with <mimic> has no number in q and v. Position limits are numbers of the model at
-    which nothing stops, see ``lgsim.with_stops``. Meshes are not opened.
+    Joints are ordered depth first, children in the order of the file. Links on fixed joints are merged into their
+    parents, and their frames are kept, including that of a fixed root. Supported joints are revolute, continuous,
+    prismatic, fixed, floating, planar and, as an extension, spherical or ball. The ``axis`` of a planar joint is the
+    plane's normal; x and y are those of the joint's frame under the shortest rotation of z to the normal. A joint with
+    <mimic> has no coordinate in q and v. Position limits are not enforced, see ``lgsim.with_stops``. Meshes are not
+    read by default.
 
     Args:
-        floating_base: Whether the root link moves freely, by the joint ``root_joint``; else it is fixed to the world.
+        floating_base: True connects the root link to the world by the free joint ``root_joint``, False fixes it.
         text: The XML itself instead of a path.
-        gravity: Acceleration of free fall in world axes, (3,), m/s^2.
+        gravity: Gravitational acceleration in world axes, (3,), m/s^2.
         dtype: float32 or float64; None for JAX's default float.
-        physical: What happens to links whose inertia no body has. "warn" keeps the numbers and gives a
-            ``FileWarning`` that counts them, moving links without mass behind which nothing has mass, and numbers that
-            look like degrees or millimeters; "report" keeps them without a word (``read_urdf`` gives the report);
-            "nearest" takes the nearest inertia that a body can have, with the same mass and center of mass; "error"
-            refuses them.
-        missing_mimic: What happens to joints that mimic a joint which is not there: "error" refuses them, "free" lets
-            them move by themselves, with a ``FileWarning`` that names them.
-        loops: A TOML file with loops, which URDF has no word for; see ``lgsim.formats.loop_files.add_loops``.
-        contacts: Names of links whose <collision> touches the ground, or numbers of the law by the name of the link;
-            none by default. Spheres, capsules, boxes, cylinders by points on their rims and meshes (.stl, .obj) by some
-            of their vertices; see ``lgsim.formats.contacts.file_contacts.add_file_contacts`` for the names of contacts.
-        contact_law: The law's numbers for all of them, as ``Model.add_contact`` takes them.
-        solids: True, names of links whose <collision> become solids for ``lgsim.distance``, or by such a name what of
-            ``solid_meshes`` differs; none by default. Solids are named as contacts are, and two of links that a joint
-            joins never meet; see ``lgsim.formats.solids.model_solids.add_file_solids``.
-        solid_meshes: What meshes (.stl, .obj) become: ``{"vertices": n}``, the convex hull of n vertices, 20 by
-            default, with a radius that takes in what is left out, or ``{"capsules": n}``.
+        physical: Treatment of non-physical inertias. "warn" keeps the values and emits a ``FileWarning`` that counts
+            them, moving links without mass on them or on their descendants, and values that look like degrees or
+            millimeters; "report" keeps them without a warning (``read_urdf`` returns the report); "nearest" uses the
+            nearest physical inertia with the same mass and center of mass; "error" raises.
+        missing_mimic: Treatment of joints that mimic a missing joint: "error" raises, "free" makes them independent,
+            with a ``FileWarning`` that names them.
+        loops: A TOML file with closed kinematic loops, which URDF cannot describe; see
+            ``lgsim.formats.loop_files.add_loops``.
+        contacts: Names of links whose <collision> touches the ground, or contact parameters by link name; none by
+            default. Spheres, capsules, boxes, cylinders by points on their rims and meshes (.stl, .obj) by some of
+            their vertices; see ``lgsim.formats.contacts.file_contacts.add_file_contacts`` for the names of contacts.
+        contact_law: Default contact parameters, as in ``Model.add_contact``.
+        solids: True, or names of links whose <collision> becomes collision geometry for ``lgsim.distance``, or a
+            mapping from such names to settings that differ from ``solid_meshes``; none by default. Names follow those
+            of contacts. Pairs of links connected by a joint are excluded; see
+            ``lgsim.formats.solids.model_solids.add_file_solids``.
+        solid_meshes: Representation of meshes (.stl, .obj): ``{"vertices": n}``, the convex hull of n vertices, 20 by
+            default, with a radius that covers the omitted ones, or ``{"capsules": n}``.
 
     Raises:
-        FileError: the file is missing, is not XML, or describes no tree of bodies, or ``loops`` no loops of it; the
+        FileError: the file is missing, is not XML, does not describe a tree of bodies, or ``loops`` is invalid; the
             message has the line.
-        ValueError: ``physical`` is none of the four, or ``missing_mimic`` none of the two.
-        TypeError: not just one of ``path`` and ``text`` is given.
+        ValueError: another value of ``physical`` or ``missing_mimic``.
+        TypeError: both or neither of ``path`` and ``text`` are given.
     """
     model, report = read_urdf(
         path,
@@ -123,19 +124,19 @@ def read_urdf(
     solids: SolidNames = (),
     solid_meshes: Mapping[str, int] | None = None,
 ) -> tuple[Model, Report]:
-    """(model, report): ``load_urdf`` with what was odd in the file; it gives no warnings.
+    """Load a model as ``load_urdf`` does, and report findings in the file instead of warnings.
 
     Args:
-        floating_base: Whether the root link moves freely.
+        floating_base: True connects the root link to the world by a free joint.
         text: The XML itself instead of a path.
-        gravity: Acceleration of free fall in world axes, (3,), m/s^2.
+        gravity: Gravitational acceleration in world axes, (3,), m/s^2.
         dtype: float32 or float64; None for JAX's default float.
         physical: "report", "nearest" or "error"; see ``load_urdf``.
         missing_mimic: "error" or "free"; see ``load_urdf``.
-        loops: A TOML file with loops.
-        contacts: See ``load_urdf``; what was not named is in the report.
+        loops: A TOML file with closed kinematic loops.
+        contacts: See ``load_urdf``; other <collision> elements are in the report.
         contact_law: See ``load_urdf``.
-        solids: See ``load_urdf``; what was not named is in the report.
+        solids: See ``load_urdf``; other <collision> elements are in the report.
         solid_meshes: See ``load_urdf``.
 
     Raises:
@@ -150,7 +151,7 @@ def read_urdf(
     if missing_mimic == "free":
         urdf_tree.free_missing_mimics(robot)
     root = urdf_tree.root(robot)
-    # what numbers near the largest float overflow to is found by checks: numpy need not warn
+    # overflow of numbers near the largest float is detected by the checks below, without NumPy's warnings
     with np.errstate(all="ignore"):
         parameters, inertias = link_parameters(robot.links, TREATMENTS[physical])
         builder = ModelBuilder(gravity, dtype, physical=False)
@@ -179,18 +180,18 @@ def read_urdf(
 def _build(
     robot: Robot, root: Link, floating: bool, parameters: dict[str, Float[np.ndarray, " 10"]], builder: ModelBuilder
 ) -> Model:
-    """The model; an error of the builder is raised with the line of the element that caused it."""
+    """Build the model; an error of the builder has the line of the element that caused it."""
     if ROOT in robot.links and root.name != ROOT:
-        raise robot.links[ROOT].element.error("expected another name: this one is kept for what does not move")
+        raise robot.links[ROOT].element.error("expected another name: this one is reserved for the world")
     if floating and root.name == ROOT:
         raise root.element.error(
-            "this root does not move, and so it cannot be a floating base; load the file without floating_base, or name"
-            " the link otherwise"
+            "this root is the world, so it cannot be a floating base; load the file without floating_base, or rename"
+            " the link"
         )
     if floating:
         clash = robot.joints.get(ROOT_JOINT)
         if clash is not None and clash.joint.nv:
-            raise clash.element.error("expected another name: this one is kept for the joint of the floating base")
+            raise clash.element.error("expected another name: this one is reserved for the joint of the floating base")
     if root.name != ROOT:
         kind, name = (joints.Free(), ROOT_JOINT) if floating else (joints.Fixed(), None)
         with errors_at(root.element.error):
@@ -209,21 +210,21 @@ def _build(
                 **joint.numbers,
             )
     if not floating and all(joint.joint.nv == 0 for joint in robot.joints.values()):
-        raise robot.element.error("nothing moves: expected at least one joint that is not fixed, or floating_base=True")
+        raise robot.element.error("expected at least one joint that is not fixed, or floating_base=True, got neither")
     with errors_at(robot.element.error):
         return builder.build()
 
 
 def _odd_units(robot: Robot, root: Link) -> Iterator[Finding]:
-    """Remarks on limits and lengths that look like other units."""
+    """Findings about limits and lengths that look like other units."""
     for link in robot.links.values():
         text = odd_length("has its center of mass at a distance of", link.center)
         if link.mass and text:
             yield link.element.finding(text)
     for joint in robot.joints.values():
-        # where a machine is mounted in the world may be far from the world's origin
+        # the mounting position in the world may be far from its origin
         mounted = joint.parent == root.name and joint.joint.nv == 0
-        offset = "" if mounted else odd_length("is off its parent by", joint.placement[:3, 3])
+        offset = "" if mounted else odd_length("has an offset from its parent of", joint.placement[:3, 3])
         limits = (joint.numbers.get(key, math.inf) for key in ("lower", "upper"))
         ranged = joint.joint.nv == 1 and joint.mimic is None
         for text in (offset, odd_range(joint.joint.rows[0].turns, *limits) if ranged else ""):

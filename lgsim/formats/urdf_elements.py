@@ -1,4 +1,4 @@
-"""The links and joints of a URDF file, each element checked for itself."""
+"""Links and joints of a URDF file, each element checked on its own."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ TYPES: dict[str, Joint] = {
     "spherical": joints.Spherical(),
     "ball": joints.Spherical(),
 }
-"""The joint of each type; the last two types are a common extension."""
+"""Joint of each type; the last two types are a common extension."""
 
 QUIET = frozenset({"transmission", "gazebo", "visual", "collision", "material"})
-"""Tags of elements that say nothing about the motion."""
+"""Tags of elements that do not affect the motion."""
 
 _MACRO = "xacro"
 
@@ -39,10 +39,10 @@ class Connection:
 
     Attributes:
         ends: The elements <parent> and <child>.
-        placement: Pose of the joint's frame, and of the child's at rest, in the parent's, (4, 4).
-        axis: Axis (3,), of a plane its three axes (3, 3); None where the joint has no axis.
+        placement: Pose of the joint's frame, and of the child's at zero, in the parent's, (4, 4).
+        axis: Axis (3,), for a planar joint three axes (3, 3); None without an axis.
         numbers: Limits, damping and friction, by the names of ``ModelBuilder.add_body``.
-        mimic: The joint that it follows, or None.
+        mimic: The mimicked joint, or None.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Robot(Machine):
     """The links and joints of a file.
 
     Attributes:
-        joints: The joints by name, in the file's order.
+        joints: Joints by name, in the order of the file.
     """
 
     joints: dict[str, Connection] = field(default_factory=dict)
@@ -72,7 +72,7 @@ def robot(file: str, root: Element) -> Robot:
     """The links and joints of a file.
 
     Raises:
-        FileError: an element lacks something, an attribute is no number, or two links or joints share a name.
+        FileError: a missing or invalid value, or two links or joints with one name.
     """
     if root.tag != "robot":
         hints = {"sdf": ": an SDF file, which lgsim.load_sdf reads"}
@@ -104,7 +104,7 @@ def robot(file: str, root: Element) -> Robot:
 
 
 def _link(element: Element, out: Robot) -> Link:
-    """The link of a <link>."""
+    """Read a <link>."""
     name, mass, center, inertia = element.name(), 0.0, np.zeros(3), np.zeros((3, 3))
     inertial = element.child("inertial")
     if inertial is not None:
@@ -114,7 +114,7 @@ def _link(element: Element, out: Robot) -> Link:
         center = at[:3, 3]
         moments = inertial.child("inertia")
         if moments is None:
-            out.assumed.append(inertial.finding("has no <inertia>; a point mass was taken"))
+            out.assumed.append(inertial.finding("has no <inertia>; a point mass is assumed"))
         else:
             inertia = inertia_matrix([moments.number(key) for key in MOMENTS], at[:3, :3])
             out.ignored.extend(moments.unread())
@@ -124,7 +124,7 @@ def _link(element: Element, out: Robot) -> Link:
 
 
 def _joint(element: Element, out: Robot) -> Connection:
-    """The joint of a <joint>."""
+    """Read a <joint>."""
     name, joint = element.name(), TYPES[element.choice("type", TYPES)]
     parent, child = element.required("parent"), element.required("child")
     placement = origin(element, out)
@@ -136,7 +136,7 @@ def _joint(element: Element, out: Robot) -> Connection:
 
 
 def origin(owner: Element, out: Robot) -> Float[np.ndarray, "4 4"]:
-    """The pose that the <origin> of an element gives; the identity where it has none."""
+    """The pose of the <origin> of an element; the identity by default."""
     element = owner.child("origin")
     if element is None:
         return np.eye(4)
@@ -148,14 +148,14 @@ def origin(owner: Element, out: Robot) -> Float[np.ndarray, "4 4"]:
     else:
         x = np.array(element.numbers("quat_xyzw", 4, ()))
         if not np.any(x):
-            raise element.error(f"quat_xyzw: expected numbers that are not all zero, got {quaternion!r}")
+            raise element.error(f"quat_xyzw: expected a nonzero quaternion, got {quaternion!r}")
         rotation = rotation_from_quaternion(x)
     out.ignored.extend(element.unread())
     return pose(position, rotation)
 
 
 def _axis(element: Element, joint: Joint, out: Robot) -> Float[np.ndarray, " 3"] | Float[np.ndarray, "3 3"] | None:
-    """The axis (3,), for a plane the three axes (3, 3) of which the last one is its normal; None without one."""
+    """The axis (3,), for a planar joint three axes (3, 3) of which the last is the normal; None without one."""
     given = element.child("axis")
     if not isinstance(joint, joints.Revolute | joints.Prismatic | joints.Planar):
         return None
@@ -163,22 +163,22 @@ def _axis(element: Element, joint: Joint, out: Robot) -> Float[np.ndarray, " 3"]
     if given is not None:
         out.ignored.extend(given.unread())
         if not np.any(axis):
-            raise given.error(f"xyz: expected numbers that are not all zero, got {given.text('xyz')!r}")
+            raise given.error(f"xyz: expected a nonzero vector, got {given.text('xyz')!r}")
     return plane_axes(axis) if isinstance(joint, joints.Planar) else axis
 
 
 def _limit(element: Element, joint: Joint, out: Robot) -> dict[str, float]:
-    """The numbers of a <limit> by the names of ``ModelBuilder.add_body``, in SI units."""
+    """The values of a <limit> by the names of ``ModelBuilder.add_body``, in SI units."""
     limit = element.child("limit")
     if limit is None or joint.nv == 0:
         bounded = isinstance(joint, joints.Revolute | joints.Prismatic) and not isinstance(joint, joints.Continuous)
         if bounded:
-            out.assumed.append(element.finding("has no limits; none were taken"))
+            out.assumed.append(element.finding("has no limits; no limits are assumed"))
         return {}
     numbers = {f"{key}_limit": limit.number(key, math.inf, is_bound) for key in ("velocity", "effort")}
     for key, value in numbers.items():
         if value < 0:
-            out.assumed.append(limit.finding(f"has a negative {key.split('_')[0]}, {value:g}; no limit was taken"))
+            out.assumed.append(limit.finding(f"has a negative {key.split('_')[0]}, {value:g}; no limit is assumed"))
             numbers[key] = math.inf
         elif joint.nv == 1 and element.child("mimic") is None and (odd := odd_limit(key.split("_")[0], value)):
             out.assumed.append(limit.finding(odd))
@@ -193,10 +193,10 @@ def _limit(element: Element, joint: Joint, out: Robot) -> dict[str, float]:
             out.ignored.append(limit.finding("lower and upper of a continuous joint"))
         return numbers
     if len(given) == 1:
-        # the specification takes zero for the other one
+        # the specification assumes zero for the other one
         lower, upper = (lower, 0.0) if given == ["lower"] else (0.0, upper)
     elif not given:
-        out.assumed.append(limit.finding("has neither lower nor upper; no limits were taken"))
+        out.assumed.append(limit.finding("has neither lower nor upper; no limits are assumed"))
     if lower > upper:
         raise limit.error(f"expected lower <= upper, got {lower:g} and {upper:g}")
     return numbers | {"lower": lower, "upper": upper}
@@ -210,13 +210,13 @@ def _dynamics(element: Element, joint: Joint, out: Robot) -> dict[str, float]:
     numbers = {key: dynamics.number(key, 0.0, is_size) for key in ("damping", "friction")}
     out.ignored.extend(dynamics.unread())
     if joint.nv > 1 and any(numbers.values()):
-        # one number cannot serve slides and turns
+        # one value cannot have the units of translation and rotation
         out.ignored.append(element.finding("<dynamics> of a joint of several degrees of freedom"))
     return numbers if joint.nv == 1 else {}
 
 
 def _mimic(element: Element, joint: Joint, out: Robot) -> Mimic | None:
-    """The joint that a <mimic> names; None where there is no such element, or a fixed joint has it."""
+    """The joint that a <mimic> names; None without the element, or for a fixed joint."""
     mimic = element.child("mimic")
     if mimic is None:
         return None

@@ -1,4 +1,4 @@
-"""Whether the links and joints of a URDF file form one tree, and whether joints mimic what is there."""
+"""Checks that the links and joints of a URDF file form a tree, and that mimicked joints exist."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from lgsim.formats.links import Link
 from lgsim.formats.urdf_elements import Connection, Robot
 from lgsim.formats.xml import FileError
 
-MOVES_BY_ITSELF = "it moves by itself"
+MOVES_BY_ITSELF = "it becomes independent"
 
 
 def free_missing_mimics(robot: Robot) -> None:
-    """Let joints move by themselves that mimic a joint which is not there, and say so."""
+    """Make joints that mimic a missing joint independent, and report them."""
     for name, joint in robot.joints.items():
         if joint.mimic is not None and joint.mimic.joint not in robot.joints:
             text = f"there is no joint {joint.mimic.joint!r} that joint {name!r} could mimic: {MOVES_BY_ITSELF}"
@@ -21,11 +21,11 @@ def free_missing_mimics(robot: Robot) -> None:
 
 
 def root(robot: Robot) -> Link:
-    """The root of the tree: the link that no joint moves.
+    """The root of the tree: the link without a parent joint.
 
     Raises:
-        FileError: a joint joins links that are not there, a link is the child of two joints, there are two roots or
-            none, links carry each other in a circle, or a joint mimics one that it cannot follow.
+        FileError: a joint connects missing links, a link has two parents, there is no root or several, the parents are
+            circular, or a mimicked joint is invalid.
     """
     if not robot.links:
         raise robot.element.error("expected at least one <link>, got none")
@@ -51,7 +51,7 @@ def root(robot: Robot) -> Link:
 
 
 def _check_ends(robot: Robot, joint: Connection) -> None:
-    """Checks that a joint joins two different links that are there."""
+    """Check that a joint connects two different existing links."""
     for element, name in zip(joint.ends, (joint.parent, joint.child), strict=True):
         if name not in robot.links:
             raise element.error(f"there is no link {name!r}; links are {_listed(list(robot.links))}")
@@ -60,37 +60,37 @@ def _check_ends(robot: Robot, joint: Connection) -> None:
 
 
 def _check_circles(robot: Robot, holders: dict[str, Connection]) -> None:
-    """Checks that every link leads to a root."""
+    """Check that every link leads to a root."""
     reached = {name for name in robot.links if name not in holders}
     for name in robot.links:
-        way, at = {}, name  # of dict for its order, and to find names at once
+        way, at = {}, name  # a dict keeps the order and finds names in constant time
         while at not in reached and at not in way:
             way[at] = None
             at = holders[at].parent
         if at not in reached:
             circle = list(way)[list(way).index(at) :]
             first = min((holders[link] for link in circle), key=lambda joint: joint.element.line)
-            raise first.element.error(f"links carry each other in a circle: {_listed(circle)}; expected a tree")
+            raise first.element.error(f"circular parents: {_listed(circle)}; expected a tree")
         reached.update(way)
 
 
 def _check_mimic(robot: Robot, joint: Connection, sound: set[str]) -> None:
-    """Checks that a chain of joints that mimic ends at a joint with one coordinate of its own.
+    """Check that a chain of mimic joints ends at an independent joint with one coordinate.
 
     Args:
-        joint: The joint from which the chain begins.
-        sound: Joints whose chains were checked before; this one's are added.
+        joint: Start of the chain.
+        sound: Joints with valid chains; those of this chain are added.
     """
     seen, at = {joint.name: None}, joint
     while at.mimic is not None and at.name not in sound:
         name = at.mimic.joint
         if name not in robot.joints:
             known = f"there is no joint {name!r}; joints are {_listed(list(robot.joints))}"
-            raise _mimic_error(at, f"{known}; load_urdf(..., missing_mimic='free') lets it move by itself")
+            raise _mimic_error(at, f"{known}; load_urdf(..., missing_mimic='free') makes it independent")
         if name in seen:
             circle = list(seen)[list(seen).index(name) :]
             whom = "itself" if name == at.name else f"in a circle: {_listed(circle)}"
-            raise _mimic_error(at, f"expected a joint that moves by itself, got joints that mimic {whom}")
+            raise _mimic_error(at, f"expected an independent joint, got joints that mimic {whom}")
         follower, at = at, robot.joints[name]
         seen[name] = None
         if at.joint.nv != 1:

@@ -1,4 +1,4 @@
-"""URDF files with the numbers of a model: the text of a file, in which only the numbers that differ are changed."""
+"""Writer of URDF files with the parameters of a model; only the values that differ are changed."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ _PROLOGUE = re.compile(r"(?:\ufeff|\s|<\?.*?\?>|<!--.*?-->|<![^-\[>]*(?:\[.*?\])
 """The text before a root element: declaration, comments, document type."""
 
 _DYNAMICS = ("damping", "friction")
-"""The numbers of a drive that a URDF file holds."""
+"""Joint parameters that URDF supports."""
 
 
 def write_urdf(source: str | os.PathLike[str], model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Write a URDF file with the numbers of a model, whole or not at all.
+    """Write a URDF file with the parameters of a model, atomically.
 
-    The rest of the file stays: names, comments, meshes, limits. Of each link with other inertial parameters, mass,
-    center and inertia about it are replaced, in the link's axes; of each joint ``damping`` and ``friction``, and the
-    origin. Links on fixed joints keep their numbers, and the link that carries them gets the rest of the body's; where
-    that is a body that cannot exist, it gets all, and they lose their ``<inertial>``. Numbers are written so that they
-    are read back without any rounding.
+    The rest of the file is unchanged: names, comments, meshes, limits. For each link with different inertial
+    parameters, mass, center of mass and inertia about it are replaced, in the link's axes; for each joint ``damping``,
+    ``friction`` and the origin. Links on fixed joints keep their parameters, and their parent gets the rest of the
+    body's; if that rest is non-physical, the parent gets all, and they lose their ``<inertial>``. Numbers are written
+    with all digits, so that reading them back is exact.
 
     Args:
         source: The file that the model came from.
-        model: A model with the joints and bodies of that file, and other numbers.
+        model: A model with the joints and bodies of that file.
         path: Path of the new file; it may be the source.
 
     Returns:
-        A sentence for each number that differs from the file and that a URDF file cannot hold, and for each link that
-        lost its inertial; empty where the new file holds all numbers of the model.
+        A sentence for each changed parameter that URDF cannot represent, and for each link that lost its inertial;
+        empty if the new file contains all parameters of the model.
 
     Raises:
-        FileError: the source cannot be read, or has other joints or bodies than the model.
-        ValueError: a number of the model is not finite.
+        FileError: the source cannot be read, or its joints or bodies differ from those of the model.
+        ValueError: a parameter of the model is not finite.
     """
     file, node = read(source, None)
     robot = urdf_elements.robot(file, Element(file, node))
     floating = ROOT_JOINT in model.joint_names and ROOT_JOINT not in robot.joints
     before, _ = read_urdf(source, floating, dtype=model.dtype)
     if (before.joint_names, before.body_names) != (model.joint_names, model.body_names):
-        raise FileError(file, None, "expected the file that the model came from, got one with other joints or bodies")
+        raise FileError(file, None, "expected the file of the model, got one with other joints or bodies")
     if not all(np.all(np.isfinite(np.asarray(x))) for x in (model.inertias, model.placements, model.gravity)):
         raise ValueError("model: expected finite numbers, got NaN or infinity")
     tree = _tree_with_comments(file, source)
@@ -64,7 +64,7 @@ def write_urdf(source: str | os.PathLike[str], model: Model, path: str | os.Path
 
 
 def _tree_with_comments(file: str, source: str | os.PathLike[str]) -> etree._ElementTree:
-    """The elements of a file with its comments, which ``xml.read`` leaves out.
+    """The elements of a file with its comments, which ``xml.read`` omits.
 
     Raises:
         FileError: the file cannot be read.
@@ -77,7 +77,7 @@ def _tree_with_comments(file: str, source: str | os.PathLike[str]) -> etree._Ele
 
 
 def _content(tree: etree._ElementTree, before: bytes) -> bytes:
-    """The content of the new file; the text before the root element stays as it was."""
+    """The content of the new file; the text before the root element is unchanged."""
     encoding = tree.docinfo.encoding or "UTF-8"
     root = tree.getroot()
     pieces = [etree.tostring(node, encoding="unicode") for node in (root, *root.itersiblings())]
@@ -96,7 +96,7 @@ class _Writer:
         self.root = urdf_tree.root(robot).name
 
     def carrier(self, link: str) -> tuple[str, Float[np.ndarray, "4 4"]]:
-        """(name of the link, with a body's frame, that carries a link on fixed joints; pose of the link in it)."""
+        """The link with a body's frame that a link is fixed to, and the pose of the link in it."""
         pose = np.eye(4)
         while link not in self.model.body_names and link in self.holders:
             holder = self.holders[link]
@@ -104,7 +104,7 @@ class _Writer:
         return link, pose
 
     def bodies(self) -> list[str]:
-        """Writes the inertials; returns remarks on links that lost theirs."""
+        """Write the inertials; return sentences about links that lost theirs."""
         remarks = []
         for i, name in enumerate(self.model.body_names):
             old, new = (np.asarray(m.inertias[i], float) for m in (self.before, self.model))
@@ -119,20 +119,20 @@ class _Writer:
                     inertial.getparent().remove(inertial)
                 rest = new
                 remarks.append(
-                    f"link {name!r} has all of the mass of its body now: without {', '.join(heavy)}, fixed to it, what"
-                    " is left could not exist"
+                    f"link {name!r} now has all of the mass of its body: without {', '.join(heavy)}, fixed to it, the"
+                    " rest would be non-physical"
                 )
             _write_inertial(self.links[name], rest)
         return remarks
 
     def _carried(self, link: str) -> Float[np.ndarray, " 10"]:
-        """The ten parameters of a fixed link about the origin of the body that carries it."""
+        """The ten inertial parameters of a fixed link about the origin of the body that it is fixed to."""
         own, (_, pose) = self.robot.links[link], self.carrier(link)
         R, p = pose[:3, :3], pose[:3, 3]
         return ten_parameters(np.array(own.mass), R @ own.center + p, R @ own.inertia @ R.T)
 
     def origins(self) -> list[str]:
-        """Writes the origins of joints; returns remarks on placements that no joint of the file has."""
+        """Write the origins of joints; return sentences about placements without a joint in the file."""
         remarks = []
         for i, name in enumerate(self.model.joint_names):
             old, new = (np.asarray(m.placements[i], float) for m in (self.before, self.model))
@@ -146,7 +146,7 @@ class _Writer:
         return remarks
 
     def drives(self) -> list[str]:
-        """Writes damping and friction; returns remarks on other numbers of the drives that differ."""
+        """Write damping and friction; return sentences about other changed parameters of joints."""
         changed: dict[str, list[str]] = {}
         for name, part in self.model.v_slices.items():
             for k in range(part.start, part.stop):
@@ -159,34 +159,34 @@ class _Writer:
                     else:
                         changed.setdefault(what, []).append(f"{name} {new!r}")
         return [
-            f"{what.replace('_', ' ')} of joints, for which URDF has no place: {', '.join(values)}"
+            f"{what.replace('_', ' ')} of joints, which URDF cannot represent: {', '.join(values)}"
             for what, values in changed.items()
         ]
 
 
 def _unwritable(before: Model, model: Model) -> list[str]:
-    """Remarks on numbers that differ and that no URDF file holds."""
+    """Sentences about changed parameters that URDF cannot represent."""
     remarks = []
     for what in ("screws", "mimic", "frames"):
         if not np.array_equal(np.asarray(getattr(before, what)), np.asarray(getattr(model, what))):
-            remarks.append(f"{what} of the model differ from the file's, and stay as the file has them")
+            remarks.append(f"{what} of the model differ from those of the file, which are kept")
     if model.topology.loops:
         names = ", ".join(model.loop_names)
-        remarks.append(f"loops, for which URDF has no place: {names}; keep them in a TOML file, load_urdf(loops=...)")
+        remarks.append(f"loops, which URDF cannot represent: {names}; keep them in a TOML file, load_urdf(loops=...)")
     gravity = np.asarray(model.gravity, float)
     if not np.array_equal(gravity, np.asarray(before.gravity)):
         values = ", ".join(repr(float(x)) for x in gravity)
-        remarks.append(f"gravity, for which URDF has no place: ({values}) m/s^2")
+        remarks.append(f"gravity, which URDF cannot represent: ({values}) m/s^2")
     return remarks
 
 
 def _text_of(*values: float) -> str:
-    """The text of numbers, from which they are read back without rounding."""
+    """Text of numbers with all digits."""
     return " ".join(repr(float(x) + 0.0) for x in values)
 
 
 def _write_inertial(link: etree._Element, parameters: Float[np.ndarray, " 10"]) -> None:
-    """Writes the ten parameters of a link."""
+    """Write the ten inertial parameters of a link."""
     mass, moment = float(parameters[0]), parameters[1:4]
     center = moment / mass if mass else np.zeros(3)
     central = parameters[PLACES] - mass * (center @ center * np.eye(3) - np.outer(center, center))
@@ -202,11 +202,11 @@ def _write_inertial(link: etree._Element, parameters: Float[np.ndarray, " 10"]) 
 
 
 def _write_origin(joint: etree._Element, pose: Float[np.ndarray, "4 4"]) -> None:
-    """Writes the pose of a joint."""
+    """Write the pose of a joint."""
     R = pose[:3, :3]
     pitch = np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0]))
     level = np.hypot(R[0, 0], R[1, 0])
-    # where the pitch is a right angle, only the sum of the others counts
+    # at a pitch of 90 degrees only the sum of the other angles is determined
     roll, yaw = (np.arctan2(R[2, 1], R[2, 2]), np.arctan2(R[1, 0], R[0, 0])) if level else (
         np.arctan2(-R[1, 2], R[1, 1]), 0.0
     )  # fmt: skip
@@ -217,7 +217,7 @@ def _write_origin(joint: etree._Element, pose: Float[np.ndarray, "4 4"]) -> None
 
 
 def _child(node: etree._Element, tag: str, first: bool = False) -> etree._Element:
-    """The child of a tag; where there is none, a new one, as the first or the last child."""
+    """The child with a tag; a missing one is created as the first or the last child."""
     found = node.find(tag)
     if found is None:
         found = etree.Element(tag)

@@ -1,4 +1,4 @@
-"""XML with line numbers: elements that say where they stand when something is wrong with them."""
+"""XML elements that know their line and report errors with it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from lgsim.support.printable import printable
 from lgsim.support.reading.size_limits import read_bytes
 
 TEXT = "<text>"
-"""The name of the file in messages where the text itself was given."""
+"""Name of the file in messages about text."""
 
 
 class FileError(ModelError):
-    """A file that describes no machine: ``file:line: element: what was expected and what came``.
+    """An invalid file: ``file:line: element: expected, got``.
 
     Attributes:
-        line: Line of the fault, from 1; None where the fault is the whole file.
-        message: What was expected and what came.
+        line: Line of the error, from 1; None for an error of the whole file.
+        message: Expected and actual content.
     """
 
     def __init__(self, file: str, line: int | None, message: str) -> None:
@@ -39,7 +39,7 @@ class FileError(ModelError):
 
 
 class Element:
-    """An element of a file. What is asked for counts as read; ``unread`` names the rest."""
+    """An element of a file that records which attributes and children were read; ``unread`` reports the others."""
 
     def __init__(
         self, file: str, node: etree._Element, subject: str | None = None, owner: Element | None = None
@@ -51,7 +51,7 @@ class Element:
         self._tags: set[str] = set()
         self._again: list[Element] = []
 
-    # made when they are asked for: a file has far more elements than messages
+    # computed on demand: a file has far more elements than messages
 
     @property
     def tag(self) -> str:
@@ -60,32 +60,32 @@ class Element:
 
     @property
     def line(self) -> int:
-        """Line of the element; exact up to 65535 lines and true to one or two beyond."""
+        """Line of the element; exact up to 65535 lines, within one or two beyond."""
         return int(self.node.sourceline or 1)
 
     @property
     def subject(self) -> str:
-        """The element in words, for messages: by default its owner's, the tag and, where there is one, its name."""
+        """Description of the element for messages: by default that of its owner, the tag and the name."""
         if self._subject is None and self._owner is not None:
             return f"{self._owner.subject}: <{self.tag}>"
         name = self.node.get("name")
         return self._subject or (f"<{self.tag}>" if name is None else f"{self.tag} {name!r}")
 
     def error(self, message: str) -> FileError:
-        """The error to raise about this element: its file, line and subject, then the message."""
+        """An error about this element: its file, line and subject, then the message."""
         return FileError(self.file, self.line, f"{self.subject}: {message}")
 
     def finding(self, text: str) -> Finding:
-        """A remark about this element."""
+        """A finding about this element."""
         return Finding(self.line, self.subject, text)
 
     def children(self, tag: str) -> list[Element]:
-        """The children of a tag."""
+        """The children with a tag."""
         self._tags.add(tag)
         return [Element(self.file, node) for node in self.node.iterchildren(tag)]
 
     def child(self, tag: str) -> Element | None:
-        """The first child of a tag, with a subject after this element's; further ones are not read."""
+        """The first child with a tag, whose subject includes this element's; further ones are not read."""
         self._tags.add(tag)
         nodes = self.node.iterchildren(tag)
         first = next(nodes, None)
@@ -95,10 +95,10 @@ class Element:
         return Element(self.file, first, owner=self)
 
     def required(self, tag: str) -> Element:
-        """The only child of a tag.
+        """The only child with a tag.
 
         Raises:
-            FileError: there is no such child, or more than one.
+            FileError: no such child, or more than one.
         """
         found = self.child(tag)
         if found is None:
@@ -124,10 +124,10 @@ class Element:
         return value
 
     def choice(self, attribute: str, known: Iterable[str], more: str = "") -> str:
-        """The text of an attribute that is one of some words; an error says ``more`` behind what came.
+        """The text of an attribute with a fixed set of values; ``more`` is appended to an error.
 
         Raises:
-            FileError: the attribute is missing or another word.
+            FileError: the attribute is missing or has another value.
         """
         value, words = self.text(attribute), list(known)
         if value not in words:
@@ -135,15 +135,14 @@ class Element:
         return value
 
     def numbers(self, attribute: str, count: int, default: tuple[float, ...]) -> tuple[float, ...]:
-        """The numbers of an attribute that holds ``count`` finite numbers.
+        """The finite numbers of an attribute.
 
         Args:
-            attribute: Name of the attribute.
-            count: How many numbers it must hold.
-            default: The numbers where the attribute is missing.
+            count: Number of values.
+            default: Values of a missing attribute.
 
         Raises:
-            FileError: the attribute holds something else.
+            FileError: other content.
         """
         value = self.text(attribute)
         if value is None:
@@ -155,17 +154,17 @@ class Element:
 
     @property
     def words(self) -> str:
-        """The text between the tags, without spaces around it."""
+        """The text between the tags, stripped."""
         return (self.node.text or "").strip()
 
     def content(self, *counts: int) -> tuple[float, ...]:
         """The finite numbers between the tags.
 
         Args:
-            counts: How many there may be.
+            counts: Allowed numbers of values.
 
         Raises:
-            FileError: the text is something else.
+            FileError: other content.
         """
         found = tuple(map(_number, self.words.split()))
         if len(found) not in counts or not all(map(math.isfinite, found)):
@@ -179,7 +178,7 @@ class Element:
             holds: Condition on the number.
 
         Raises:
-            FileError: the text is something else, or the condition fails.
+            FileError: other content, or the condition fails.
         """
         found = _number(self.words)
         if not holds(found):
@@ -187,10 +186,10 @@ class Element:
         return found
 
     def flag(self) -> bool:
-        """The truth between the tags.
+        """The boolean between the tags.
 
         Raises:
-            FileError: the text is something else.
+            FileError: other content.
         """
         known = {"true": True, "1": True, "false": False, "0": False}
         if self.words.lower() not in known:
@@ -200,15 +199,14 @@ class Element:
     def number(
         self, attribute: str, default: float | None = None, holds: Callable[[float], bool] = math.isfinite
     ) -> float:
-        """The number that an attribute holds.
+        """The number in an attribute.
 
         Args:
-            attribute: Name of the attribute.
-            default: The number where the attribute is missing; None where it must be there.
+            default: Value of a missing attribute; None for a required attribute.
             holds: Condition on the number.
 
         Raises:
-            FileError: the attribute holds something else, or is missing without a default, or the condition fails.
+            FileError: other content, a missing required attribute, or the condition fails.
         """
         value = self.text(attribute)
         if value is None and default is not None:
@@ -219,7 +217,7 @@ class Element:
         return found
 
     def unread(self, quiet: frozenset[str] = frozenset()) -> Iterator[Finding]:
-        """Remarks on the children and attributes that were not read, but for children of the tags in ``quiet``."""
+        """Findings about unread children and attributes, except children with the tags in ``quiet``."""
         read = self._tags | quiet
         for node in self.node.iterchildren(etree.Element):
             if node.tag not in read:
@@ -232,12 +230,12 @@ class Element:
 
 
 Error = Callable[[str], FileError]
-"""The error of a message about an element."""
+"""Function from a message to an error about an element."""
 
 
 @contextmanager
 def errors_at(error: Error) -> Iterator[None]:
-    """Raises the errors of the builder at the element that caused them."""
+    """A context that raises errors of the builder as errors of an element."""
     try:
         yield
     except ModelError as fault:
@@ -247,7 +245,7 @@ def errors_at(error: Error) -> Iterator[None]:
 def built(
     builder: ModelBuilder, loops: Mapping[str, Callable[[str], FileError]], otherwise: Callable[[str], FileError]
 ) -> Model:
-    """The model; an error about one of the loops, by name, is raised at its element, another one ``otherwise``."""
+    """Build the model; an error about a loop is raised at its element, other errors by ``otherwise``."""
     try:
         return builder.build()
     except ModelError as fault:
@@ -256,36 +254,36 @@ def built(
 
 
 def is_bound(value: float) -> bool:
-    """Whether a number can be a limit, which may be infinite."""
+    """True if a number can be a limit; limits may be infinite."""
     return not math.isnan(value)
 
 
 def is_size(value: float) -> bool:
-    """Whether a number is finite and not negative."""
+    """True if a number is finite and nonnegative."""
     return 0 <= value < math.inf
 
 
 def is_factor(value: float) -> bool:
-    """Whether a number is finite and not zero."""
+    """True if a number is finite and nonzero."""
     return math.isfinite(value) and value != 0
 
 
 _EXPECTED = {
     math.isfinite: "a finite number",
     is_bound: "a number",
-    is_size: "a finite number that is not negative",
-    is_factor: "a finite number that is not zero",
+    is_size: "a finite nonnegative number",
+    is_factor: "a finite nonzero number",
 }
 
 
 def read(path: str | os.PathLike[str] | None, text: str | None) -> tuple[str, etree._Element]:
-    """(name of the file, its root element), from a path or from XML itself.
+    """The name of a file and its root element, from a path or from XML text.
 
-    Entities are not expanded, and neither the network nor any other file is opened.
+    Entities are not expanded, and neither the network nor any other file is accessed.
 
     Raises:
         FileError: the file cannot be read or is not XML.
-        TypeError: neither or both of the two are given.
+        TypeError: both or neither are given.
     """
     if (path is None) == (text is None):
         raise TypeError("expected either a path or text, the XML itself")
@@ -294,7 +292,7 @@ def read(path: str | os.PathLike[str] | None, text: str | None) -> tuple[str, et
 
 
 def file_content(path: str | os.PathLike[str] | None, text: str | None) -> tuple[str, bytes]:
-    """(name of the file, what is in it), from a path or, where that is given, from the text.
+    """The name and the content of a file, from a path or from text.
 
     Raises:
         FileError: the file cannot be read, or the path is XML.
@@ -315,9 +313,9 @@ def _root(file: str, content: bytes, encoding: str | None) -> etree._Element:
     """The root element of XML.
 
     Raises:
-        FileError: the content is not XML, or has entities.
+        FileError: not XML, or XML with entities.
     """
-    # recovery only so that tags with a prefix that nobody declared, which other readers take, are no error
+    # recovery mode only tolerates undeclared tag prefixes, which other readers accept
     parser = etree.XMLParser(
         recover=True,
         resolve_entities=False,
@@ -344,9 +342,9 @@ def _root(file: str, content: bytes, encoding: str | None) -> etree._Element:
 
 
 def _number(text: str) -> float:
-    """The number that a text is; not a number where it is none."""
+    """The number in a text; NaN for invalid text."""
     try:
-        # Python takes 1_000 and digits of all scripts, other readers do not
+        # Python also accepts 1_000 and digits of all scripts
         return math.nan if "_" in text or not text.isascii() else float(text)
     except ValueError:
         return math.nan

@@ -1,10 +1,10 @@
-"""Integrators on manifolds: methods as checked data, one engine for each family, and the loop that runs them.
+"""Integrators on manifolds: methods as checked data, one implementation for each family, and the integration loop.
 
-``lgsim`` itself names what most programs need: ``integrate``, the named methods and their registers, fields from
-energies, ``DiscreteMechanics``. Here are the engines for tableaus of one's own, which are in ``tableau``,
-``rosenbrock_tableau``, ``compositions`` and ``discrete.galerkin_scheme``.
+``lgsim`` itself exports what most programs need: ``integrate``, the named methods and their registers, fields from
+energies, ``DiscreteMechanics``. This package adds the method classes for user-defined tableaus, which are in
+``tableau``, ``rosenbrock_tableau``, ``compositions`` and ``discrete.galerkin_scheme``.
 
-``lgsim.integrators.adaptive`` (extra ``adaptive``) is imported when it is used first.
+``lgsim.integrators.adaptive`` (extra ``adaptive``) is imported on first use.
 """
 
 from importlib import import_module
@@ -29,7 +29,7 @@ from lgsim.integrators.tableau import crouch_grossman as crouch_grossman
 
 
 def __getattr__(name: str) -> ModuleType:
-    """The part that needs a package of an extra."""
+    """The subpackage ``adaptive``, which needs an optional dependency."""
     if name == "adaptive":
         return import_module("lgsim.integrators.adaptive")
     raise AttributeError(f"module 'lgsim.integrators' has no attribute {name!r}", name=name)

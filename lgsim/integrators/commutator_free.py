@@ -31,13 +31,10 @@ ExponentialEntry = tuple[Bool[Array, ""], Int[Array, ""], Float[Array, ""], Floa
 
 
 class CommutatorFree(Method):
-    """A method made of exponentials of linear combinations of stage values; it needs only ``action.move``.
+    """A method of exponentials of linear combinations of stage values; it needs only ``action.move``.
 
-    A point that the tableau lets continue from an earlier stage is computed from that stage: its exponentials are
+    A point that continues from an earlier stage in the tableau is computed from that stage, whose exponentials are
     evaluated once.
-
-    Attributes:
-        tableau: the coefficients.
     """
 
     tableau: CommutatorFreeTableau = eqx.field(static=True)
@@ -45,7 +42,7 @@ class CommutatorFree(Method):
     def step(
         self, action: Action, field: Field, t: Float[Array, ""], y: Point, dt: Float[Array, ""], args: Any
     ) -> tuple[Point, Float[Array, ""] | None]:
-        """The state after a step, and the distance () of the two points of a pair, which estimates its error."""
+        """The state after a step, and the distance () between the two points of a pair as an error estimate."""
         tableau = self.tableau
 
         def slope(point: Point, node: float | Float[Array, ""]) -> Vector:
@@ -57,6 +54,7 @@ class CommutatorFree(Method):
                 point = action.move(_combine(row, slopes), point)
             return point
 
+        # a loop if the stages have one exponential each, or all start from y; otherwise unrolled
         if all(len(word.rows) == 1 for word in tableau.stages[1:]):
             y1, points, slopes = self._scan_stages(action, slope, y)
         elif tableau.embedded is None and all(word.base == 0 for word in (*tableau.stages, tableau.update)):
@@ -69,6 +67,7 @@ class CommutatorFree(Method):
             y1 = compose(tableau.update, points, slopes)
         if tableau.embedded is None:
             return y1, None
+        # the embedded scheme, with stages of its own
         for word, node in zip(tableau.embedded_stages, tableau.embedded_c, strict=True):
             points.append(compose(word, points, slopes))
             slopes.append(slope(points[-1], node))
@@ -87,6 +86,7 @@ class CommutatorFree(Method):
         def stage(carry: StageCarry, entry: StageEntry) -> tuple[StageCarry, None]:
             point, points, slopes = carry
             index, node, row, base = entry
+            # K_i = h f(Y_i), then the next point exp(sum_j a_j K_j) . Y_base
             points = jax.tree.map(lambda all_, one: all_.at[index].set(one), points, point)
             slopes = slopes.at[index].set(slope(point, node))
             start = jax.tree.map(lambda a: a[base], points)
@@ -102,7 +102,7 @@ class CommutatorFree(Method):
         return y1, [jax.tree.map(lambda a, i=i: a[i], points) for i in range(count)], each
 
     def _scan_exponentials(self, action: Action, slope: Slope, y: Point) -> Point:
-        """The update, where every point starts from y: a loop over the exponentials of all stages.
+        """The update, if every point starts from y: a loop over the exponentials of all stages.
 
         The field and the exponential are compiled once; Crouch-Grossman methods have s(s + 1)/2 of them.
         """
@@ -119,6 +119,7 @@ class CommutatorFree(Method):
         def exponential(carry: ExponentialCarry, entry: ExponentialEntry) -> tuple[ExponentialCarry, None]:
             point, slopes = carry
             begins, index, node, row = entry
+            # the first exponential of a stage evaluates the field at the completed point and restarts from y
             slopes = control_flow.cond(begins, lambda: slopes.at[index].set(slope(point, node)), lambda: slopes)
             start = jax.tree.map(lambda a, b: jnp.where(begins, a, b), y, point)
             return (action.move(jnp.sum(row[:, None] * slopes, axis=0), start), slopes), None

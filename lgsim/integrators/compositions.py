@@ -1,4 +1,4 @@
-"""Symplectic steps and their compositions as data: each substep is a theta and a fraction of the step.
+"""Symplectic steps and their compositions as data: a theta and a fraction of the step for each substep.
 
 Source: Celledoni et al. 2021, (15)-(17); Yoshida 1990 and Suzuki 1990 (compositions); Hairer, Lubich, Wanner, Geometric
 Numerical Integration, II.4.
@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 
 
 class Composable(ABC):
-    """What can be taken several times in a step; of one that is symmetric this gives higher orders.
+    """A scheme that can be repeated within a step; symmetric ones give higher orders by composition.
 
     Attributes:
         order: the order of convergence.
@@ -25,11 +25,11 @@ class Composable(ABC):
     @property
     @abstractmethod
     def symmetric(self) -> bool:
-        """Whether a step back undoes a step."""
+        """True if a step backwards inverts a step."""
 
     @abstractmethod
     def repeated(self, name: str, fractions: tuple[float, ...], order: int) -> Composable:
-        """This scheme once for each fraction of the step, as one scheme."""
+        """This scheme repeated with each fraction of the step, as one scheme."""
 
 
 Scheme = TypeVar("Scheme", bound=Composable)
@@ -42,8 +42,7 @@ class ThetaScheme(Composable):
     The adjoint of the step with theta is the step with 1 - theta.
 
     Attributes:
-        substeps: (theta, fraction of dt) in the order in which they are taken; the fractions add up to one and may be
-            negative.
+        substeps: (theta, fraction of dt) in chronological order; the fractions add up to one and may be negative.
         order: the order of convergence.
 
     Raises:
@@ -67,18 +66,18 @@ class ThetaScheme(Composable):
 
     @property
     def adjoint(self) -> ThetaScheme:
-        """The scheme whose step back undoes this one's step."""
+        """The adjoint scheme: the inverse of a step backwards."""
         substeps = tuple((1 - theta, fraction) for theta, fraction in reversed(self.substeps))
         return ThetaScheme(f"adjoint of {self.name}", substeps, self.order)
 
     @property
     def symmetric(self) -> bool:
-        """Whether the scheme is its own adjoint, up to the rounding of 1 - theta."""
+        """True if the scheme is its own adjoint, up to the rounding of 1 - theta."""
         pairs = zip(self.substeps, self.adjoint.substeps, strict=True)
         return all(abs(a - b) <= math.ulp(1) and f == g for (a, f), (b, g) in pairs)
 
     def repeated(self, name: str, fractions: tuple[float, ...], order: int) -> ThetaScheme:
-        """This scheme once for each fraction of the step, as one scheme."""
+        """This scheme repeated with each fraction of the step, as one scheme."""
         return ThetaScheme(name, tuple(substep for part in fractions for substep in _scaled(self, part)), order)
 
 
@@ -95,7 +94,7 @@ def theta_scheme(theta: float | int) -> ThetaScheme:
 
 
 def with_adjoint(scheme: ThetaScheme) -> ThetaScheme:
-    """Half a step of a scheme, then half a step of its adjoint: a symmetric scheme, hence one of even order.
+    """Half a step of a scheme followed by half a step of its adjoint: a symmetric scheme, hence of even order.
 
     Source: Hairer, Lubich, Wanner, Geometric Numerical Integration, II.3.
     """
@@ -118,7 +117,7 @@ def triple_jump(scheme: Scheme) -> Scheme:
 def suzuki(scheme: Scheme) -> Scheme:
     """Five steps ``g, g, 1 - 4 g, g, g`` with ``g = 1/(4 - 4^(1/(p+1)))`` of a symmetric scheme: order p + 2.
 
-    Its steps backwards are shorter than those of the triple jump, and its errors are smaller.
+    Its backward steps are shorter than those of the triple jump, and its errors are smaller.
 
     Raises:
         ValueError: the scheme is not symmetric.
@@ -130,11 +129,11 @@ def suzuki(scheme: Scheme) -> Scheme:
 
 
 def _compose(kind: str, scheme: Scheme, fractions: tuple[float, ...]) -> Scheme:
-    """The steps of a symmetric scheme one after the other, each over its fraction of the step; two orders higher."""
+    """The composition of a symmetric scheme with the given fractions of the step; two orders higher."""
     if not scheme.symmetric:
         raise ValueError(f"scheme: expected a symmetric one, got {scheme.name}; take with_adjoint(scheme)")
     composed = scheme.repeated(f"{kind} of {scheme.name}", fractions, scheme.order + 2)
-    return cast(Scheme, composed)  # a scheme repeats as one of its own kind
+    return cast(Scheme, composed)  # ``repeated`` returns the same type
 
 
 def check_fractions(name: str, fractions: list[float]) -> None:

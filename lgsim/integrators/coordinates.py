@@ -1,4 +1,4 @@
-"""Coordinates of a group, in which Munthe-Kaas methods integrate: exponential, of the second kind, Cayley.
+"""Coordinates on a group for Munthe-Kaas methods: exponential, of the second kind, Cayley.
 
 Coordinates are a map phi of the algebra to the group with ``phi(0) = 1``. A method needs two functions of them: the
 point ``phi(sigma) . y``, and the inverse of the differential of phi, which is the rate of sigma for which
@@ -34,18 +34,18 @@ Vectors = Float[Array, "#*batch algebra"]
 
 
 class Coordinates(ABC):
-    """A coordinate map phi as a Munthe-Kaas method uses it; hashable, without arrays.
+    """A coordinate map phi for Munthe-Kaas methods; hashable, without arrays.
 
     Attributes:
-        requires: the names of the verbs, beyond ``move``, that the action must define.
-        odd: whether ``phi(-u)`` is the inverse of ``phi(u)``.
+        requires: the names of the operations, beyond ``move``, that the action must define.
+        odd: True if ``phi(-u)`` is the inverse of ``phi(u)``.
     """
 
     requires: ClassVar[tuple[str, ...]]
     odd: ClassVar[bool]
 
     def check(self, action: Action) -> None:  # noqa: B027 - most coordinates ask for nothing
-        """Raise TypeError if the action has no such coordinates, beyond a verb that it lacks."""
+        """Raise TypeError if the action does not support these coordinates, apart from missing operations."""
 
     @abstractmethod
     def move(self, action: Action, sigma: Vector, y: Point) -> Point:
@@ -125,7 +125,7 @@ class SecondKind(Coordinates):
         return _second_kind_map(action).move(sigma, y)
 
     def inverse_differential(self, action: Action, sigma: Vector, xi: Vector) -> Vector:
-        """The rate of sigma (action.dim,) from one linear system for each factor of a product."""
+        """The rate of sigma (action.dim,), from one linear system for each factor of a product."""
         return _second_kind_map(action).inverse_differential(sigma, xi)
 
 
@@ -143,13 +143,14 @@ def _second_kind_map(action: Action) -> CoordinateMap:
         return control_flow.scan(apply_factor, y, jnp.diag(sigma), reverse=True)[0]
 
     def adjoint(u: Vector) -> Matrix:
-        """Ad_exp(u) = dexp_u dexpinv_(-u), with the inverse of dexp as all that an action gives."""
+        """Ad_exp(u) = dexp_u dexpinv_(-u), since an action provides only the inverse of dexp."""
         basis = jnp.eye(action.dim, dtype=u.dtype)
         space, body = (jax.vmap(lambda e, s=s: action.dexpinv(s, e), out_axes=-1)(basis) for s in (u, -u))
         return jnp.linalg.solve(space, body)
 
     def next_column(before: Matrix, factor: tuple[Matrix, Vector]) -> tuple[Matrix, Vector]:
         Ad, e = factor
+        # column i is Ad_(exp(sigma_1 e_1) ... exp(sigma_(i-1) e_(i-1))) e_i
         return _multiply(before, Ad), jnp.sum(before * e[None, :], axis=-1)
 
     def inverse_differential(sigma: Vector, xi: Vector) -> Vector:
@@ -176,9 +177,9 @@ def _multiply(a: Matrix, b: Matrix) -> Matrix:
 
 @dataclass(frozen=True)
 class Cayley(Coordinates):
-    """The Cayley map ``cay(u) = (1 - u/2)^-1 (1 + u/2)`` of rotations and displacements: rational, without an angle.
+    """The Cayley map ``cay(u) = (1 - u/2)^-1 (1 + u/2)`` of rotations and rigid displacements: rational in u.
 
-    An action of one's own defines the verbs ``cay(sigma, y)``, the point ``cay(sigma) . y``, and
+    A user-defined action provides the operations ``cay(sigma, y)``, the point ``cay(sigma) . y``, and
     ``dcayinv(sigma, xi)``, the rate of sigma for which it moves with xi.
     """
 
@@ -204,7 +205,7 @@ class GroupCayley(NamedTuple):
     Attributes:
         cay: ``cay(u)``, the element of an algebra vector (dim,).
         dcayinv: ``dcayinv(u, v)``, the inverse of its differential in space form at u, applied to v, (dim,).
-        cayinv: ``cayinv(g)``, the algebra vector (dim,) of an element; None if only Munthe-Kaas methods are asked for.
+        cayinv: ``cayinv(g)``, the algebra vector (dim,) of an element; None if only Munthe-Kaas methods need the map.
         dcay: ``dcay(u, v)``, the differential itself; None likewise.
 
     Both differentials broadcast over leading axes.
@@ -218,7 +219,7 @@ class GroupCayley(NamedTuple):
 
 @singledispatch
 def group_cayley(group: LieGroup) -> GroupCayley:
-    """The Cayley map of a group; a new kind of group registers its own.
+    """The Cayley map of a group; new kinds of groups register their own.
 
     Raises:
         TypeError: the group has none.
@@ -269,7 +270,7 @@ def _(group: GroupProduct) -> GroupCayley:
 
 @singledispatch
 def _cayley_map(action: Action) -> CoordinateMap:
-    """The Cayley map of an action, from the verbs ``cay`` and ``dcayinv`` where the action defines them.
+    """The Cayley map of an action, from the operations ``cay`` and ``dcayinv`` if the action defines them.
 
     Raises:
         TypeError: the action has none.

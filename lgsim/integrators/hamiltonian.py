@@ -1,4 +1,4 @@
-"""Hamiltonian fields by automatic differentiation: write the energy, get the field that the methods take."""
+"""Hamiltonian fields by automatic differentiation of an energy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lgsim.integrators.method import Number
 from lgsim.lie.group import Element, LieGroup
 
 Hamiltonian = Callable[..., Float[Array, ""]]
-"""``hamiltonian(g, mu, args)``: an energy of a group element and a momentum; where a field ``depends_on_time``,
+"""``hamiltonian(g, mu, args)``: an energy of a group element and a momentum; for a field with ``depends_on_time``
 ``hamiltonian(t, g, mu, args)``."""
 
 
@@ -30,9 +30,9 @@ class HamiltonianField(eqx.Module):
 
     Attributes:
         group: the group G.
-        hamiltonian: ``H(g, mu, args)``, a scalar; mu is the space momentum (dim,). ``BodyMomentumHamiltonian`` makes
-            one from an energy of the body momentum.
-        depends_on_time: whether it is ``H(t, g, mu, args)``.
+        hamiltonian: ``H(g, mu, args)``, a scalar; mu is the space momentum (dim,). ``BodyMomentumHamiltonian``
+            converts an energy of the body momentum.
+        depends_on_time: True if it is ``H(t, g, mu, args)``.
 
     Source: Celledoni et al. 2021, (12), (14).
     """
@@ -54,26 +54,26 @@ class HamiltonianField(eqx.Module):
 
 
 def near_identity(group: LieGroup, eta: Float[Array, " dim"]) -> Element:
-    """``exp(eta)`` to first order, which is all that a derivative at eta = 0 asks, and cheaper."""
+    """``exp(eta)`` to first order, which suffices for a derivative at eta = 0 and is cheaper."""
     directions = _directions(group, eta.dtype)
     return jax.tree.map(lambda e, d: e + jnp.tensordot(d, eta, 1), group.identity(eta.dtype), directions)
 
 
 @cache
 def _directions(group: LieGroup, dtype: jnp.dtype) -> PyTree[Float[np.ndarray, "... dim"]]:
-    """The derivative of exp at zero of each entry of an element, with a last axis for the algebra's components."""
+    """The derivative of exp at zero for each entry of an element, with a last axis for the algebra's components."""
     with jax.ensure_compile_time_eval():
         slopes = jax.jit(jax.jacfwd(group.exp))(jnp.zeros(group.dim, dtype))
         return jax.tree.map(np.asarray, slopes)
 
 
 class BodyMomentumHamiltonian(eqx.Module):
-    """A Hamiltonian of the body momentum ``Pi = Ad*_g mu`` as one of the space momentum mu.
+    """A Hamiltonian of the body momentum ``Pi = Ad*_g mu``, converted to one of the space momentum mu.
 
     Attributes:
         group: the group G.
         hamiltonian: ``H(g, Pi, args)``, a scalar; Pi is the body momentum (dim,), such as ``I Omega`` of a rigid body.
-            With a time, ``H(t, g, Pi, args)``, it is for a field that ``depends_on_time``.
+            ``H(t, g, Pi, args)`` for a field with ``depends_on_time``.
     """
 
     group: LieGroup
@@ -86,14 +86,14 @@ class BodyMomentumHamiltonian(eqx.Module):
 
 
 class LiePoissonField(eqx.Module):
-    """The field ``-dH/dPi`` of a Hamiltonian of the body momentum alone, for ``actions.Coadjoint(group)``.
+    """The field ``-dH/dPi`` of a Hamiltonian of the body momentum only, for ``actions.Coadjoint(group)``.
 
     It gives ``Pi' = ad*_(dH/dPi) Pi``: Euler's equations ``Pi' = Pi x dH/dPi`` on so(3)*, those of Kirchhoff or of the
     heavy top on se(3)*.
 
     Attributes:
         hamiltonian: ``H(Pi, args)``, a scalar.
-        depends_on_time: whether it is ``H(t, Pi, args)``.
+        depends_on_time: True if it is ``H(t, Pi, args)``.
 
     Source: Celledoni et al. 2021, (18) with the sign of left invariance.
     """

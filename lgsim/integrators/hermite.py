@@ -1,7 +1,7 @@
-"""Hermite interpolation between two points of a manifold, in the algebra: no point leaves the manifold.
+"""Hermite interpolation between two points in the algebra: no point leaves the manifold.
 
-The interpolant moves with the given velocities at both ends. The error of the cubic falls with the fourth power of the
-time between the points, that of the quartic, which takes one more value of the field, with the fifth.
+The interpolant has the given velocities at both ends. The error is of fourth order in the time between the points for
+the cubic, and of fifth order for the quartic, which needs one more value of the field.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def hermite(
         The point, of the structure of y0.
 
     Raises:
-        TypeError: sigma is None and the action has no ``difference``.
+        TypeError: without sigma, if the action has no ``difference``.
 
     Source: the cubic in the algebra for sigma' = dexpinv_sigma(xi); Hairer, Norsett, Wanner, Solving ODEs I, (II.6.7).
     """
@@ -72,8 +72,7 @@ def chain_hermite(
         y(s) = exp(b(s)) exp(s a_(J-1)) ... exp(s a_1) . y0,
 
     with the cubic b from 0 to a_J whose slopes give y the velocities slope0 and slope1, plus ``s^2 (1 - s)^2 bump``.
-    Where the action defines no dexpinv, brackets take its place; where J > 1 and it defines no bracket, the error is
-    O(h^3).
+    If the action defines no dexpinv, brackets replace it; if J > 1 and it defines no bracket, the error is O(h^3).
 
     Args:
         y0: the point at s = 0.
@@ -102,7 +101,7 @@ def quartic_bump(
     slope1: Vector,
     slope_at: Callable[[float, Point], Vector],
 ) -> Vector:
-    """The bump that raises the order of ``chain_hermite`` by one, to an error of O(h^5), from one more slope.
+    """The bump that raises the order of ``chain_hermite`` by one, to an error of O(h^5), by one more field value.
 
     The field at a quarter of the time, at the point of the cubic, is the velocity there up to O(h^5).
 
@@ -116,7 +115,7 @@ def quartic_bump(
     Source: Shampine, Interpolation for Runge-Kutta methods, SIAM J. Numer. Anal. 22, 1985; Hairer, Norsett, Wanner,
     Solving ODEs I, section II.6.
     """
-    s = 0.25  # not a half, where the bump has no slope
+    s = 0.25  # not a half, where the bump has zero slope
     velocity = slope_at(s, chain_hermite(action, y0, exponentials, slope0, slope1, s))
     b, b_rate = jax.jvp(
         _cubic(action, exponentials, slope0, slope1), (jnp.asarray(s, slope0.dtype),), (jnp.ones((), slope0.dtype),)

@@ -23,23 +23,21 @@ from lgsim.lie.action import Action, Point
 
 
 class ImplicitMuntheKaas(ImplicitMethod):
-    """An implicit Runge-Kutta method in coordinates about the middle of the step, ``y(t) = exp(sigma(t)) . y_mid``.
+    """An implicit Runge-Kutta method in coordinates about the midpoint of the step, ``y(t) = exp(sigma(t)) . y_mid``.
 
     With ``total = sum_j b_j k_j``, ``y_mid = exp(total/2) . y_n`` and ``y_(n+1) = exp(total) . y_n``, the s equations
 
         k_i = dexpinv_(sigma_i) (h f(t_n + c_i h, exp(sigma_i) . y_mid)),    sigma_i = sum_j (a_ij - b_j/2) k_j,
 
-    are solved together by Newton's method, from k = 0. A symmetric tableau gives a method that is its own adjoint: a
-    step back undoes a step to rounding, and reversible motions keep their energies without drift. Gauss methods are
-    A-stable, so stiff dampers and springs do not bound dt.
+    are solved together by Newton's method, from k = 0. A symmetric tableau gives a self-adjoint method: a step
+    backwards inverts a step to rounding, and the energies of reversible motions do not drift. Gauss methods are
+    A-stable, so that stiff dampers and springs do not bound dt.
 
     Attributes:
-        tableau: the coefficients.
-        newton: how the equations are solved.
-        coordinates: exponential ones or ``Cayley()``: phi(-u) must undo phi(u), as it does not for the second kind.
+        coordinates: exponential ones or ``Cayley()``: phi(-u) must invert phi(u), unlike in the second kind.
 
     Raises:
-        ValueError: phi(-u) does not undo phi(u) in the coordinates.
+        ValueError: phi(-u) is not the inverse of phi(u) in the coordinates.
     """
 
     tableau: ImplicitTableau = eqx.field(static=True)
@@ -60,18 +58,18 @@ class ImplicitMuntheKaas(ImplicitMethod):
 
     @property
     def requires(self) -> tuple[str, ...]:
-        """The verbs that the coordinates need, such as "dexpinv"."""
+        """The operations that the coordinates need, such as "dexpinv"."""
         return self.coordinates.requires
 
     def check(self, action: Action) -> None:
-        """Raise TypeError if the action lacks a verb that the method needs, or has no such coordinates."""
+        """Raise TypeError if the action lacks an operation that the method needs, or these coordinates."""
         super().check(action)
         self.coordinates.check(action)
 
     def monitored_step(
         self, action: Action, field: Field, t: Float[Array, ""], y: Point, dt: Float[Array, ""], args: Any
     ) -> tuple[Point, None, Float[Array, ""]]:
-        """The state after a step, no error estimate, and the relative residual () of the stage equations."""
+        """(state after a step, no error estimate, relative residual () of the stage equations)."""
         tableau, coordinates, shape = self.tableau, self.coordinates, (self.tableau.stages, action.dim)
         b, c = (jnp.asarray(part, dt.dtype) for part in (tableau.b, tableau.c))
         centered = jnp.asarray(
@@ -89,7 +87,9 @@ class ImplicitMuntheKaas(ImplicitMethod):
 
             return unknown - jax.vmap(stage)(centered, c).ravel()
 
+        # the stage equations from k = 0
         root, gap = self.newton.solve(residual, jnp.zeros(shape, dt.dtype).ravel(), y)
+        # y_(n+1) = phi(total/2) . y_mid with y_mid = phi(total/2) . y_n
         half = _weighted(b, root.reshape(shape)) / 2
         return coordinates.move(action, half, coordinates.move(action, half, y)), None, gap
 

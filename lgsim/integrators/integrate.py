@@ -1,7 +1,7 @@
-"""The fixed-step loop: one compiled step, whatever the method and the manifold, in a loop over any number of steps.
+"""Fixed-step integration: one compiled step for any method and manifold, in a loop over any number of steps.
 
-What reverse mode keeps of the loop is a choice: ``lax.scan``, or scans nested under ``jax.checkpoint``. Nothing is a
-``while_loop``, so forward mode, reverse mode and any order of both work with every choice.
+The memory of reverse mode is a choice between ``lax.scan`` and scans nested under ``jax.checkpoint``. There is no
+``while_loop``, so that forward mode, reverse mode and any order of both work with every choice.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from lgsim.support.check import is_traced
 
 @export_codes("lgsim.RESULTS")
 class RESULTS(eqx.Enumeration):
-    """How an integration ended; the text says what to do."""
+    """The result of an integration; the text gives the remedy."""
 
     successful = ""
     nonfinite = (
@@ -53,16 +53,16 @@ class RESULTS(eqx.Enumeration):
 
 @export_module("lgsim.Solution")
 class Solution(eqx.Module):
-    """The states that ``integrate`` saved, and how the integration ended.
+    """The states that ``integrate`` saved, and the result.
 
     Attributes:
         ts: the saved times, shape (saved,), ``t0 + k dt`` for each saved step k, the first one t0.
         ys: the saved states, each leaf with the leading axis ``saved``; the first one is y0.
         error_estimate: for an embedded pair the largest estimate of the local error in each saved interval, shape
             (saved - 1,), the Euclidean norm in the algebra (Munthe-Kaas) or ``action.distance``; else None.
-        result: ``RESULTS.successful`` or what went wrong.
-        residuals: for an implicit method the relative residual of its equations in each step, before the last iteration
-            of Newton's method (``Newton``), shape (steps,); else None.
+        result: ``RESULTS.successful`` or the failure.
+        residuals: for an implicit method the relative residual of its equations in each step, before the last Newton
+            iteration (``Newton``), shape (steps,); else None.
     """
 
     ts: Float[Array, " saved"]
@@ -87,17 +87,17 @@ def integrate(
     checkpoint: Checkpoint = "step",
     throw: bool = True,
 ) -> Solution:
-    """Solve ``y' = field(t, y, args) . y`` with a fixed step: ``y(t + dt)`` is reached by exponentials, so y never
+    """Solve ``y' = field(t, y, args) . y`` with a fixed step: ``y(t + dt)`` is reached by exponentials, so that y never
     leaves its manifold and nothing is normalized.
 
-    Differentiable in y0, t0, dt and args, in forward and reverse mode, to any order. Compiled once for each method,
-    action, field, shape and number of steps; new numbers, arrays or Python floats, never compile again, while a Python
-    integer in args is part of the program. The cost of compiling does not depend on the number of steps. One state: use
-    ``jax.vmap`` for batches.
+    Differentiable with respect to y0, t0, dt and args, in forward and reverse mode, to any order. Compiled once for
+    each method, action, field, shape and number of steps. New values, arrays or Python floats, do not recompile, while
+    a Python integer in args is part of the program. The compile time does not depend on the number of steps. For
+    batches use ``jax.vmap``.
 
     Args:
         method: a method such as ``lgsim.MK4``.
-        action: how the algebra moves the state, such as ``lgsim.actions.RightTranslation(lgsim.SE3)``.
+        action: the group action on the state, such as ``lgsim.actions.RightTranslation(lgsim.SE3)``.
         field: ``field(t, y, args)``, the algebra vector (action.dim,) in the dtype of y0.
         y0: the initial state, an array or a tuple of arrays of one dtype (float32 or float64).
         dt: the step, not zero; negative steps run backwards. In the unit of time of ``field``.
@@ -105,21 +105,21 @@ def integrate(
         args: anything ``field`` needs; arrays in it are differentiable.
         inputs: arrays with a leading axis ``steps``, such as forces that are constant over a step; in step k the field
             is ``field(t, y, (args, inputs[k]))``, at all stages alike.
-        save_every: save each ``save_every``-th state; a divisor of ``steps``.
-        checkpoint: what reverse mode keeps: None every intermediate value, "step" the state at each step, an integer k
-            the state at each k-th step, "recursive" a logarithmic number of states; ``FirstSteps(count)`` for as many
-            steps as a number says that compiles nothing again, without reverse mode.
-        throw: raise where an implicit method did not solve the equations of a step. Under ``jax.jit``, ``jax.vmap`` and
-            derivatives nothing is raised: look at ``result`` and ``residuals``.
+        save_every: save every ``save_every``-th state; a divisor of ``steps``.
+        checkpoint: the values stored for reverse mode: None every intermediate value, "step" the state at each step, an
+            integer k the state at every k-th step, "recursive" a logarithmic number of states; ``FirstSteps(count)``
+            for a variable number of steps without recompilation, without reverse mode.
+        throw: True to raise if an implicit method did not solve the equations of a step. Under ``jax.jit``,
+            ``jax.vmap`` and derivatives nothing is raised: check ``result`` and ``residuals``.
 
     Returns:
         Solution(ts, ys, error_estimate, result, residuals).
 
     Raises:
-        TypeError: an argument is of the wrong kind or dtype, or the action lacks what the method needs.
+        TypeError: an argument is of the wrong kind or dtype, or the action lacks an operation that the method needs.
         ValueError: shapes do not fit, steps < 1, dt is zero or not finite, ``save_every`` does not divide ``steps``, or
             y0 is off the manifold (``action.check_point``; not inside ``jit``).
-        RuntimeError: Newton's method did not converge in some step of an implicit method, which is named.
+        RuntimeError: Newton's method did not converge in some step of an implicit method; the message names the step.
     """
     if not isinstance(method, Method):
         raise TypeError(f"method: expected a method such as lgsim.MK4, got {type(method).__name__}")
@@ -153,7 +153,7 @@ def _raise_unless_solved(
 ) -> None:
     """Raise RuntimeError with the first step whose equations were not solved."""
     largest = method.largest_residual(residuals.dtype)
-    failed = np.flatnonzero(~(np.asarray(residuals) <= largest))  # also where it is not a number
+    failed = np.flatnonzero(~(np.asarray(residuals) <= largest))  # also true for NaN
     if failed.size:
         k = int(failed[0])
         raise RuntimeError(
@@ -165,7 +165,7 @@ def _raise_unless_solved(
 
 
 class _TimeGrid(NamedTuple):
-    """The times ``t0 + k dt`` of the steps, of which each ``save_every``-th is saved."""
+    """The times ``t0 + k dt`` of the steps, of which every ``save_every``-th is saved."""
 
     t0: Float[Array, ""]
     dt: Float[Array, ""]
@@ -173,7 +173,7 @@ class _TimeGrid(NamedTuple):
     save_every: int
 
 
-# the norm of the error estimate and the relative residual of one step, and of the steps of an interval
+# the norm of the error estimate and the relative residual, of one step and of the steps of an interval
 Monitors = tuple[Float[Array, ""] | None, Float[Array, ""] | None]
 IntervalMonitors = tuple[Float[Array, " steps"] | None, Float[Array, " steps"] | None]
 SavedStep = tuple[Point, Float[Array, ""] | None, Float[Array, ""] | None]
@@ -185,7 +185,7 @@ def _run(
     method: Method, action: Action, field: Field, y0: Point, grid: _TimeGrid, args: Any,
     inputs: PyTree[Shaped[Array, "steps ..."]], loop: Loop,
 ) -> Solution:  # fmt: skip
-    """``integrate`` of checked arguments."""
+    """``integrate`` with checked arguments."""
     t0, dt, steps, save_every = grid
 
     def step(y: Point, k: Int[Array, ""]) -> tuple[Point, Monitors]:
@@ -197,6 +197,7 @@ def _run(
         y1 = action.restore(field, y1, step_args)
         return y1, (None if error is None else norm(error) if error.ndim else error, residual)
 
+    # a step of one state, which batches map over by one compiled program
     line = straight_line(step_with)
 
     def saved_step(y: Point, k: Int[Array, ""]) -> tuple[Point, SavedStep]:
@@ -207,7 +208,7 @@ def _run(
         def steps_from(y: Point, start: Int[Array, ""]) -> tuple[Point, IntervalMonitors]:
             return loop(lambda c, i: step(c, start + i), y, save_every)
 
-        # a row of the inputs is picked by the number of the step, which a program of one state cannot do
+        # a row of the inputs is picked by the index of the step, which a single-state program cannot do
         if inputs is not None or isinstance(loop, FirstSteps):
             return steps_from(y, start)
         return straight_line_loop(step_with, steps_from, y, start, save_every)
@@ -242,15 +243,15 @@ Body = Callable[[Carry, Index], tuple[Carry, Output]]
 Loop = Callable[[Body, Any, int], tuple[Any, Any]]
 """``loop(body, carry, length) -> (carry, outputs)``, each output with the leading axis ``length``."""
 
-# inside a scan nothing can be merged across the boundary anyway
+# nothing can be merged across the boundary of a scan anyway
 _remat = partial(jax.checkpoint, prevent_cse=False)
 _remat_step = partial(_remat, policy=save_marked_values)
 
 
 class FirstSteps(eqx.Module):
-    """A loop that takes the first steps alone, as many as an array says: no count is compiled anew. No reverse mode.
+    """A loop over a number of steps that is an array: another count does not recompile. No reverse mode.
 
-    What is saved after them is zero.
+    Outputs after these steps are zero.
 
     Attributes:
         count: the number of steps, at most that of the loop.
@@ -271,21 +272,21 @@ class FirstSteps(eqx.Module):
 
 
 Checkpoint = str | int | FirstSteps | None
-"""What reverse mode keeps of a loop, or how many steps of it are taken, see ``integrate``."""
+"""Memory strategy of reverse mode, or the number of steps taken, see ``integrate``."""
 
 
 def _checkpoint_policy(checkpoint: Checkpoint) -> Loop:
-    """The loop of a ``checkpoint`` argument.
+    """The loop for a ``checkpoint`` argument.
 
     Args:
         checkpoint: None for ``_store_all``, "step" for ``_store_steps``, an integer k for ``StoreEvery(k)``,
-            "recursive" for ``_store_recursively``; ``FirstSteps`` is one itself.
+            "recursive" for ``_store_recursively``; ``FirstSteps`` is itself a loop.
 
     Returns:
         The loop, equal for equal arguments, so that it can be static in a compiled function.
 
     Raises:
-        ValueError: the argument is none of these.
+        ValueError: the argument is not one of these.
     """
     if isinstance(checkpoint, FirstSteps):
         return checkpoint
@@ -298,10 +299,10 @@ def _checkpoint_policy(checkpoint: Checkpoint) -> Loop:
 
 
 def _store_all(body: Body[Carry, Output], carry: Carry, length: int) -> tuple[Carry, Output]:
-    """Run a loop that keeps every intermediate value: no evaluation twice, memory of length times the work of a step.
+    """Run a loop that stores every intermediate value: no recomputation, memory of length times the work of a step.
 
     Args:
-        body: ``body(carry, k)`` gives the next carry and an output.
+        body: ``body(carry, k)`` returns the next carry and an output.
 
     Returns:
         The last carry and the outputs, each with the leading axis ``length``.
@@ -310,9 +311,9 @@ def _store_all(body: Body[Carry, Output], carry: Carry, length: int) -> tuple[Ca
 
 
 def _store_steps(body: Body[Carry, Output], carry: Carry, length: int) -> tuple[Carry, Output]:
-    """Run a loop that keeps the carry at every step and evaluates each step again backwards; memory of length carries.
+    """Run a loop that stores the carry at every step and recomputes each step backwards; memory of length carries.
 
-    What the field marks with ``save_in_checkpoint`` is kept as well and not evaluated again. Arguments and result are
+    Values that the field marks with ``save_in_checkpoint`` are stored too and not recomputed. Arguments and result are
     those of ``_store_all``.
     """
     return control_flow.scan(_remat_step(body), carry, jnp.arange(length))
@@ -320,11 +321,11 @@ def _store_steps(body: Body[Carry, Output], carry: Carry, length: int) -> tuple[
 
 @dataclass(frozen=True)
 class StoreEvery:
-    """A loop that keeps the carry at every ``block``-th step: memory of length/block + block carries, one more
+    """A loop that stores the carry at every ``block``-th step: memory of length/block + block carries, one more
     evaluation.
 
     Attributes:
-        block: the number of steps between two carries that are kept.
+        block: the number of steps between two stored carries.
     """
 
     block: int
@@ -335,7 +336,7 @@ class StoreEvery:
 
 
 def _store_recursively(body: Body[Carry, Output], carry: Carry, length: int) -> tuple[Carry, Output]:
-    """Run a loop with checkpoints within checkpoints: memory of about 8 log_8(length) carries, log_8(length) more
+    """Run a loop with nested checkpoints: memory of about 8 log_8(length) carries, log_8(length) more
     evaluations. Arguments and result are those of ``_store_all``.
     """
     levels = max(1, math.ceil(math.log(length, 8)))
@@ -347,7 +348,7 @@ def _store_recursively(body: Body[Carry, Output], carry: Carry, length: int) -> 
 
 
 def _nest(body: Body[Carry, Output], carry: Carry, length: int, factors: list[int]) -> tuple[Carry, Output]:
-    """Scans of scans over ``prod(factors) >= length`` indices; those beyond the length are skipped by a real branch."""
+    """Nested scans over ``prod(factors) >= length`` indices; those beyond the length are skipped by a real branch."""
     total = math.prod(factors)
     run = body if total == length else partial(_skip_beyond, body, length)
     for depth in range(len(factors), 0, -1):
@@ -358,12 +359,12 @@ def _nest(body: Body[Carry, Output], carry: Carry, length: int, factors: list[in
 
 
 def _level(inner: Body[Carry, Output], count: int, stride: int, carry: Carry, start: Index) -> tuple[Carry, Output]:
-    """One scan of the nest: ``inner`` at the indices start, start + stride, ..."""
+    """One level of the nested scans: ``inner`` at the indices start, start + stride, ..."""
     return control_flow.scan(lambda c, i: inner(c, start + i * stride), carry, jnp.arange(count))
 
 
 def _skip_beyond(body: Body[Carry, Output], length: int, carry: Carry, index: Index) -> tuple[Carry, Output]:
-    """``body`` at indices below the length; beyond it the carry as it is and an output of zeros."""
+    """``body`` at indices below the length; beyond it the unchanged carry and an output of zeros."""
     outputs = jax.eval_shape(body, carry, index)[1]
     return control_flow.cond(
         index < length,

@@ -1,4 +1,4 @@
-"""Linearly implicit (Rosenbrock) methods in the Lie algebra: stiff motions at the price of one factorization a step.
+"""Linearly implicit (Rosenbrock) methods in the Lie algebra: stiff motions at the cost of one factorization per step.
 
 ``y(t) = exp(sigma(t)) . y_n`` moves with ``sigma' = F(sigma) = dexpinv_sigma(f)``, an equation in a vector space whose
 Jacobian at sigma = 0 is known in closed form where the field's is. With J that Jacobian, ``s = h gamma`` and one
@@ -6,9 +6,9 @@ factorization of 1 - s J, the stages of a step are
 
     (1 - s J) u_i = gamma (h F(sum_j a_ij u_j) + sum_j c_ij u_j + gamma_i h^2 f_t),    sigma_1 = sum_i m_i u_i.
 
-J contains what dexpinv adds: for a motion from the left with velocity xi the block ``-ad_xi / 2`` stands beside the
+J includes the derivative of dexpinv: for a left action with velocity xi the block ``-ad_xi / 2`` is added to the
 derivative of the field, and without it methods of order above 2 fall to order 2. Nothing is iterated, so that forward
-and reverse mode go through the step as it is.
+and reverse mode differentiate the step directly.
 
 Source: Hairer, Wanner, Solving ODEs II, IV.7, eq. (7.25); the chart is that of Munthe-Kaas 1999.
 """
@@ -34,12 +34,12 @@ Vector = Float[Array, " algebra"]
 
 
 class Linearization(NamedTuple):
-    """A field at one state, as a linearly implicit step needs it.
+    """The linearization of a field at one state for a linearly implicit step.
 
     Attributes:
         value: The field f (action.dim,).
-        rate: Its partial derivative by time (action.dim,).
-        resolvent: ``r -> (1 - s J)^-1 r`` of vectors (action.dim,), J being the Jacobian at sigma = 0 of
+        rate: Its partial derivative with respect to time (action.dim,).
+        resolvent: ``r -> (1 - s J)^-1 r`` for vectors (action.dim,), J being the Jacobian at sigma = 0 of
             ``dexpinv_sigma(f(t, exp(sigma) . y))``.
     """
 
@@ -50,7 +50,7 @@ class Linearization(NamedTuple):
 
 @runtime_checkable
 class LinearizableField(Protocol):
-    """A field that solves its own linear systems, by the structure that it knows of them."""
+    """A field that solves its own linear systems by exploiting their structure."""
 
     def linearize(self, action: Action, t: Float[Array, ""], y: Point, args: Any, s: Float[Array, ""]) -> Linearization:
         """The field at (t, y), with the resolvent for the time s."""
@@ -60,12 +60,10 @@ class LinearizableField(Protocol):
 def linearize(
     action: Action, field: Field, t: Float[Array, ""], y: Point, args: Any, s: Float[Array, ""]
 ) -> Linearization:
-    """The linearization of a field: its own where it is a ``LinearizableField``, else by forward mode and dense LU.
+    """The linearization of a field: its own if it is a ``LinearizableField``, else by forward mode and dense LU.
 
     Args:
-        action: How the algebra moves the state.
         field: ``field(t, y, args)``, the algebra vector (action.dim,).
-        args: Anything the field needs.
         s: The time s of the resolvent ``(1 - s J)^-1``.
     """
     if isinstance(field, LinearizableField):
@@ -85,12 +83,9 @@ def linearize(
 class LinearlyImplicit(Method):
     """A Rosenbrock method in exponential coordinates: stable for stiff fields, without iterations.
 
-    A step costs one evaluation of the field for each stage, one Jacobian and one factorization. The field gives its
-    own (``LinearizableField``), as machines do, or else both are made by forward mode. Fields that depend on time keep
-    the order, if the dependence is smooth within a step.
-
-    Attributes:
-        tableau: the coefficients.
+    A step costs one evaluation of the field for each stage, one Jacobian and one factorization. A
+    ``LinearizableField``, such as that of a multibody model, provides its own; otherwise both come from forward mode.
+    Time-dependent fields keep the order if the dependence is smooth within a step.
     """
 
     tableau: RosenbrockTableau = eqx.field(static=True)
@@ -102,13 +97,13 @@ class LinearlyImplicit(Method):
 
     @property
     def requires(self) -> tuple[str, ...]:
-        """The verb "dexpinv"."""
+        """The operation "dexpinv"."""
         return EXPONENTIAL.requires
 
     def step(
         self, action: Action, field: Field, t: Float[Array, ""], y: Point, dt: Float[Array, ""], args: Any
     ) -> tuple[Point, Vector | None]:
-        """The state after a step, and the difference of the algebra vectors of a pair, which estimates its error."""
+        """The state after a step, and the difference of the algebra vectors of a pair as an error estimate."""
         tableau, dtype = self.tableau, dt.dtype
         count = tableau.stages
         gamma = jnp.asarray(tableau.gamma, dtype)
@@ -116,6 +111,7 @@ class LinearlyImplicit(Method):
         a, c = (jnp.asarray([_full(row, count) for row in rows], dtype) for rows in (tableau.a, tableau.c))
         nodes, slopes = jnp.asarray(tableau.nodes, dtype), jnp.asarray(tableau.slopes, dtype)
         drift = dt * dt * rate
+        # stage 1: sigma = 0, so that F = f
         first = resolvent(gamma * (dt * value + slopes[0] * drift))
 
         def stage(
@@ -124,6 +120,7 @@ class LinearlyImplicit(Method):
             index, to_point, to_right, node, slope = entry
             sigma = jnp.sum(to_point[:, None] * u, axis=0)
             xi = field(t + node * dt, EXPONENTIAL.move(action, sigma, y), args)
+            # h F(sigma_i) at sigma_i = sum_j a_ij u_j, then (1 - s J) u_i = right-hand side
             moved = dt * EXPONENTIAL.inverse_differential(action, sigma, xi)
             right = gamma * (moved + jnp.sum(to_right[:, None] * u, axis=0) + slope * drift)
             return u.at[index].set(resolvent(right)), None

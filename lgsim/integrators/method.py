@@ -1,5 +1,5 @@
-"""What every one-step method offers: a step, its order, and what it needs from an action; with the checks of the
-arguments that all integrations share.
+"""The interface of one-step methods: a step, its order, and the required operations of the action; and the argument
+checks of all integrations.
 """
 
 import math
@@ -23,7 +23,7 @@ from lgsim.support.check import is_traced
 from lgsim.support.full_repr import is_full
 
 Number = int | float | np.integer | np.floating | Real[np.ndarray, ""] | Real[Array, ""]
-"""One real number, as a Python number or as an array without axes."""
+"""A real scalar, as a Python number or an array without axes."""
 Field = Callable[[Float[Array, ""], Point, Any], Float[Array, " algebra"]]
 """``field(t, y, args)``: the algebra vector (action.dim,) that moves y at time t."""
 
@@ -54,7 +54,7 @@ class Method(eqx.Module):
         tableau: the coefficients, with the name and the order.
     """
 
-    if TYPE_CHECKING:  # a field here would be the first argument of what inherits it
+    if TYPE_CHECKING:  # a field here would be the first argument of subclasses
 
         @property
         def tableau(self) -> Tableau: ...
@@ -83,17 +83,17 @@ class Method(eqx.Module):
 
     @property
     def requires(self) -> tuple[str, ...]:
-        """The names of the verbs, beyond ``move``, that the action must define, such as "dexpinv"."""
+        """The names of the operations, beyond ``move``, that the action must define, such as "dexpinv"."""
         return ()
 
     @property
     def by_exponentials(self) -> bool:
-        """Whether every point is reached by ``action.move`` alone, as states between adaptive steps ask for."""
+        """True if every point is reached by ``action.move`` only, as states between adaptive steps require."""
         return True
 
     @property
     def fixed_step_reason(self) -> str | None:
-        """Why steps of changing length would destroy what the method is taken for, or None."""
+        """The reason why steps of changing length would destroy the method's structure, or None."""
         return None
 
     @abstractmethod
@@ -103,7 +103,7 @@ class Method(eqx.Module):
         """Take one step from (t, y), whose dtype is that of t, dt and all arrays of y.
 
         Args:
-            action: how the algebra moves the state.
+            action: the group action on the state.
             field: ``field(t, y, args)``, the algebra vector (action.dim,).
             t: the time at the start of the step.
             y: the state at the start of the step.
@@ -119,10 +119,10 @@ class Method(eqx.Module):
     def monitored_step(
         self, action: Action, field: Field, t: Float[Array, ""], y: Point, dt: Float[Array, ""], args: Any
     ) -> tuple[Point, Float[Array, "*estimate"] | None, Float[Array, ""] | None]:
-        """Take one step and report how well its equations are solved; arguments as for ``step``.
+        """Take one step and return the residual of its equations; arguments as for ``step``.
 
         Returns:
-            What ``step`` returns, and the relative residual () of the equations of an implicit method, else None.
+            The results of ``step``, and the relative residual () of the equations of an implicit method, else None.
         """
         return (*self.step(action, field, t, y, dt, args), None)
 
@@ -131,7 +131,7 @@ class Method(eqx.Module):
         return None
 
     def check(self, action: Action) -> None:
-        """Raise TypeError if the action lacks a verb that the method needs."""
+        """Raise TypeError if the action lacks an operation that the method needs."""
         missing = [verb for verb in self.requires if not action.provides(verb)]
         if missing:
             raise TypeError(
@@ -140,7 +140,7 @@ class Method(eqx.Module):
             )
 
     def check_problem(self, action: Action, field: Field, t0: Float[Array, ""], y0: Point, args: Any) -> None:
-        """Raise if the method cannot start from y0 with this field: as ``check_field`` and ``action.check_point``."""
+        """Raise if the method cannot start from y0 with this field; like ``check_field`` and ``action.check_point``."""
         check_field(action, field, t0, y0, args)
         action.check_point(y0, "y0")
 
@@ -148,7 +148,7 @@ class Method(eqx.Module):
 class ImplicitMethod(Method):
     """A method whose step solves equations by Newton's method."""
 
-    if TYPE_CHECKING:  # a field here would be the first argument of what inherits it
+    if TYPE_CHECKING:  # a field here would be the first argument of subclasses
 
         @property
         def newton(self) -> Newton: ...
@@ -166,7 +166,7 @@ class ImplicitMethod(Method):
     def monitored_step(
         self, action: Action, field: Field, t: Float[Array, ""], y: Point, dt: Float[Array, ""], args: Any
     ) -> tuple[Point, None, Float[Array, ""]]:
-        """Take one step; the result is the state at t + dt, None, and the relative residual () of the equations."""
+        """Take one step; returns the state at t + dt, None, and the relative residual () of the equations."""
 
     def largest_residual(self, dtype: DTypeLike) -> float | Float[Array, ""]:
         """The relative residual above which the equations count as not solved in this dtype."""
@@ -182,7 +182,7 @@ def state(y0: Point) -> tuple[Point, jnp.dtype]:
     """The initial state as strongly typed arrays of one floating dtype, and that dtype.
 
     Raises:
-        TypeError: y0 holds nothing, something that is no floating array, or arrays of several dtypes.
+        TypeError: y0 is empty, contains something other than floating arrays, or arrays of several dtypes.
     """
     leaves, structure = jax.tree.flatten_with_path(y0)
     if not leaves:
@@ -192,17 +192,17 @@ def state(y0: Point) -> tuple[Point, jnp.dtype]:
     if len({a.dtype for a in checked.values()}) > 1:
         kinds = ", ".join(f"{name} is {a.dtype}" for name, a in checked.items())
         raise TypeError(f"y0: expected leaves of one dtype, but {kinds}")
-    # A Python number would make the carry weakly typed and the step be traced twice.
+    # A Python number would make the carry weakly typed, so that the step would be traced twice.
     strong = [jax.lax.convert_element_type(a, a.dtype) for a in checked.values()]
     return jax.tree.unflatten(structure, strong), strong[0].dtype
 
 
 def scalar(name: str, value: Number, dtype: jnp.dtype) -> Float[Array, ""]:
-    """``value`` as one number of the dtype, the argument that errors call ``name``.
+    """``value`` as a scalar of the dtype; ``name`` is the argument's name in errors.
 
     Raises:
-        TypeError: it is no number.
-        ValueError: it is not a single number, or it is known and not finite.
+        TypeError: it is not a number.
+        ValueError: it is not a scalar, or not finite.
     """
     check.number(name, value)
     if not is_traced(value) and not math.isfinite(float(value)):
@@ -211,7 +211,7 @@ def scalar(name: str, value: Number, dtype: jnp.dtype) -> Float[Array, ""]:
 
 
 def check_field(action: Action, field: Field, t0: Float[Array, ""], y0: Point, args: Any) -> None:
-    """Raise if the field gives no algebra vector of the action at the state, or the action does not keep its shape.
+    """Raise unless the field returns an algebra vector of the action and the action preserves the shape of the state.
 
     Raises:
         ValueError: the field's value has another shape than (action.dim,), or the action changes the shape of y0.

@@ -57,7 +57,7 @@ class TruncatedDexpinv:
 
 
 def munthe_kaas_name(tableau: str, coordinates: Coordinates) -> str:
-    """The name of a Munthe-Kaas method with a tableau of this name in these coordinates."""
+    """The name of a Munthe-Kaas method with the given tableau name and coordinates."""
     suffix = "" if coordinates == EXPONENTIAL else f", {type(coordinates).__name__} coordinates"
     return f"Munthe-Kaas ({tableau}{suffix})"
 
@@ -75,12 +75,11 @@ class MuntheKaas(Method):
     """Any explicit Runge-Kutta tableau on a group; the stages are one loop, in which the field is compiled once.
 
     Attributes:
-        tableau: the coefficients.
         correction: dexpinv in closed form (``exact``) or a series (``TruncatedDexpinv``); for exponential coordinates.
-        coordinates: exponential ones, or ``Cayley()`` or ``SecondKind()``, which bring their own inverse differential.
+        coordinates: exponential ones, or ``Cayley()`` or ``SecondKind()``, which have their own inverse differential.
 
     Raises:
-        ValueError: the tableau has commutators, or a correction comes with other coordinates than exponential ones.
+        ValueError: the tableau has commutators, or a correction is given with other than exponential coordinates.
     """
 
     tableau: ButcherTableau = eqx.field(static=True)
@@ -103,23 +102,23 @@ class MuntheKaas(Method):
 
     @property
     def requires(self) -> tuple[str, ...]:
-        """The verbs that the coordinates need, such as "dexpinv", or "bracket" where dexpinv is a series."""
+        """The operations that the coordinates need, such as "dexpinv", or "bracket" if dexpinv is a series."""
         return self.coordinates.requires if self.correction is exact else ("bracket",)
 
     @property
     def by_exponentials(self) -> bool:
-        """Whether the coordinates are exponential ones."""
+        """True if the coordinates are exponential ones."""
         return self.coordinates == EXPONENTIAL
 
     def check(self, action: Action) -> None:
-        """Raise TypeError if the action lacks a verb that the method needs, or has no such coordinates."""
+        """Raise TypeError if the action lacks an operation that the method needs, or these coordinates."""
         super().check(action)
         self.coordinates.check(action)
 
     def step(
         self, action: Action, field: Field, t: Float[Array, ""], y: Point, dt: Float[Array, ""], args: Any
     ) -> tuple[Point, Vector | None]:
-        """The state after a step, and the difference of the algebra vectors of a pair, which estimates its error."""
+        """The state after a step, and the difference of the algebra vectors of a pair as an error estimate."""
         tableau, dtype, coordinates = self.tableau, dt.dtype, self.coordinates
         correction = coordinates.inverse_differential if self.correction is exact else self.correction
         # a branch in a loop makes a GPU wait for the host at each stage, which takes longer than dexpinv
@@ -137,6 +136,7 @@ class MuntheKaas(Method):
         def stage(carry: StageCarry, entry: StageEntry) -> tuple[StageCarry, None]:
             sigma, point, slopes = carry
             index, node, row = entry
+            # k_i = dexpinv_sigma(h f(Y_i)), then sigma = sum_j a_ij k_j and Y = exp(sigma) . y_n
             slope = rate(index, sigma, dt * field(t + node * dt, point, args))
             slopes = slopes.at[index].set(slope)
             sigma = jnp.sum(row[:, None] * slopes, axis=0)
@@ -154,7 +154,7 @@ class ReducedMuntheKaas(Method):
     """Munthe-Kaas methods that replace dexpinv by a few brackets of stage values, ``k_i = h f(Y_i)``.
 
     Attributes:
-        tableau: the coefficients, those of the brackets included.
+        tableau: the coefficients, including those of the brackets.
 
     Source: Munthe-Kaas and Owren 1999; Casas and Owren 2003; Celledoni et al. 2021, sec. 2.2.
     """
@@ -163,7 +163,7 @@ class ReducedMuntheKaas(Method):
 
     @property
     def requires(self) -> tuple[str, ...]:
-        """The verb "bracket" if the tableau has commutators, else nothing beyond ``move``."""
+        """The operation "bracket" if the tableau has commutators, else none beyond ``move``."""
         return ("bracket",) if self.tableau.commutators else ()
 
     def step(

@@ -1,7 +1,7 @@
-"""Newton's method at a fixed cost for the implicit methods, differentiated by the implicit function theorem.
+"""Newton's method with a fixed number of iterations for implicit methods, with implicit derivatives.
 
-A fixed number of iterations keeps the program one that compiles once, maps over batches and runs backwards; the
-residual that every step reports says whether they were enough.
+With a fixed number of iterations the program compiles once, maps over batches and supports reverse mode. The residual,
+which every step reports, shows whether the iterations sufficed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lgsim.support.check import is_traced
 
 
 class Newton(eqx.Module):
-    """How an implicit method solves its equations.
+    """The solver for the equations of an implicit method.
 
     Attributes:
         iterations: the number of iterations, at least 2; each evaluates the residual with its Jacobian and solves.
@@ -43,7 +43,7 @@ class Newton(eqx.Module):
             raise ValueError(f"tolerance: expected a positive number or None, got {self.tolerance}")
 
     def largest_residual(self, dtype: DTypeLike) -> float | Float[Array, ""]:
-        """The relative residual, without a unit, up to which the equations of a step in ``dtype`` count as solved."""
+        """The dimensionless relative residual up to which the equations of a step in ``dtype`` count as solved."""
         return 2.0 ** (-jnp.finfo(dtype).nmant // 2) if self.tolerance is None else self.tolerance
 
     def solve(
@@ -53,14 +53,14 @@ class Newton(eqx.Module):
         y: Point,
         monitored: int | None = None,
     ) -> tuple[Float[Array, " n"], Float[Array, ""]]:
-        """Find a root of ``residual``, with exact derivatives of any order by all that ``residual`` closes over.
+        """Find a root of ``residual``, with exact derivatives of any order with respect to its closure.
 
         Args:
             residual: a map of R^n to itself with a regular Jacobian at its root.
             guess: the start of the iteration, shape (n,); the root and its derivatives do not depend on it.
-            y: the state that the step starts from; with the root it sets the size against which a residual counts.
-            monitored: where the residual has not the unit of the unknowns: how many of them, from the first on, have
-                that of y. Their last change then takes the place of the residual.
+            y: the state at the start of the step; with the root it sets the scale of the residual.
+            monitored: the number of leading unknowns that have the unit of y, if the residual has another one. Their
+                last change then replaces the residual.
 
         Returns:
             The root (n,), and the largest entry () of ``residual`` before the last iteration, or of the last change of
@@ -71,6 +71,7 @@ class Newton(eqx.Module):
             basis = jnp.eye(start.size, dtype=start.dtype)
 
             def step(x: Array, _: None) -> tuple[Array, Array]:
+                # value and Jacobian in one forward pass; the change is J^-1 value
                 push = jax.vmap(lambda e: jax.jvp(function, (x,), (e,)), out_axes=(None, -1))
                 value, jacobian = push(basis)
                 change = jnp.linalg.solve(jacobian, value)
@@ -82,6 +83,7 @@ class Newton(eqx.Module):
         def tangent_solve(linear: Callable[[Array], Array], right: Array) -> Array:
             return jnp.linalg.solve(jax.vmap(linear, out_axes=-1)(jnp.eye(right.size, dtype=right.dtype)), right)
 
+        # derivatives are those of the implicit function: one linear solve at the root
         root, gap = jax.lax.custom_root(residual, jax.lax.stop_gradient(guess), iterate, tangent_solve, has_aux=True)
         size = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in (root[:monitored], *jax.tree.leaves(y))]))
         return root, jax.lax.stop_gradient(gap / jnp.where(size == 0, 1, size))

@@ -5,9 +5,9 @@ Classical: the rooted trees, b . phi(tau) = 1 / gamma(tau).
 Lie-Butcher: an integrator and the exact flow both act on functions as series in the frozen derivatives of the field.
 The coefficients sit on ordered forests, and a method has order p when the two series agree on all forests of at most p
 nodes. A point Y has coefficients alpha on forests; the stage value f(Y) has coefficients phi on trees, phi(tau) =
-alpha(children of tau). An element of the Lie algebra made of stage values is a series too, its exponential is the one
-of the concatenation product, and a composition of maps is the concatenation product of their series, the map that acts
-first standing left. The exact flow obeys |omega tau| alpha(omega tau) = alpha(omega) alpha(children of tau).
+alpha(children of tau). An element of the Lie algebra made of stage values is a series too, with the exponential of
+the concatenation product. A composition of maps is the concatenation product of their series, the map that acts first
+being the left factor. The exact flow obeys |omega tau| alpha(omega tau) = alpha(omega) alpha(children of tau).
 
 Sources: Hairer, Norsett, Wanner, Solving ODEs I, II.2; Owren, Marthinsen (1999), Runge-Kutta methods adapted to
 manifolds and based on rigid frames; Owren (2006), Order conditions for commutator-free Lie group methods.
@@ -26,8 +26,8 @@ from jaxtyping import Float, Int
 
 from lgsim.integrators.group_words import Commutator, Exponentials
 
-# A tree is the tuple of the trees that hang from its root, and a forest is a tuple of trees: the same nested tuple is a
-# tree or the forest of its children, as the name of the variable says.
+# A tree is the tuple of the subtrees at its root, and a forest is a tuple of trees: the same nested tuple is a
+# tree or the forest of its children, depending on the name of the variable.
 Coefficients = Sequence[float]
 Residuals = Float[np.ndarray, " conditions"]
 Series = Float[np.ndarray, " forests"]  # the coefficient of each forest, the empty one first
@@ -50,7 +50,7 @@ def forest_name(forest: tuple) -> str:
 
 
 def condition_in_words(name: str) -> str:
-    """The order condition of a forest of that name: the formula of one tree, what the brackets of several mean.
+    """The order condition of a forest given by name: a formula for a single tree, otherwise a description.
 
     ``[[]]``, a root with one leaf, is ``sum_i b_i c_i = 1/2``, and ``[[][[]]]`` is
     ``sum_ij b_i c_i a_ij c_j = 1/8``. Source: Hairer, Norsett, Wanner, Solving ODEs I, II.2.
@@ -70,7 +70,7 @@ def condition_in_words(name: str) -> str:
 
 
 def brackets_in_words(name: str) -> str:
-    """What the brackets of a name are, where a condition has no formula as short as that of a Runge-Kutta method."""
+    """A description of the brackets of a name, for conditions without a formula as short as for Runge-Kutta methods."""
     return f"that of the rooted trees {name}, in which each pair of brackets is a node with its children inside"
 
 
@@ -87,7 +87,7 @@ def forest_of(name: str) -> tuple:
 
 
 def _partitions(total: int, largest: int) -> list[dict[int, int]]:
-    """All ways of writing `total` as a sum of parts of at most `largest`: {part: how many}."""
+    """All partitions of `total` into parts of at most `largest`: {part: how many}."""
     if total == 0:
         return [{}]
     if largest == 0:
@@ -178,8 +178,8 @@ def linearly_implicit_residuals(
 ) -> Residuals:
     """Residual b . phi(tau) - 1 / gamma(tau) of every rooted tree of at most `order` nodes for a Rosenbrock method.
 
-    phi is a product over the children of a node, of beta phi(child) where there is one and of alpha phi(child) where
-    there are several: what is linear goes through the Jacobian too.
+    phi is a product over the children of a node, of beta phi(child) for a single child and of alpha phi(child) for
+    several: linear terms act through the Jacobian too.
 
     Args:
         alpha: the weights of the points of the stages.
@@ -204,7 +204,7 @@ class _Series(NamedTuple):
 
     Attributes:
         exact: the coefficients of the exact flow, (forests,).
-        single: for each tree the index of the forest that holds this tree alone, (trees,).
+        single: for each tree the index of the forest with only this tree, (trees,).
         children: for each tree the index of the forest of its children, (trees,).
         starts: for each forest the first of its splits into a left and a right forest, (forests,).
         left: for each split the index of the left forest, (splits,).
@@ -259,8 +259,8 @@ def _series(order: int) -> _Series:
 def lie_conditions(order: int) -> tuple[tuple, ...]:
     """The ordered forests of 1 to `order` nodes, in the order of the entries of `lie_order_residuals`.
 
-    They are more than the independent conditions (1, 1, 3, 8, 25 with 1 to 5 nodes), since the coefficients of products
-    of exponentials obey the shuffle relations, but they are satisfied together.
+    They outnumber the independent conditions (1, 1, 3, 8, 25 with 1 to 5 nodes), since the coefficients of products of
+    exponentials obey the shuffle relations. All of them can be satisfied together.
     """
     return tuple(forest for nodes in range(1, order + 1) for forest in ordered_forests(nodes))
 
@@ -271,7 +271,7 @@ def lie_order_residuals(
     order: int,
     commutators: Sequence[Commutator] = (),
 ) -> Residuals:
-    """Coefficient of the method minus the one of the exact flow, for every ordered forest of at most `order` nodes.
+    """Coefficient of the method minus that of the exact flow, for every ordered forest of at most `order` nodes.
 
     The method is for a left action: y' = f(y) . y, each point is exp(h rows[-1] . K) ... exp(h rows[0] . K) . Y_base.
 
@@ -297,7 +297,7 @@ def lie_order_residuals(
             if j == len(target.rows) - 1:
                 for term in commutators:
                     if term.row == i:
-                        # On vector fields of a left action the bracket turns round: [u, v] stands for v u - u v.
+                        # On vector fields of a left action the bracket changes its sign: [u, v] means v u - u v.
                         u, v = values[term.left], values[term.right]
                         bracket = series.concatenate(v, u) - series.concatenate(u, v)
                         element = element + term.coefficient * bracket

@@ -1,4 +1,4 @@
-"""The coefficients of linearly implicit (Rosenbrock) methods as data that cannot be built wrong.
+"""The coefficients of linearly implicit (Rosenbrock) methods as self-checking data.
 
 With J the Jacobian of the field and h the step, the stages of a Rosenbrock method are
 
@@ -39,16 +39,16 @@ class RosenbrockTableau:
     Attributes:
         name: the name that messages use.
         gamma: the diagonal coefficient, above zero.
-        a: s rows, row i with i weights after construction (missing ones are zero), of the points of the stages.
-        c: s rows in the same form, of the right sides.
+        a: s rows, row i with i weights after construction (missing ones are zero), for the points of the stages.
+        c: s rows in the same form, for the right-hand sides.
         m: s weights of the update. Everything is dimensionless.
         order: the order, checked for all rooted trees.
         m_embedded: weights of the scheme that estimates the error, or None.
         embedded_order: the order of that scheme, or None.
 
     Raises:
-        ValueError: with the name and the fault, when shapes do not fit, gamma is not positive, or an order condition
-            fails by more than ``tableau.ORDER_TOLERANCE``.
+        ValueError: shapes do not fit, gamma is not positive, or an order condition fails by more than
+            ``tableau.ORDER_TOLERANCE``; the message gives the name and the fault.
 
     Source: Hairer, Wanner, Solving ODEs II, IV.7.
     """
@@ -86,12 +86,12 @@ class RosenbrockTableau:
 
     @property
     def stages(self) -> int:
-        """The number of stages s, which is that of the field's evaluations and of the linear systems of a step."""
+        """The number of stages s, of field evaluations and of linear systems in a step."""
         return len(self.m)
 
     @property
     def Gamma(self) -> Square:
-        """The matrix of gamma_ij, gamma on its diagonal, (s, s)."""
+        """The matrix of gamma_ij, with gamma on its diagonal, (s, s)."""
         return np.linalg.inv(np.eye(self.stages) / self.gamma - _square(self.c))
 
     @property
@@ -101,7 +101,7 @@ class RosenbrockTableau:
 
     @property
     def nodes(self) -> tuple[float, ...]:
-        """The times of the stages, ``sum_j alpha_ij``, in parts of the step."""
+        """The times of the stages, ``sum_j alpha_ij``, as fractions of the step."""
         return tuple(map(float, self.alpha.sum(axis=1)))
 
     @property
@@ -114,7 +114,7 @@ def rosenbrock(
     name: str, gamma: float, alpha: Rows, gammas: Rows, b: Sequence[float], order: int,
     b_embedded: Sequence[float] | None = None, embedded_order: int | None = None,
 ) -> RosenbrockTableau:  # fmt: skip
-    """The tableau of a method that is given by alpha_ij, gamma_ij and b.
+    """The tableau of a method given by alpha_ij, gamma_ij and b.
 
     Args:
         alpha: s rows; row i weighs the stage values 0 .. i-1.
@@ -124,7 +124,7 @@ def rosenbrock(
         embedded_order: the order of that scheme, or None.
 
     Raises:
-        ValueError: as ``RosenbrockTableau``.
+        ValueError: see ``RosenbrockTableau``.
     """
     inverse = np.linalg.inv(_square(gammas) + gamma * np.eye(len(b)))
     a, c = _square(alpha) @ inverse, np.eye(len(b)) / gamma - inverse

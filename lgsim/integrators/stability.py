@@ -1,4 +1,4 @@
-"""What a step of a method does to a linear mode: its amplification, from the tableau alone."""
+"""Linear stability: the amplification of a mode by a step of a method, from the tableau only."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from lgsim.integrators.tableau import ButcherTableau, CommutatorFreeTableau, Imp
 Modes = Complex[np.ndarray, " n"]
 
 GROWTH = 0.05
-"""The growth of a step beyond that of the mode itself from which on a step counts as unstable."""
+"""The growth of a step relative to that of the mode itself above which the step counts as unstable."""
 
 
 def amplification(tableau: Any, z: Modes) -> Modes:
     """The factor R(z) of a step on ``y' = lambda y`` with ``z = h lambda``, for every z, (n,).
 
-    ``R(z) = 1 + z b (1 - z A)^-1 1`` with the weights A, b that the method has in a vector space. A new kind of tableau
+    ``R(z) = 1 + z b (1 - z A)^-1 1`` with the weights A, b of the method in a vector space. A new kind of tableau
     registers its weights with ``weights``.
 
     Source: Hairer, Wanner, Solving ODEs II, IV.2, eq. (2.11); IV.3, eq. (3.2).
@@ -33,7 +33,7 @@ def amplification(tableau: Any, z: Modes) -> Modes:
 
 @singledispatch
 def weights(tableau: Any) -> tuple[Float[np.ndarray, "s s"], Float[np.ndarray, " s"]]:
-    """The weights (A, b) of a tableau's method in a vector space; a new kind of tableau registers its own."""
+    """The weights (A, b) of a tableau's method in a vector space; new kinds of tableaus register their own."""
     raise TypeError(
         f"tableau: the stability of a {type(tableau).__name__} is not known; register a function of the tableau with "
         "lgsim.integrators.stability.weights.register"
@@ -71,7 +71,7 @@ def _(tableau: ThetaScheme) -> tuple[Float[np.ndarray, "s s"], Float[np.ndarray,
 
 
 def unstable(tableau: Any, modes: Modes, dt: float) -> Bool[np.ndarray, " n"]:
-    """Of each mode whether steps make it grow by more than ``GROWTH`` beyond what it grows itself.
+    """True for each mode that steps amplify by more than ``GROWTH`` relative to its own growth.
 
     Args:
         modes: Eigenvalues lambda of the Jacobian, 1/s, (n,).
@@ -82,7 +82,7 @@ def unstable(tableau: Any, modes: Modes, dt: float) -> Bool[np.ndarray, " n"]:
 
 
 def largest_step(tableau: Any, modes: Modes, dt: float) -> float:
-    """The largest step up to dt, s, at which no mode is unstable, to a part in a million; infinity where dt is one."""
+    """The largest stable step up to dt, s, to a relative accuracy of 1e-6; infinity where dt is stable."""
     if not unstable(tableau, modes, dt).any():
         return float("inf")
     low = dt

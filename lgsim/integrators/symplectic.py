@@ -1,4 +1,4 @@
-"""The symplectic theta family on T*G, and its reduction to g*: Lie-Poisson methods that keep coadjoint orbits.
+"""The symplectic theta family on T*G, and its reduction to g*: Lie-Poisson methods that preserve coadjoint orbits.
 
 On T*G, taken as ``G x g*`` with space momenta mu (``actions.LeftTranslation(lgsim.Cotangent(G))``), a field
 ``f(t, (g, mu)) = (xi, n)`` moves a point with ``g' = hat(xi) g``, ``mu' = n - ad*_xi mu``. A step is
@@ -7,9 +7,9 @@ On T*G, taken as ``G x g*`` with space momenta mu (``actions.LeftTranslation(lgs
     M_theta = dexp*_(-xi) mu_n + (1 - theta) dexp*_(-(1 - theta) xi) n,
     g_(n+1) = exp(xi) g_n,    mu_(n+1) = Ad*_exp(-xi) mu_n + Ad*_exp((theta - 1) xi) n.
 
-M_theta is the mean over the step of the momentum that moves with g and gets the impulse n at the time theta. It is the
-paper's expression, whose two terms in n are one integral. Where the Hamiltonian does not depend on g, n = 0 and theta
-drops out: the method on g* (``actions.Coadjoint(G)``) is symmetric, of order 2, and stays on its orbit.
+M_theta is the mean over the step of the momentum that moves with g and gets the impulse n at the time theta. In the
+paper its two terms in n are one integral. If the Hamiltonian does not depend on g, n = 0 and theta drops out: the
+method on g* (``actions.Coadjoint(G)``) is symmetric, of order 2, and stays on its orbit.
 
 Source: Celledoni et al. 2021, (15)-(17); Bogfjellmo and Marthinsen 2016 (higher order).
 """
@@ -40,7 +40,7 @@ Scalar = Float[Array, ""]
 
 
 class PhaseSpace(eqx.Module):
-    """The two maps of a symplectic step on the points of one action."""
+    """The two maps of a symplectic step on the points of an action."""
 
     @abstractmethod
     def stage(self, theta: Scalar, u: Vector, y: Point) -> Point:
@@ -113,7 +113,7 @@ class ProductPhaseSpace(PhaseSpace):
 
 
 class PowerPhaseSpace(PhaseSpace):
-    """Equal phase spaces, as ``actions.Power`` lays them out: arrays have a leading axis ``power.count``."""
+    """Equal phase spaces in the layout of ``actions.Power``: arrays have a leading axis ``power.count``."""
 
     factor: PhaseSpace
     power: Power
@@ -129,10 +129,10 @@ class PowerPhaseSpace(PhaseSpace):
 
 @singledispatch
 def phase_space(action: Action) -> PhaseSpace:
-    """The phase space of an action; a new kind of action registers its own.
+    """The phase space of an action; new kinds of actions register their own.
 
     Raises:
-        TypeError: the action moves neither a cotangent bundle nor a dual algebra.
+        TypeError: the action is neither on a cotangent bundle nor on a dual algebra.
     """
     raise TypeError(
         "action: a symplectic method needs a cotangent bundle, actions.LeftTranslation(lgsim.Cotangent(group)), or a "
@@ -168,15 +168,15 @@ def _(action: Power) -> PhaseSpace:
 class Symplectic(ImplicitMethod):
     """A step of the symplectic theta family, or a composition of such steps.
 
-    Takes ``actions.LeftTranslation(lgsim.Cotangent(group))`` with states (g, mu) and fields (xi, n), for instance
-    ``HamiltonianField(group, H)``; or ``actions.Coadjoint(group)`` with states mu and fields xi, for instance
-    ``LiePoissonField(H)``, where every single step is symmetric and of order 2 whatever theta; or a Product or Power
-    of them. Symplectic for autonomous and time-dependent Hamiltonians; momenta that belong to symmetries of the
-    Hamiltonian stay constant to rounding, energies oscillate without drift.
+    Accepts ``actions.LeftTranslation(lgsim.Cotangent(group))`` with states (g, mu) and fields (xi, n), for instance
+    ``HamiltonianField(group, H)``; ``actions.Coadjoint(group)`` with states mu and fields xi, for instance
+    ``LiePoissonField(H)``, for which every single step is symmetric and of order 2 for any theta; or a Product or Power
+    of them. Symplectic for autonomous and time-dependent Hamiltonians. Symmetry momenta of the Hamiltonian are constant
+    to rounding, and energies oscillate without drift.
 
     Attributes:
         tableau: the substeps.
-        newton: how the equations of a substep are solved, from u = 0.
+        newton: solver of the equations of a substep, starting from u = 0.
     """
 
     tableau: ThetaScheme = eqx.field(static=True)
@@ -184,17 +184,17 @@ class Symplectic(ImplicitMethod):
 
     @property
     def fixed_step_reason(self) -> str:
-        """Why its steps have one length."""
-        return "it keeps energies without drift only with steps of one length; steps that adapt themselves destroy that"
+        """The reason for its fixed steps."""
+        return "it keeps energies without drift only with steps of one length; adaptive steps destroy that"
 
     def check(self, action: Action) -> None:
-        """Raise TypeError if the action moves neither a cotangent bundle nor a dual algebra."""
+        """Raise TypeError if the action is neither on a cotangent bundle nor on a dual algebra."""
         phase_space(action)
 
     def monitored_step(
         self, action: Action, field: Field, t: Scalar, y: Point, dt: Scalar, args: Any
     ) -> tuple[Point, None, Scalar]:
-        """The state after a step, no error estimate, and the largest relative residual () of the substeps."""
+        """(state after a step, no error estimate, largest relative residual () of the substeps)."""
         space = phase_space(action)
 
         def substep(point: Point, entry: tuple[Scalar, Scalar, Scalar]) -> tuple[Point, Scalar]:
@@ -202,6 +202,7 @@ class Symplectic(ImplicitMethod):
             h, start = fraction * dt, t + offset * dt
 
             def residual(u: Vector) -> Vector:
+                # (xi, n) = h f(t_n + theta h, stage point)
                 return u - h * field(start + theta * h, space.stage(theta, u, point), args)
 
             u, gap = self.newton.solve(residual, jnp.zeros(action.dim, dt.dtype), point)
@@ -221,7 +222,7 @@ def SymplecticTheta(theta: float | int, newton: Newton | None = None) -> Symplec
 
     Args:
         theta: the fraction of the step at which the force acts; 1/2 gives order 2 and symmetry, all others order 1.
-        newton: how the equations are solved; None for ``Newton()``.
+        newton: solver of the equations; None for ``Newton()``.
 
     Raises:
         ValueError: theta is not a number in [0, 1].

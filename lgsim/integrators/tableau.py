@@ -1,7 +1,7 @@
-"""The coefficients of explicit Lie group integrators as data that cannot be built wrong.
+"""The coefficients of explicit Lie group integrators as self-checking data.
 
-Every tableau checks itself: it is explicit, its rows add up to c, and it satisfies all order conditions up to the order
-that it claims, and so does its embedded scheme.
+Every tableau is checked on construction: it is explicit, its rows add up to c, and it satisfies all order conditions up
+to its claimed order, and so does its embedded scheme.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from lgsim.integrators.order_conditions import (
     tree_name,
 )
 
-# The shipped tableaus leave at most 1e-15, the rounding of their coefficients; published decimals that are wrong in
-# their 14th digit leave 3e-15 (a variant of CG4 that circulates), and the mildest misprint known, the rationals of Park
-# and Chung's Table I(b), leaves 6e-7. The bound sits in the gap.
+# The shipped tableaus have residuals of at most 1e-15, the rounding of their coefficients. Published decimals with an
+# error in the 14th digit have 3e-15 (a variant of CG4 in circulation), and the mildest known misprint, the rationals of
+# Park and Chung's Table I(b), has 6e-7. The bound lies in between.
 ORDER_TOLERANCE = 1e-12
 
-# Rounding units: a coefficient or a node is at most this many correctly rounded operations away from its exact value.
+# Rounding units: a coefficient or a node is at most this many correctly rounded operations from its exact value.
 _ROUNDINGS = 4
 
 
 def floats(name: str, what: str, values: Sequence[float], length: int) -> tuple[float, ...]:
-    """`values` as exactly `length` finite floats: missing ones are zero, surplus ones must be."""
+    """`values` as exactly `length` finite floats: missing ones are zero, surplus ones must be zero."""
     numbers = [float(value) for value in values]
     for j, number in enumerate(numbers):
         if not math.isfinite(number):
@@ -61,7 +61,7 @@ def check_order(
     residuals: Float[np.ndarray, " conditions"],
     words: Callable[[str], str] = condition_in_words,
 ) -> None:
-    """Raise with the condition that fails worst, in words."""
+    """Raise an error with the worst failed condition."""
     worst = int(np.argmax(np.abs(residuals)))
     if abs(residuals[worst]) > ORDER_TOLERANCE:
         failed = int(np.sum(np.abs(residuals) > ORDER_TOLERANCE))
@@ -74,7 +74,7 @@ def check_order(
 
 
 def check_pair(name: str, order: int, embedded: object, embedded_order: int | None) -> None:
-    """Raise unless both orders are at least 1 and an embedded scheme comes with its order."""
+    """Raise unless both orders are at least 1 and an embedded scheme has an order."""
     if order < 1:
         raise ValueError(f"{name}: the order is at least 1, not {order}")
     if (embedded is None) != (embedded_order is None):
@@ -102,8 +102,8 @@ class ButcherTableau:
             update and the embedded scheme if row = s.
 
     Raises:
-        ValueError: with the name and the fault, when the tableau is not explicit, a row does not add up to its node, or
-            an order condition fails by more than `ORDER_TOLERANCE`.
+        ValueError: the tableau is not explicit, a row does not add up to its node, or an order condition fails by more
+            than `ORDER_TOLERANCE`; the message gives the name and the fault.
 
     Source: Hairer, Norsett, Wanner, Solving ODEs I, II.1; Munthe-Kaas (1999); Celledoni et al. (2021), section 2.2.
     """
@@ -151,12 +151,12 @@ class ButcherTableau:
 
     @property
     def stages(self) -> int:
-        """The number of stages s, which is that of the field's evaluations in a step."""
+        """The number of stages s, which is the number of field evaluations in a step."""
         return len(self.b)
 
     @property
     def exponentials(self) -> int:
-        """The number of different exponentials of a Munthe-Kaas step, that of its distinct rows that are not zero."""
+        """The number of different exponentials of a Munthe-Kaas step: its distinct nonzero rows."""
         rows = [(*row, *[0.0] * (self.stages - len(row))) for row in (*self.a, self.b)]
         brackets = [tuple(term[1:] for term in self.commutators if term.row == i) for i in range(len(rows))]
         return len({(row, terms) for row, terms in zip(rows, brackets, strict=True) if any(row) or terms})
@@ -174,8 +174,8 @@ class ImplicitTableau:
         order: the order, checked for all rooted trees.
 
     Raises:
-        ValueError: with the name and the fault, when shapes do not fit, a row does not add up to its node, or an order
-            condition fails by more than `ORDER_TOLERANCE`.
+        ValueError: shapes do not fit, a row does not add up to its node, or an order condition fails by more than
+            `ORDER_TOLERANCE`; the message gives the name and the fault.
 
     Source: Hairer, Norsett, Wanner, Solving ODEs I, II.7.
     """
@@ -208,7 +208,7 @@ class ImplicitTableau:
 
     @property
     def symmetric(self) -> bool:
-        """Whether the method is its own adjoint: ``a_(s-1-i, s-1-j) + a_ij = b_j`` and b reads the same backwards."""
+        """True if the method is its own adjoint: ``a_(s-1-i, s-1-j) + a_ij = b_j``, and b is palindromic."""
         a, b = np.array(self.a), np.array(self.b)
         bound = _ROUNDINGS * np.finfo(np.float64).eps
         return bool(np.all(abs(a[::-1, ::-1] + a - b) <= bound) and np.all(abs(b[::-1] - b) <= bound))
@@ -231,7 +231,7 @@ class CommutatorFreeTableau:
         embedded_c: the nodes of the extra stages.
 
     Raises:
-        ValueError: with the name and the fault, as for `ButcherTableau`.
+        ValueError: see `ButcherTableau`; the message gives the name and the fault.
 
     Source: Celledoni, Marthinsen, Owren (2003); Park, Chung (29); Celledoni et al. (2021), sections 2.2 and 4.2.
     """
@@ -254,7 +254,7 @@ class CommutatorFreeTableau:
                 f"{name}: {count} + {extra} stages, but {len(self.c)} + {len(self.embedded_c)} nodes in c, embedded_c"
             )
         if extra and self.embedded is None:
-            raise ValueError(f"{name}: extra stages are for an embedded scheme, but there is none")
+            raise ValueError(f"{name}: extra stages are for an embedded scheme, got no such scheme")
         if not self.stages or self.stages[0] != Exponentials(0, ()):
             raise ValueError(f"{name}: stage 0 is the start of the step, Exponentials(0, ())")
         points = [self._normal(f"stage {i}", point, i) for i, point in enumerate((*self.stages, *self.embedded_stages))]
@@ -279,14 +279,14 @@ class CommutatorFreeTableau:
             check_order(f"{name}, embedded scheme", self.embedded_order, forests, residuals)
 
     def _normal(self, what: str, point: Exponentials, known: int) -> Exponentials:
-        """The point with rows of `known` weights; it continues from one of the first `known` points."""
+        """The point with rows of `known` weights; it must continue from one of the first `known` points."""
         if not 0 <= point.base < max(known, 1):
             raise ValueError(f"{self.name}: not explicit: {what} continues from the point {point.base}")
         return Exponentials(point.base, tuple(floats(self.name, f"a row of {what}", row, known) for row in point.rows))
 
     @property
     def exponentials(self) -> int:
-        """The number of exponentials in a step, without those that only the embedded scheme needs."""
+        """The number of exponentials in a step, without those used only by the embedded scheme."""
         return sum(len(point.rows) for point in (*self.stages, self.update))
 
 
@@ -303,7 +303,7 @@ def crouch_grossman(
         order: the order, checked for all ordered forests.
 
     Raises:
-        ValueError: as `CommutatorFreeTableau`.
+        ValueError: see `CommutatorFreeTableau`.
 
     Source: Crouch, Grossman (1993); Park, Chung (28).
     """

@@ -1,4 +1,4 @@
-"""Lie groups and their actions: pure functions on arrays, group objects, and the scalar series behind them."""
+"""Lie groups and their actions: pure functions on arrays, group objects, and the scalar series that they need."""
 
 from lgsim.lie import action as action
 from lgsim.lie import ad_functions as ad_functions

@@ -1,9 +1,10 @@
-"""How a group moves a manifold: all that an integrator knows of a state.
+"""Lie group actions on manifolds, the interface between integrators and states.
 
-A method is given an action and a field with values in the Lie algebra and needs four verbs: ``move``, ``dexpinv``,
+A method takes an action and a field with values in the Lie algebra, and needs four operations: ``move``, ``dexpinv``,
 ``bracket`` and ``distance``. The field xi(t, y) means ``y' = d/ds move(s xi, y)`` at s = 0.
-Two more verbs know which arrays are points: ``defects`` names what is wrong and by how much, ``project`` mends it.
-A new manifold is a subclass of ``Action``; the tests in ``tests/lie/test_actions.py`` then apply to it.
+Two more operations define which arrays are points: ``defects`` gives the violated conditions and their size,
+``project`` returns a point nearby. A new manifold is a subclass of ``Action``; the tests in
+``tests/lie/test_actions.py`` then apply to it.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ Point = Any
 
 
 class Action(eqx.Module):
-    """A left action of a Lie group on a manifold, seen from the algebra.
+    """A left action of a Lie group on a manifold, in terms of the algebra.
 
     ``bracket`` is that of the algebra for which ``move`` is a left action: for a right translation minus the group's.
-    So one engine serves all actions, and no sign is decided twice.
+    The integrators are thus the same for all actions, and each sign is defined once.
     """
 
     @property
@@ -47,21 +48,21 @@ class Action(eqx.Module):
         raise NotImplementedError(f"{type(self).__name__} has no dexpinv")
 
     def bracket(self, a: Array, b: Array) -> Array:
-        """The bracket of the algebra that acts from the left."""
+        """The bracket of the algebra for which the action is a left one."""
         raise NotImplementedError(f"{type(self).__name__} has no bracket")
 
     def distance(self, y0: Point, y1: Point) -> Array:
-        """A gap between two points, zero where they are equal: the Euclidean distance of all entries of one state."""
+        """A distance between two points, zero where they are equal: the Euclidean norm of the difference of entries."""
         pairs = zip(jax.tree.leaves(y0), jax.tree.leaves(y1), strict=True)
         return norm(jnp.concatenate([(a - b).ravel() for a, b in pairs]))
 
     def difference(self, y0: Point, y1: Point) -> Array:
-        """The smallest algebra vector sigma with ``move(sigma, y0) = y1``; rotations turn by at most pi."""
+        """The smallest algebra vector sigma with ``move(sigma, y0) = y1``; rotation angles are at most pi."""
         raise NotImplementedError(f"{type(self).__name__} has no difference")
 
     def difference_jacobian(self, y0: Point, y: Point) -> tuple[Array, Array]:
-        """(r, J) of ``r(x) = difference(y0, move(x, y))`` at x = 0, J (m, m) by the first m entries of x, of which the
-        first m of r depend; the others of r move with theirs of x, one to one.
+        """(r, J) of ``r(x) = difference(y0, move(x, y))`` at x = 0. J (m, m) is the Jacobian of the first m entries of
+        r with respect to those of x; each other entry of r changes one to one with that of x.
         """
 
         def along(x: Array) -> tuple[Array, Array]:
@@ -72,51 +73,46 @@ class Action(eqx.Module):
         return r, J
 
     def sizes(self, y: Point) -> Array:
-        """The size of each algebra component at y, of either sign, against which a relative error is measured.
+        """The size of each algebra component at y, of either sign, relative to which errors are measured.
 
-        On a group all points look alike, so it is the unit of the algebra: 1 rad for a rotation, 1 m for the
-        displacement of a pose. A vector of R^n has a size, so its components are measured by it.
+        On a group all points are equivalent, so that it is the unit of the algebra: 1 rad for a rotation, 1 m for the
+        displacement of a pose. In R^n it is the vector itself.
         """
         return jnp.ones(self.dim, jax.tree.leaves(y)[0].dtype)
 
     def restore(self, field: Any, y: Point, args: Any) -> Point:
-        """The state after a step, back on the set that motions of the field keep; y itself where there is none.
+        """The state after a step, projected onto the set that motions of the field preserve; by default y itself.
 
         Methods leave such a set by their error, within the manifold; integrations call this after each step.
-
-        Args:
-            field: The field of the motion.
-            y: The state after the step.
-            args: As those of the field.
         """
         del field, args
         return y
 
     def project(self, y: Point) -> Point:
-        """A point of the manifold close to y, for arrays that rounding or a measurement took off it.
+        """A point of the manifold close to y, for arrays that are off it by rounding or measurement errors.
 
         On a group it is the nearest element. Differentiable.
         """
         return y
 
     def defects(self, y: Point) -> dict[str, Any]:
-        """By how much NumPy arrays y fail each condition on a point, by the condition; empty where all arrays fit.
+        """The violation by NumPy arrays y of each condition on a point; empty if any array is a point.
 
-        Sizes, relative to the numbers that a condition compares; 0 for a point.
+        Violations are relative to the values that a condition compares, and 0 for a point.
         """
         return {}
 
     def check_point(self, y: Point, name: str = "y") -> None:
-        """Raise if y is off the manifold by more than half of the digits of its dtype; inside ``jit`` nothing happens.
+        """Raise if y is off the manifold by more than half of the digits of its dtype; no check inside ``jit``.
 
-        That leaves room for the rounding of millions of steps, and catches what was never a point.
+        That leaves room for the rounding of millions of steps, and detects arrays that were never points.
 
         Args:
             y: one state or many, with leading axes.
-            name: what the message calls y.
+            name: the argument's name in the message.
 
         Raises:
-            ValueError: a condition on a point fails; the message says which, by how much, and offers the projection.
+            ValueError: a condition on a point fails; the message gives the condition, the violation and the remedy.
         """
         leaves = jax.tree.leaves(y)
         if is_traced(leaves):
@@ -127,14 +123,14 @@ class Action(eqx.Module):
         if failed:
             raise ValueError(
                 f"{name}: expected a point that {type(self).__name__} moves, but {', '.join(failed)}, where up to "
-                f"{limit:.1g} is taken for rounding; action.project({name}) gives a point close to it"
+                f"{limit:.1g} counts as rounding; action.project({name}) gives a point close to it"
             )
 
     def _vector(self, name: str, value: Array) -> Array:
         return check.floating(name, value, self.dim)
 
     def provides(self, verb: str) -> bool:
-        """Whether this action defines ``verb`` ("dexpinv", "bracket" or "difference") itself."""
+        """True if this action defines the operation ("dexpinv", "bracket" or "difference") itself."""
         return getattr(type(self), verb) is not getattr(Action, verb)
 
 
@@ -217,12 +213,12 @@ class RightTranslation(Action):
 
 
 def Translation(n: int) -> LeftTranslation:
-    """The vectors of R^n moved by addition: every method becomes its classical self."""
+    """R^n acting on itself by addition: every method becomes its classical form."""
     return LeftTranslation(Euclidean(n))
 
 
 class Coadjoint(Action):
-    """The dual of the algebra under ``mu -> Ad*_{g^-1} mu``, ``mu' = -ad*_xi mu``: orbits, hence Casimirs, are kept.
+    """The dual of the algebra under ``mu -> Ad*_{g^-1} mu``, ``mu' = -ad*_xi mu``: preserves orbits and Casimirs.
 
     Source: Celledoni et al. 2021, Example 1 and sec. 3.3 (for a rigid body xi is minus the angular velocity).
     """
@@ -244,12 +240,12 @@ class Coadjoint(Action):
         return self.group.bracket(self._vector("a", a), self._vector("b", b))
 
     def difference(self, y0: Array, y1: Array) -> Array:
-        """The algebra vector with the smallest turn that moves y0 to y1 on its orbit; off it, as near as it comes.
+        """The algebra vector with the smallest rotation that moves y0 to y1 on its orbit, or as close as possible.
 
-        Of the groups of rotations and poses. Not defined where the vectors that turn are zero or opposite.
+        Only for the groups of rotations and poses. Undefined where the rotating vectors are zero or opposite.
 
         Raises:
-            NotImplementedError: the group is another one.
+            NotImplementedError: the group is not one of them.
         """
         y0, y1 = check.arguments(y0=(y0, (self.dim,)), y1=(y1, (self.dim,)))
         if self.group == SE3:
@@ -257,7 +253,7 @@ class Coadjoint(Action):
         if self.group in (SO3, UnitQuaternion):
             return _turn_between(y0, y1)
         raise NotImplementedError(
-            f"the orbits of {self.group} have no difference; of SO3, UnitQuaternion and SE3 they do"
+            f"the orbits of {self.group} have no difference; those of SO3, UnitQuaternion and SE3 do"
         )
 
     def provides(self, verb: str) -> bool:
@@ -267,14 +263,14 @@ class Coadjoint(Action):
 
 
 def _turn_between(a: Array, b: Array) -> Array:
-    """The rotation vector of the smallest turn that takes the direction of a to that of b; NaN for opposite ones."""
+    """The rotation vector of the smallest rotation from the direction of a to that of b; NaN for opposite ones."""
     size = jnp.sqrt(jnp.sum(a * a, axis=-1) * jnp.sum(b * b, axis=-1))
     middle = size + jnp.sum(a * b, axis=-1)
     return quaternion.log(jnp.concatenate([middle[..., None], jnp.cross(a, b)], axis=-1))
 
 
 def _screw_between(p0: Array, m0: Array, p1: Array, m1: Array) -> Array:
-    """The twist with ``p1 = R p0`` and ``m1 = R m0 + r x p1`` for (R, r) = exp: the smallest turn, r across p1."""
+    """The twist with ``p1 = R p0`` and ``m1 = R m0 + r x p1``, (R, r) = exp: smallest rotation, r orthogonal to p1."""
     w = _turn_between(p0, p1)
     rest = m1 - so3.Ad_action(so3.exp(w), m0)
     r = jnp.cross(p1, rest) / jnp.sum(p1 * p1, axis=-1, keepdims=True)
@@ -285,7 +281,7 @@ class TangentSphere(Action):
     """SE(3) on the tangent bundle of the 2-sphere: states (q, omega) in one array (6,), q a direction, omega . q = 0.
 
     ``(R, r) . (q, omega) = (R q, R omega + r x R q)``; the algebra vector is a twist (v, w), linear part first:
-    ``q' = w x q``, ``omega' = w x omega + v x q``. |q| and omega . q are kept.
+    ``q' = w x q``, ``omega' = w x omega + v x q``. |q| and omega . q are preserved.
     Source: Celledoni et al. 2021, sec. 5.1 (which writes the angular part first).
     """
 
@@ -306,15 +302,15 @@ class TangentSphere(Action):
         return SE3.bracket(self._vector("a", a), self._vector("b", b))
 
     def difference(self, y0: Array, y1: Array) -> Array:
-        """The twist with the smallest turn that moves y0 to y1, and of those the one whose displacement is across q1.
+        """The twist with the smallest rotation that moves y0 to y1, and with its displacement orthogonal to q1.
 
-        Not defined where the directions are opposite.
+        Undefined where the directions are opposite.
         """
         y0, y1 = check.arguments(y0=(y0, (6,)), y1=(y1, (6,)))
         return _screw_between(y0[..., :3], y0[..., 3:], y1[..., :3], y1[..., 3:])
 
     def project(self, y: Array) -> Array:
-        """The direction of q, and the part of omega across it."""
+        """The direction of q, and the part of omega orthogonal to it."""
         y = check.floating("y", y, 6)
         q = y[..., :3] / jnp.sqrt(jnp.sum(y[..., :3] ** 2, axis=-1, keepdims=True))
         along = jnp.sum(q * y[..., 3:], axis=-1, keepdims=True)
@@ -330,7 +326,7 @@ class TangentSphere(Action):
 
 
 class Product(Action):
-    """Actions side by side: the state is a tuple, the algebra vector is concatenated."""
+    """A product of actions: the state is a tuple, algebra vectors are concatenated."""
 
     actions: tuple[Action, ...]
 

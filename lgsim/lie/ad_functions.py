@@ -20,7 +20,7 @@ from lgsim.support import check
 
 @dataclass(frozen=True)
 class AdFunction:
-    """An analytic function phi(z), real on the real axis, in the form that phi(ad) needs.
+    """An analytic function phi(z), real on the real axis, in the form needed for phi(ad).
 
     With ``x = theta^2`` (Celledoni et al. 2021, sec. 2.3):
     ``at_zero = phi(0)``, ``odd(x) = g1 = Im phi(i theta)/theta``,

@@ -1,8 +1,8 @@
-"""Between quaternions (wxyz), rotation matrices, rotation vectors and Euler angles.
+"""Conversions between quaternions (wxyz), rotation matrices, rotation vectors and Euler angles.
 
-All functions broadcast over leading axes and follow the dtype (float32 or float64). A quaternion of any norm but zero
-stands for the rotation of its direction. A zero quaternion raises ValueError where its value is known; inside ``jit``
-it gives NaN, which spreads to everything computed from it.
+All functions broadcast over leading axes and preserve the dtype (float32 or float64). A quaternion of any nonzero norm
+represents the rotation of its direction. A zero quaternion raises ValueError if its value is known; inside ``jit`` it
+gives NaN, which propagates to all results.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from lgsim.support.check import is_traced
 
 
 class EulerAxes(Enum):
-    """The axes of three successive turns about the moving axes, first to last; ``R = R_i(a) R_j(b) R_k(c)``.
+    """The axes of three successive rotations about the moving axes, first to last; ``R = R_i(a) R_j(b) R_k(c)``.
 
-    Turns about fixed axes are the same product read from right to left.
+    Rotations about fixed axes are the same product read from right to left.
     """
 
     XYZ = (0, 1, 2)
@@ -45,13 +45,13 @@ def _nonzero(q: Array) -> Array:
     q = check.floating("q", q, 4)
     if not is_traced(q) and bool(jnp.any(jnp.all(q == 0, axis=-1))):
         raise ValueError(
-            "q: expected quaternions of non-zero norm, got one that is all zeros; it stands for no rotation"
+            "q: expected quaternions of non-zero norm, got one that is all zeros; it represents no rotation"
         )
     return q
 
 
 def matrix_from_quaternion(q: Quaternion) -> Float[Array, "*batch 3 3"]:
-    """The rotation matrix; constant along the norm of q."""
+    """The rotation matrix; independent of the norm of q."""
     return quaternion.Ad(_nonzero(q))
 
 
@@ -82,7 +82,7 @@ def matrix_from_rotation_vector(u: so3.Vector) -> Float[Array, "*batch 3 3"]:
 
 
 def quaternion_from_euler(angles: so3.Vector, axes: EulerAxes) -> Float[Array, "*batch 4"]:
-    """The unit quaternion of three turns, angles (a, b, c) in radians about ``axes``."""
+    """The unit quaternion of three rotations by angles (a, b, c) in radians about ``axes``."""
     angles = check.floating("angles", angles, 3)
     unit = jnp.eye(3, dtype=angles.dtype)
     turns = [
@@ -93,26 +93,26 @@ def quaternion_from_euler(angles: so3.Vector, axes: EulerAxes) -> Float[Array, "
 
 
 def matrix_from_euler(angles: so3.Vector, axes: EulerAxes) -> Float[Array, "*batch 3 3"]:
-    """The rotation matrix ``R_i(a) R_j(b) R_k(c)`` of three turns, angles (a, b, c) in radians about ``axes``."""
+    """The rotation matrix ``R_i(a) R_j(b) R_k(c)`` of three rotations by angles (a, b, c) in radians about ``axes``."""
     return matrix_from_quaternion(quaternion_from_euler(angles, axes))
 
 
 def euler_from_matrix(R: so3.Matrix, axes: EulerAxes) -> Float[Array, "*batch 3"]:
     """Angles (a, b, c) with ``matrix_from_euler(angles, axes) = R``.
 
-    b lies in [-pi/2, pi/2] for three different axes and in [0, pi] for two. Where b is at an end (gimbal lock) only
-    a + c or a - c is determined: a is 0 there, or what rounding left of it beside, and c takes the rest, so that the
-    angles are always those of R. Derivatives at the ends are not finite: no three angles are free of that.
+    b lies in [-pi/2, pi/2] for three different axes and in [0, pi] for two. At the ends of b (gimbal lock) only a + c
+    or a - c is determined: a is 0 there, or a result of rounding close to it, and c takes the rest, so that the angles
+    always represent R. Derivatives at the ends are not finite, as for any three angles.
     """
     R = check.floating("R", R, 3, 3)
     i, j, k = axes.value
     o = 3 - i - j
     sign = 1.0 if (j - i) % 3 == 1 else -1.0
     opposite, beside = (-sign * R[..., j, k], R[..., k, k]) if i != k else (R[..., j, i], -sign * R[..., o, i])
-    # of two zeros of either sign the angle 0; adding the square of zero takes its sign and keeps the derivative
+    # for two zeros of either sign the angle is 0; adding the square of zero fixes its sign and keeps the derivative
     opposite, beside = (jnp.where(x == 0, x * x + x, x) for x in (opposite, beside))
     a = jnp.arctan2(opposite, beside)
-    # R turned back by a is R_j(b) R_k(c): rounding of a, which is large where R has hardly an a, goes into c
+    # R rotated back by a is R_j(b) R_k(c): the rounding of a, which is large where a is hardly determined, goes into c
     cosine, sine = jnp.cos(a)[..., None], sign * jnp.sin(a)[..., None]
     row_j, row_o = cosine * R[..., j, :] + sine * R[..., o, :], cosine * R[..., o, :] - sine * R[..., j, :]
     if i != k:

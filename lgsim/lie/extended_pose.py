@@ -1,19 +1,19 @@
 """SE_2(3), the extended poses of inertial navigation: a rotation, a velocity and a position; and SE_k(3) for any k.
 
-An element is a pair ``(R, x)``: a rotation, and one array of k vectors (..., 3 k), one after another, each of which
-turns with the rotation: ``(R, x)(S, y) = (R S, x + R y)``, where ``R y`` turns every vector of y. For SE_2(3) it is
+An element is a pair ``(R, x)``: a rotation, and one array of k concatenated vectors (..., 3 k), each of which rotates
+with it: ``(R, x)(S, y) = (R S, x + R y)``, where ``R y`` rotates every vector of y. For SE_2(3) it is
 ``x = (v, p)`` (..., 6), the velocity (m/s) and the position (m) of a body in the world's axes, R its attitude.
 
 An algebra vector (..., 3 k + 3) has the linear parts first, in the order of x, and the rotation last. For SE_2(3) it is
 ``u = (nu, rho, w)`` (..., 9): nu moves the velocity, rho the position, and w is the rotation vector. Papers that write
-``(phi, nu, rho)`` need their blocks swapped. The velocity ``u`` of an element that moves is, seen from the body and in
-space,
+``(phi, nu, rho)`` have their blocks in another order. The velocity ``u`` of a moving element is, in body and in
+space form,
 
     right translation, g' = g hat(u):  u = (R^T v', R^T p', w)           with R' = R hat(w)
     left translation,  g' = hat(u) g:  u = (v' - w x v, p' - w x p, w)   with R' = hat(w) R
 
-so that an inertial measurement unit that reads the specific force a and the angular velocity w, both in its own axes,
-moves with ``u = (a + R^T gravity, R^T v, w)`` by right translation.
+so that an inertial measurement unit (IMU) that measures the specific force a and the angular velocity w, both in its
+own axes, moves with ``u = (a + R^T gravity, R^T v, w)`` by right translation.
 
 Sources: Barrau and Bonnabel 2017, The invariant extended Kalman filter as a stable observer; Brossard, Barrau, Chauchat
 and Bonnabel 2021, Associating uncertainty to extended poses for on manifold IMU preintegration.
@@ -36,7 +36,7 @@ from lgsim.support import check
 
 
 class ExtendedPoses(Semidirect):
-    """SE_k(3): a rotation and k vectors that turn with it, the adjoint representation k times.
+    """SE_k(3): a rotation and k vectors that rotate with it, the adjoint representation k times.
 
     SE_1(3) is SE(3) as pairs (R, p); SE_2(3) is ``lgsim.SE23``.
 
@@ -90,10 +90,10 @@ class ExtendedPoses(Semidirect):
         For SE_2(3) it is ``[[R, v, p], [0, 0, 1, 0], [0, 0, 0, 1]]`` by blocks (Barrau and Bonnabel 2017).
 
         Raises:
-            ValueError: g is no pair of an element of ``base`` and a vector (..., 3 k).
+            ValueError: g is not a pair of an element of ``base`` and a vector (..., 3 k).
         """
         a, x = self._pair("g", g)
-        # the columns of a rotation are what it makes of the axes
+        # the columns of a rotation matrix are the rotated axes
         R = self.base.Ad(a)
         top = jnp.concatenate([R, jnp.swapaxes(self._rows(x), -1, -2)], axis=-1)
         bottom = jnp.eye(3 + self.count, dtype=x.dtype)[3:]
@@ -110,7 +110,7 @@ class ExtendedPoses(Semidirect):
     def _by_twists(self, phi: AdFunction, u: Array, v: Array) -> Array:
         """``phi(ad_u) v``: each vector with the rotation is a twist of SE(3), and all share the angular part.
 
-        The closed form of what ``Semidirect`` would differentiate, of which derivatives compile much sooner.
+        The closed form of the derivative in ``Semidirect``; its own derivatives compile much faster.
         """
         twists = []
         for w, x in self._vectors(u=u, v=v):
@@ -124,5 +124,5 @@ class ExtendedPoses(Semidirect):
 SE23 = ExtendedPoses()
 """Extended poses: pairs ``(R, x)`` of a rotation matrix (3, 3) and ``x = (v, p)`` (6,), velocity and position.
 
-Algebra vectors ``(nu, rho, w)`` (9,), of the velocity, of the position, of the rotation: linear parts first.
+Algebra vectors ``(nu, rho, w)`` (9,): velocity, position, rotation.
 """

@@ -1,9 +1,8 @@
-"""Lie groups as structure objects over plain arrays: the same verbs for every group, and groups made of groups.
+"""Lie groups as structure objects over plain arrays: the same operations for every group, and composite groups.
 
-An element is an array, or a tuple of elements for a group made of parts. An algebra element is always one flat array
-(..., dim), parts concatenated in order, so that methods combine stages as plain vectors. A new group is a module of
-functions like ``so3`` handed to ``ArrayGroup``, or a subclass of ``LieGroup``; the generated tests of groups then apply
-to it.
+An element is an array, or a tuple of elements for a composite group. An algebra element is a flat array (..., dim) with
+the parts concatenated in order, so that methods combine stages as plain vectors. A new group is a module of functions
+like ``so3`` passed to ``ArrayGroup``, or a subclass of ``LieGroup``; the generated tests of groups then apply to it.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Element = Any
 
 
 def norm(x: Array) -> Array:
-    """Euclidean norm over the last axis; its derivative at zero is zero, where it is not differentiable."""
+    """Euclidean norm over the last axis; its derivative at zero, where it is not differentiable, is zero."""
     square = jnp.sum(x * x, axis=-1)
     zero = square == 0
     return jnp.where(zero, 0, jnp.sqrt(jnp.where(zero, 1, square)))
@@ -44,14 +43,14 @@ class LieGroup(eqx.Module):
     @property
     @abstractmethod
     def shapes(self) -> Any:
-        """Shape of one element: a tuple of ints, or a tuple of shapes for a group made of parts."""
+        """Shape of one element: a tuple of ints, or a tuple of shapes for a composite group."""
 
     @abstractmethod
     def identity(self, dtype: jnp.dtype | type = float) -> Element:
-        """The neutral element."""
+        """The identity element."""
 
     def sizes(self, g: Element) -> Array:
-        """The size (dim,) of each algebra component at one element: 1 rad or 1 m; of a vector its own numbers."""
+        """The size (dim,) of each algebra component at one element: 1 rad or 1 m; for a vector its entries."""
         return jnp.ones(self.dim, jax.tree.leaves(g)[0].dtype)
 
     @abstractmethod
@@ -91,11 +90,11 @@ class LieGroup(eqx.Module):
         """Elements with uniform (Haar) rotations and standard normal vectors."""
 
     def project(self, g: Element) -> Element:
-        """The element nearest to g, for arrays that rounding or a measurement took off the group; differentiable."""
+        """The element nearest to g, for arrays that are off the group by rounding or measurement; differentiable."""
         return g
 
     def defects(self, g: Element) -> dict[str, Any]:
-        """By how much NumPy arrays fail each condition on an element, by its name; empty for a vector space."""
+        """The violation of each condition on an element by NumPy arrays, by name; empty for a vector space."""
         return {}
 
     def Ad_dual_action(self, g: Element, mu: Array) -> Array:
@@ -131,7 +130,7 @@ class LieGroup(eqx.Module):
         return columns(self.dexpinv_action, check.floating("u", u, self.dim), self.dim)
 
     def distance(self, g: Element, h: Element) -> Array:
-        """The Euclidean distance of the entries: smooth but where it is zero, where its derivative is taken as zero."""
+        """The Euclidean distance of the entries; its derivative at zero, where it is not smooth, is zero."""
         gaps = [
             (a - b).reshape((*self.batch_of(g), -1))
             for a, b in zip(jax.tree.leaves(g), jax.tree.leaves(h), strict=True)
@@ -151,7 +150,7 @@ class LieGroup(eqx.Module):
         return leaf.shape[: leaf.ndim - rank]
 
     def _transposed(self, matrix: Array, mu: Array) -> Array:
-        """``matrix^T mu``, whose leading axes may be of different number."""
+        """``matrix^T mu``, whose leading axes may differ in number."""
         n = self.dim
         return transpose_apply(*check.arguments(matrix=(matrix, (n, n)), mu=(mu, (n,))))
 
@@ -229,11 +228,11 @@ class ArrayGroup(LieGroup):
 SO2 = ArrayGroup(so2, (2, 2))
 """Rotations of the plane, matrices (2, 2)."""
 SE2 = ArrayGroup(se2, (3, 3))
-"""Displacements of the plane, matrices (3, 3)."""
+"""Rigid displacements (poses) of the plane, matrices (3, 3)."""
 SO3 = ArrayGroup(so3, (3, 3))
 """Rotations, matrices (3, 3)."""
 SE3 = ArrayGroup(se3, (4, 4))
-"""Displacements, homogeneous matrices (4, 4)."""
+"""Rigid displacements (poses), homogeneous matrices (4, 4)."""
 UnitQuaternion = ArrayGroup(quaternion, (4,))
 """Rotations as unit quaternions (4,), scalar first; q and -q are the same rotation."""
 
@@ -316,7 +315,7 @@ def join(parts: Sequence[Array]) -> Array:
 
 
 def defects_of_parts(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The defects of a tuple from those of its parts, their names behind ``[index]``."""
+    """The defects of a tuple from those of its parts, with names prefixed by ``[index]``."""
     named = (
         (f"[{i}]{'' if name.startswith('[') else ' '}{name}", gap)
         for i, d in enumerate(parts)

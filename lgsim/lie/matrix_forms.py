@@ -1,4 +1,4 @@
-"""What follows from a few primitives in every group alike: matrices from actions, duals, products along coordinates."""
+"""Operations derived from a few primitives in every group: matrices of actions, duals, products along coordinates."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from jax import Array
 
 @dataclass(frozen=True)
 class Polynomial:
-    """Coefficients of x^0, x^1, ... in one dtype, and what their rounding left out.
+    """Coefficients of x^0, x^1, ... in one dtype, and their rounding errors.
 
     The first ``compensated`` steps of Horner's rule, counted from x^0, are carried out with their rounding errors.
     """
@@ -42,9 +42,9 @@ class Polynomial:
 
 @cache
 def economize(terms: tuple[Fraction, ...], limit: float, dtype: np.dtype) -> Polynomial:
-    """The polynomial of lowest degree that is the series on [0, limit] to an eighth of a rounding unit of dtype.
+    """The polynomial of lowest degree that matches the series on [0, limit] to an eighth of a rounding unit of dtype.
 
-    The series in Chebyshev polynomials of the interval, cut, and written in powers again (Lanczos 1938); it has about
+    The series in Chebyshev polynomials of the interval, truncated and converted to powers (Lanczos 1938); it has about
     half the terms of the Taylor polynomial.
     """
     scaled = [_fixed(c * Fraction(limit) ** j) for j, c in enumerate(terms)]
@@ -77,9 +77,9 @@ def economize(terms: tuple[Fraction, ...], limit: float, dtype: np.dtype) -> Pol
 
 @cache
 def compensate(terms: tuple[Fraction, ...], limit: float, dtype: np.dtype) -> Polynomial:
-    """The Taylor polynomial on [0, limit], compensated in those steps whose terms are larger than the sum.
+    """The Taylor polynomial on [0, limit], compensated in the steps whose terms are larger than the sum.
 
-    What cancels there must not leave its rounding.
+    This removes the rounding errors of terms that cancel.
     """
     sizes = [abs(float(c)) * limit**j for j, c in enumerate(terms)]
     total = abs(sum(float(c) * limit**j for j, c in enumerate(terms)))

@@ -1,4 +1,4 @@
-"""Equal actions side by side, as one."""
+"""Powers of an action: several equal actions as one."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from lgsim.support import check
 
 
 class Power(Action):
-    """Equal actions side by side, ``count`` of them: one compiled text, however many they are.
+    """A power of an action, ``count`` equal copies: one compiled program for any count.
 
-    The state is that of one action with a leading axis of length ``count`` on each array; the algebra vector holds
-    theirs one after another, (count dim,). The action's verbs must take leading axes, as those of this library do.
+    The state is that of one action with a leading axis of length ``count`` on each array; the algebra vector
+    concatenates theirs, (count dim,). The action's operations must accept leading axes, as those of this library do.
 
     Attributes:
-        action: the one that is repeated.
-        count: how often.
+        count: the number of copies.
     """
 
     action: Action
@@ -32,12 +31,12 @@ class Power(Action):
         check.count("count", self.count)
 
     def rows(self, xi: Array, name: str = "xi") -> Array:
-        """The algebra vectors of the parts, (..., count, dim of one); errors call the argument ``name``."""
+        """The algebra vectors of the parts, (..., count, dim of one); ``name`` is the argument's name in errors."""
         xi = self._vector(name, xi)
         return xi.reshape(*xi.shape[:-1], self.count, self.action.dim)
 
     def joined(self, rows: Array) -> Array:
-        """The algebra vector of those of the parts: the inverse of ``rows``."""
+        """The algebra vector from those of the parts: the inverse of ``rows``."""
         return rows.reshape(*rows.shape[:-2], self.dim)
 
     @property

@@ -1,4 +1,4 @@
-"""Groups made of groups: direct products, and semidirect products with vectors, of which TG and T*G are two."""
+"""Composite groups: direct products, and semidirect products with vectors, such as TG and T*G."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lgsim.support import check
 
 
 class Product(LieGroup):
-    """The direct product: elements are tuples, algebra vectors are concatenated, everything acts part by part."""
+    """The direct product: elements are tuples, algebra vectors are concatenated, all operations act by parts."""
 
     groups: tuple[LieGroup, ...]
 
@@ -109,12 +109,12 @@ class Semidirect(LieGroup):
     ``exp(u, x) = (exp u, L(u) x)``, ``[(u, x), (v, y)] = ([u, v], rho'_u y - rho'_v x)``,
     ``dexp_(u,x) (v, y) = (a, DL(u)[v] x + L(u) y - rho'_a L(u) x)`` with ``a = dexp_u v``.
 
-    A subclass gives the four maps of its representation, and the dimension of V where that is not the one of G. They
+    A subclass defines the four maps of its representation, and the dimension of V if it differs from that of G. They
     broadcast over leading axes. An element is a pair: an element of G, and a vector (..., vector_dim).
 
     Attributes:
         base: G.
-        vector_first: whether algebra vectors are ``(x, u)`` and not ``(u, x)``: the same for all of a subclass.
+        vector_first: True if algebra vectors are ``(x, u)`` instead of ``(u, x)``; fixed for a subclass.
     """
 
     base: LieGroup
@@ -122,7 +122,7 @@ class Semidirect(LieGroup):
 
     @property
     def vector_dim(self) -> int:
-        """The dimension of V: that of G, where a subclass says nothing else."""
+        """The dimension of V, by default that of G."""
         return self.base.dim
 
     @abstractmethod
@@ -150,7 +150,7 @@ class Semidirect(LieGroup):
         return (self.base.shapes, (self.vector_dim,))
 
     def _vectors(self, **named: Array) -> list[list[Array]]:
-        """Of each algebra vector its part in the algebra of G and its part in V."""
+        """The parts of each algebra vector in the algebra of G and in V."""
         arrays = check.arguments(**{name: (a, (self.dim,)) for name, a in named.items()})
         dims = [self.base.dim, self.vector_dim]
         return [split(a, dims[::-1])[::-1] if self.vector_first else split(a, dims) for a in arrays]

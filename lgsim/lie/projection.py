@@ -1,6 +1,7 @@
-"""How far an array is from a rotation or a displacement, and the rotation nearest to a matrix.
+"""The deviation of an array from a rotation or a displacement, and the rotation nearest to a matrix.
 
-The gaps are those of concrete arrays, on the host: a check before a run, which costs microseconds and compiles nothing.
+Deviations are computed for concrete arrays on the host: a check before a run, which takes microseconds and compiles
+nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def rotation_defects(R: Any) -> dict[str, Any]:
     """The largest entry of ``R^T R - 1`` and the largest ``|det R - 1|`` of matrices (..., n, n)."""
     R = np.asarray(R)
     gram = R.swapaxes(-1, -2) @ R
-    with np.errstate(invalid="ignore"):  # entries that are no numbers make defects that are none
+    with np.errstate(invalid="ignore"):  # NaN entries give NaN defects
         determinant = np.linalg.det(R)
     return {
         "R^T R = 1": np.max(np.abs(gram - np.eye(R.shape[-1], dtype=R.dtype))),
@@ -49,8 +50,8 @@ def _array(m: Mat) -> Array:
 def rotation(X: Array) -> Array:
     """The rotation R nearest to X (..., 3, 3): the factor of ``X = R P`` with P symmetric.
 
-    Where X stretches nothing to zero the factor is unique. Its derivative along ``dX`` is ``R hat(w)`` with
-    ``(tr(P) - P) w`` the vector of ``R^T dX - dX^T R``: smooth also where singular values are equal, as at a rotation.
+    The factor is unique where X is invertible. Its derivative along ``dX`` is ``R hat(w)`` with ``(tr(P) - P) w`` the
+    vector of ``R^T dX - dX^T R``: smooth also for equal singular values, as at a rotation.
     """
     left, _, right = jnp.linalg.svd(X)
     sign = jnp.linalg.det(left) * jnp.linalg.det(right)

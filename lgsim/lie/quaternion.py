@@ -1,9 +1,10 @@
-"""Unit quaternions (..., 4), scalar first (wxyz), as rotations: q and -q are the same one, and either may come back.
+"""Unit quaternions (..., 4), scalar first (wxyz), as rotations: q and -q represent the same rotation.
 
-Algebra vectors are rotation vectors (..., 3), the algebra of SO(3), so that ``exp`` is the quaternion of ``so3.exp``.
-A quaternion of any norm is read as the rotation of its direction where that costs nothing (log, matrix, Ad); products
-keep the norm that came. ``log`` of a zero quaternion is NaN, as are its derivatives; conversions raise ValueError for
-it where the values are known. All functions broadcast over leading axes and follow the dtype (float32 or float64).
+Results may have either sign. Algebra vectors are rotation vectors (..., 3), the algebra of SO(3), so that ``exp`` is
+the quaternion of ``so3.exp``. A quaternion of any norm is read as the rotation of its direction where that costs
+nothing (log, matrix, Ad); products preserve the norm of their factors. ``log`` of a zero quaternion is NaN, as are its
+derivatives; conversions raise ValueError for it if the values are known. All functions broadcast over leading axes and
+preserve the dtype (float32 or float64).
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ __all__ = [
 ]  # fmt: skip
 
 dim = 3
+"""Dimension of the algebra, that of SO(3)."""
 
 Quaternion = Float[Array, "*#batch 4"]
 
@@ -101,7 +103,7 @@ project = normalize
 
 
 def defects(q: Any) -> dict[str, Any]:
-    """By how much NumPy arrays (..., 4) fail to have the norm 1."""
+    """The deviation of the norm of NumPy arrays (..., 4) from 1."""
     return {"|q| = 1": np.max(np.abs(np.linalg.norm(np.asarray(q), axis=-1) - 1))}
 
 
@@ -169,7 +171,7 @@ def second_kind_inverse(q: Quaternion) -> Float[Array, "*batch 3"]:
 
 
 def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = float) -> Float[Array, "*shape 4"]:
-    """Unit quaternions of uniform (Haar) distribution: directions of normal 4-vectors."""
+    """Uniformly (Haar) distributed unit quaternions: directions of normal 4-vectors."""
     dtype = check.float_dtype(dtype)
     return normalize(jax.random.normal(key, (*shape, 4), dtype))
 

@@ -1,7 +1,7 @@
 """se(2) and SE(2) on arrays: planar twists ``(vx, vy, w)`` (..., 3) and homogeneous matrices (..., 3, 3).
 
 The conventions are those of ``se3``: linear part first, ``dexp`` is the space form. All functions broadcast over
-leading axes and follow the dtype (float32 or float64); TypeError and ValueError name the argument.
+leading axes and preserve the dtype (float32 or float64); TypeError and ValueError name the argument.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Pair(NamedTuple):
         return _Pair(self.x + other.x * scale, self.y + other.y * scale)
 
     def turned(self) -> _Pair:
-        """By a right angle, ``J v``."""
+        """The vector rotated by a right angle, ``J v``."""
         return _Pair(-self.y, self.x)
 
 
@@ -94,14 +94,14 @@ def hat(u: Twist) -> Float[Array, "*batch 3 3"]:
 
 
 def vee(m: Matrix) -> Float[Array, "*batch 3"]:
-    """The twist of a 3x3 matrix, of the skew part of its rotation block; the inverse of ``hat``."""
+    """The twist of a 3x3 matrix, from the skew part of its rotation block; the inverse of ``hat``."""
     m = check.floating("m", m, 3, 3)
     (_, upper, x), (lower, _, y), _ = rows(m)
     return pack((x, y, 0.5 * (lower - upper)), (3,))
 
 
 def exp(u: Twist) -> Float[Array, "*batch 3 3"]:
-    """Rotation by w; ``p = sin w/w v + (1 - cos w)/w J v``, J the turn by a right angle."""
+    """Rotation by w; ``p = sin w/w v + (1 - cos w)/w J v``, J the rotation by a right angle."""
     ((v, w),) = _twists(u=u)
     c1, c2 = stumpffs(w * w, ((1, 0), (2, 0)))
     sine, cosine = sincos(w)
@@ -251,7 +251,7 @@ def dcayinv(u: Twist) -> Float[Array, "*batch 3 3"]:
 
 
 def second_kind(u: Twist) -> Float[Array, "*batch 3 3"]:
-    """Canonical coordinates of the second kind, ``exp(u_1 e_1) exp(u_2 e_2) exp(u_3 e_3)``: translate, then turn."""
+    """Canonical coordinates of the second kind, ``exp(u_1 e_1) exp(u_2 e_2) exp(u_3 e_3)``: translate, then rotate."""
     ((v, w),) = _twists(u=u)
     sine, cosine = sincos(w)
     return _matrix(_Frame(cosine, sine, v))
@@ -270,7 +270,7 @@ def project(T: Matrix) -> Float[Array, "*batch 3 3"]:
 
 
 def defects(T: Any) -> dict[str, Any]:
-    """By how much NumPy arrays (..., 3, 3) fail to be displacements: the rotation's defects, and the bottom row's."""
+    """The deviation of NumPy arrays (..., 3, 3) from displacements: the rotation's defects, and the bottom row's."""
     return projection.displacement_defects(T)
 
 

@@ -1,9 +1,9 @@
 """se(3) and SE(3) on arrays: twists ``(v, w)`` (..., 6), linear part first, and homogeneous matrices (..., 4, 4).
 
-All functions broadcast over leading axes and follow the dtype (float32 or float64). They raise TypeError for other
+All functions broadcast over leading axes and preserve the dtype (float32 or float64). They raise TypeError for other
 dtypes or mixed ones, and ValueError for wrong last axes, naming the argument. Lengths in meters, angles in radians.
 ``dexp`` is the space form, ``d/dt exp(u) = hat(dexp_u(u')) exp(u)``; the body form is ``dexp`` at ``-u``. The bottom
-row of an element is taken to be (0, 0, 0, 1).
+row of an element is assumed to be (0, 0, 0, 1).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def hat(u: Twist) -> Float[Array, "*batch 4 4"]:
 
 
 def vee(m: Matrix) -> Float[Array, "*batch 6"]:
-    """The twist of a 4x4 matrix, of the skew part of its rotation block; the inverse of ``hat``."""
+    """The twist of a 4x4 matrix, from the skew part of its rotation block; the inverse of ``hat``."""
     (a,) = _transforms(m=m)
     return _twist(Motion(a.p, a.R.vee_skew()))
 
@@ -94,7 +94,7 @@ def exp(u: Twist) -> Float[Array, "*batch 4 4"]:
     """The displacement of unit time along the constant twist u; within 8 eps of the exact matrix at every angle.
 
     ``R = exp(w)``, ``p = v + (1 - cos t)/t^2 w x v + (t - sin t)/t^3 w x (w x v)``, t = |w|.
-    Source: Park and Chung 2005, eq. (10), rearranged so that nothing is divided by a small angle.
+    Source: Park and Chung 2005, eq. (10), rearranged to avoid divisions by a small angle.
     """
     (a,) = _motions(u=u)
     return _matrix(se3_components.exp(a))
@@ -232,7 +232,7 @@ def dcayinv(u: Twist) -> Float[Array, "*batch 6 6"]:
 
 
 def second_kind(u: Twist) -> Float[Array, "*batch 4 4"]:
-    """Canonical coordinates of the second kind ``exp(u_1 e_1) ... exp(u_6 e_6)``: translate, then turn."""
+    """Canonical coordinates of the second kind ``exp(u_1 e_1) ... exp(u_6 e_6)``: translate, then rotate."""
     ((v, w),) = _motions(u=u)
     return _matrix(Transform(so3_components.second_kind(w), v))
 
@@ -258,7 +258,7 @@ def project(T: Matrix) -> Float[Array, "*batch 4 4"]:
 
 
 def defects(T: Any) -> dict[str, Any]:
-    """By how much NumPy arrays (..., 4, 4) fail to be displacements: the rotation's defects, and the bottom row's."""
+    """The deviation of NumPy arrays (..., 4, 4) from displacements: the rotation's defects, and the bottom row's."""
     return projection.displacement_defects(T)
 
 
@@ -271,7 +271,7 @@ def interpolate(T0: Matrix, T1: Matrix, s: Float[Array, "*#batch"] | float) -> F
 
 
 def act(T: Matrix, x: Float[Array, "*#batch 3"]) -> Float[Array, "*batch 3"]:
-    """The moved point ``R x + p``."""
+    """The transformed point ``R x + p``."""
     T, x = check.arguments(T=(T, (4, 4)), x=(x, (3,)))
     a = unpack_transform(T)
     return pack(a.R @ unpack(x) + a.p, (3,))

@@ -1,4 +1,4 @@
-"""SE(3) by components: the formulas behind ``se3``, for recursions that hold no arrays."""
+"""SE(3) by components: the formulas of ``se3`` for recursions without arrays."""
 
 from __future__ import annotations
 

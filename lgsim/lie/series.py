@@ -1,4 +1,4 @@
-"""The scalar functions of ``x = theta^2`` behind exp, log, dexp and dexpinv: the package's only small-angle branch.
+"""The scalar functions of ``x = theta^2`` in exp, log, dexp and dexpinv: the package's only small-angle branch.
 
 Two families, each closed under differentiation, so that every derivative of every map stays in this file:
 
@@ -6,10 +6,10 @@ Two families, each closed under differentiation, so that every derivative of eve
   with ``x = t^2`` (Stiefel and Scheifele, Linear and Regular Celestial Mechanics, 1971, sec. 11);
 - ``d(x) = (1 - (t/2) cot(t/2)) / t^2``, the quadratic coefficient of dexpinv (Park and Chung 2005, eq. (19)).
 
-They are functions of x and not of t: even, hence smooth at zero, where a square root is not. Below a switch a
-function is its power series, above it its closed form; the switch lies where both are accurate. Derivatives cancel in
-either form over a wide range of angles, so their series are compensated and used up to theta = 2 pi. ``d`` loses digits
-in closed form up to theta = 3, so its nearest pole is split off and the rest is one series up to that pole.
+They are functions of x and not of t: even, hence smooth at zero, unlike a square root. Below a switch a function is
+evaluated by its power series, above it in closed form; the switch lies where both are accurate. Derivatives suffer from
+cancellation in either form over a wide range of angles, so their series are compensated and used up to theta = 2 pi.
+``d`` loses digits in closed form up to theta = 3, so its nearest pole is split off and the rest is one series up to it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _POLE = 4 * _PI * _PI  # theta = 2 pi
 _POLE_SWITCH = 40.0  # just beyond the pole: the distance to it is computed without rounding
 _HALF_TURN = 9.9  # a little more than pi^2, the largest square of the angle of a logarithm
 _VALUE_SWITCH = 8.5  # c_3: the terms of the series double the value here, those of the closed form do not reach it
-_SLOPE_SWITCH = 42.0  # derivatives: a little beyond theta = 2 pi, where their closed forms stop cancelling
+_SLOPE_SWITCH = 42.0  # derivatives: slightly beyond theta = 2 pi, where their closed forms stop cancelling
 
 
 def stumpff(x: Array, k: int, order: int = 0) -> Array:
@@ -68,7 +68,7 @@ def _stumpffs(kinds: tuple[tuple[int, int], ...]) -> Callable[[Array], tuple[Arr
         sine, cosine = sincos(half)
         sinc_half = jnp.where(zero, 1, sine / half)
         versine, sinc = 2 * sine * sine, sinc_half * jnp.where(zero, 1, cosine)
-        # Near 1 the cosine must round without bias, which keeps quaternions on the sphere; near 0 it must not cancel.
+        # Near 1 the cosine must round without bias, to keep quaternions on the sphere; near 0 it must not cancel.
         difference = (cosine - sine) * (cosine + sine)
         direct = {
             (0, 0): jnp.where(zero, 1, jnp.where(x < 1, 1 - versine, difference)),
@@ -105,7 +105,7 @@ def _branches(x: Array, kind: tuple[int, int], versine: Array, sinc: Array) -> A
 
 @cache
 def stumpff_terms(k: int, order: int, count: int = 60) -> tuple[Fraction, ...]:
-    """The power series of the ``order``-th derivative of c_k, exactly."""
+    """The exact power series of the ``order``-th derivative of c_k."""
     return tuple(
         Fraction((-1) ** (j + order) * math.perm(j + order, order), math.factorial(2 * (j + order) + k))
         for j in range(count)
@@ -150,7 +150,7 @@ def _switch(order: int) -> float:
 
 
 def switches(dtype: jnp.dtype) -> dict[str, tuple[float, ...]]:
-    """Where branches change, in x rounded to dtype, for tests: ``stumpff`` (k = 3 and all derivatives), and ``d``."""
+    """The switches between branches, in x rounded to dtype, for tests: ``stumpff`` (k = 3, derivatives) and ``d``."""
     round_to = np.dtype(dtype).type
     places = {"stumpff": (_VALUE_SWITCH, _SLOPE_SWITCH), "dexpinv_coefficient": (_POLE_SWITCH,)}
     return {name: tuple(float(round_to(x)) for x in values) for name, values in places.items()}
@@ -160,7 +160,7 @@ def dexpinv_coefficient(x: Array, order: int = 0, half_turn: bool = False) -> Ar
     """The ``order``-th derivative in x of ``d(x) = (1 - (t/2) cot(t/2))/t^2``, x = t^2 >= 0 of any shape.
 
     ``d = 2 sum_n 1/(4 pi^2 n^2 - x)``; singular where t is a multiple of 2 pi. Within 4 ulp of max(|d|, |x d'|).
-    ``half_turn`` promises t <= pi, where less work does. Source: Park and Chung 2005, eq. (19).
+    ``half_turn`` promises t <= pi, which saves work. Source: Park and Chung 2005, eq. (19).
     """
     return _dexpinv_coefficient(order, half_turn)(x)
 
@@ -196,7 +196,7 @@ def _beside_pole(x: Array, order: int, limit: float) -> Array:
         power = power * distance
     nearest = 2 * math.factorial(order) / power
     regular = economize(_regular_terms(order), limit, x.dtype)(x)
-    if order:  # a power of the distance needs what the subtraction rounded away
+    if order:  # a power of the distance needs the rounding error of the subtraction
         lost = ((pole - distance) - x) + float(_POLE - Fraction(float(pole)))
         regular = regular - (order + 1) * nearest * (lost / distance)
     return nearest + regular
@@ -228,7 +228,7 @@ def _regular_terms(order: int, count: int = 60) -> tuple[Fraction, ...]:
 
 
 def dexpinv_terms(order: int) -> Fraction:
-    """The ``order``-th derivative of d at zero, exactly: ``|B_2j+2|/(2j+2)! j!`` for j = order."""
+    """The exact ``order``-th derivative of d at zero: ``|B_2j+2|/(2j+2)! j!`` for j = order."""
     number = abs(_bernoulli(2 * order + 2)[2 * order + 2])
     return math.factorial(order) * number / math.factorial(2 * order + 2)
 
@@ -244,8 +244,8 @@ def _bernoulli(count: int) -> tuple[Fraction, ...]:
 def angle_over_sine(square: Array, cosine: Array) -> Array:
     """``2 atan2(n, c)/n`` for ``square = n^2 >= 0``, ``c >= 0``: the factor from a quaternion's vector part to its log.
 
-    Invariant to a common scale of quaternion and, with it, of (n, c); NaN for the zero quaternion. Not differentiable
-    through: the logarithms carry their own derivative, dexpinv.
+    Invariant under a common scale of the quaternion and of (n, c); NaN for the zero quaternion. Its derivative is never
+    used: the logarithms define their own, dexpinv.
     """
     n = jnp.sqrt(square)
     small, large = n < _TAN_EIGHTH * cosine, _TAN_EIGHTH * n > cosine

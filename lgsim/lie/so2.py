@@ -1,7 +1,7 @@
 """so(2) and SO(2) on arrays: angles (..., 1) in radians and rotation matrices (..., 2, 2).
 
-The group is commutative: Ad, dexp and their like are the identity. All functions broadcast over leading axes and follow
-the dtype (float32 or float64); TypeError and ValueError name the argument.
+The group is commutative: Ad, dexp and related maps are the identity. All functions broadcast over leading axes and
+preserve the dtype (float32 or float64); TypeError and ValueError name the argument.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ second_kind, second_kind_inverse = exp, log
 
 
 def project(R: Matrix) -> Float[Array, "*batch 2 2"]:
-    """The rotation nearest to R in the Frobenius norm, for a matrix that is nearly one."""
+    """The rotation nearest to R in the Frobenius norm, for a matrix that is nearly a rotation."""
     R = check.floating("R", R, 2, 2)
     cosine, sine = R[..., 0, 0] + R[..., 1, 1], R[..., 1, 0] - R[..., 0, 1]
     length = jnp.hypot(cosine, sine)
@@ -194,12 +194,12 @@ def project(R: Matrix) -> Float[Array, "*batch 2 2"]:
 
 
 def defects(R: Any) -> dict[str, Any]:
-    """By how much NumPy arrays (..., 2, 2) fail to be rotations: ``R^T R = 1`` and ``det R = 1``."""
+    """The deviation of NumPy arrays (..., 2, 2) from rotations: ``R^T R = 1`` and ``det R = 1``."""
     return projection.rotation_defects(R)
 
 
 def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = float) -> Float[Array, "*shape 2 2"]:
-    """Rotations of the uniform (Haar) distribution."""
+    """Uniformly (Haar) distributed rotations."""
     dtype = check.float_dtype(dtype)
     return exp(jax.random.uniform(key, (*shape, 1), dtype, -jnp.pi, jnp.pi))
 

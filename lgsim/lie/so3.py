@@ -1,7 +1,7 @@
 """so(3) and SO(3) on arrays: rotation vectors (..., 3) and rotation matrices (..., 3, 3).
 
-All functions broadcast over leading axes and follow the dtype (float32 or float64). They raise TypeError for other
-dtypes or mixed ones, and ValueError for a wrong last axis, naming the argument. Angles are radians.
+All functions broadcast over leading axes and preserve the dtype (float32 or float64). They raise TypeError for other
+dtypes or mixed ones, and ValueError for a wrong last axis, naming the argument. Angles are in radians.
 ``dexp`` is the space form, ``d/dt exp(u) = hat(dexp_u(u')) exp(u)``; the body form is ``dexp`` at ``-u``.
 """
 
@@ -216,20 +216,20 @@ def second_kind_inverse(R: Matrix) -> Float[Array, "*batch 3"]:
 
 
 def project(R: Matrix) -> Float[Array, "*batch 3 3"]:
-    """The rotation nearest to R in the Frobenius norm (its polar factor), for a matrix that is nearly one.
+    """The rotation nearest to R in the Frobenius norm (its polar factor), for a matrix that is nearly a rotation.
 
-    Unique where R has an inverse and does not reflect; differentiable to any order there.
+    Unique where R is invertible without a reflection; differentiable to any order there.
     """
     return projection.rotation(check.floating("R", R, 3, 3))
 
 
 def defects(R: Any) -> dict[str, Any]:
-    """By how much NumPy arrays (..., 3, 3) fail to be rotations: ``R^T R = 1`` and ``det R = 1``."""
+    """The deviation of NumPy arrays (..., 3, 3) from rotations: ``R^T R = 1`` and ``det R = 1``."""
     return projection.rotation_defects(R)
 
 
 def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = float) -> Float[Array, "*shape 3 3"]:
-    """Rotations of the uniform (Haar) distribution: a normal 4-vector is a quaternion of uniform direction."""
+    """Uniformly (Haar) distributed rotations, from normal 4-vectors, whose directions are uniform quaternions."""
     dtype = check.float_dtype(dtype)
     q = jax.random.normal(key, (*shape, 4), dtype)
     s, *v = components(q)
@@ -237,7 +237,7 @@ def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = fl
 
 
 def interpolate(R0: Matrix, R1: Matrix, s: Float[Array, "*#batch"] | float) -> Float[Array, "*batch 3 3"]:
-    """The geodesic ``R0 exp(s log(R0^-1 R1))``, constant in speed; s = 0 and 1 are the ends."""
+    """The geodesic ``R0 exp(s log(R0^-1 R1))``, of constant speed; s = 0 and 1 are the ends."""
     s = jnp.asarray(s, jnp.result_type(R0))
     R0, R1, s = check.arguments(R0=(R0, (3, 3)), R1=(R1, (3, 3)), s=(s, ()))
     a, b = unpack_matrix(R0), unpack_matrix(R1)

@@ -1,4 +1,4 @@
-"""SO(3) by components: the formulas behind ``so3`` and ``quaternion``, for recursions that hold no arrays."""
+"""SO(3) by components: the formulas of ``so3`` and ``quaternion`` for recursions without arrays."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def quaternion(R: Mat) -> Quat:
 
 
 def gathered_quaternion(R: Mat, *others: Vec) -> tuple[Quat, *tuple[Vec, ...]]:
-    """``quaternion(R)`` and other vectors, side by side: one pass over what they come from, not one a number."""
+    """``quaternion(R)`` together with other vectors, in one pass over their common inputs instead of one per number."""
     s, v = quaternion(R)
     s, *held = components(
         fusion_barrier(pack([s, *v, *(c for other in others for c in other)], (4 + 3 * len(others),)))
@@ -126,7 +126,7 @@ def second_kind(u: Vec) -> Mat:
 
 
 def second_kind_inverse(R: Mat) -> Vec:
-    """The u with ``second_kind(u) = R`` and |u_2| <= pi/2, of R turned back by u_1: exact also where u_2 ends."""
+    """The u with ``second_kind(u) = R`` and |u_2| <= pi/2, from R rotated back by u_1: exact for |u_2| = pi/2 too."""
     first = jnp.arctan2(-R.r1.z, R.r2.z)
     cosine, sine = jnp.cos(first), jnp.sin(first)
     middle, last = R.r1 * cosine + R.r2 * sine, R.r2 * cosine - R.r1 * sine

@@ -1,9 +1,9 @@
-"""How far a rotation is beyond a cone, an angle and a range of twist: smooth where the angles themselves are not.
+"""Excess of a rotation over limits of swing, angle and twist: smooth even where the angles themselves are not.
 
 A unit quaternion ``q = (w, x, y, z)`` is a swing s after a twist t about z: ``sin(s/2)^2 = x^2 + y^2`` with s the angle
 between the z axes of parent and child, ``t = 2 atan2(z, w)``. The excess of an angle u over its limit b is
-``e = 2 (sin(u/2) - sin(b/2))/cos(b/2)``: it is ``u - b`` near the limit, and its slope is zero at u = pi, where u has a
-kink. The excess of the twist has ``cos(s/2)`` as a factor, because at a swing of pi there is no twist.
+``e = 2 (sin(u/2) - sin(b/2))/cos(b/2)``: it is ``u - b`` near the limit, and its derivative is zero at u = pi, where u
+has a kink. The excess of the twist has ``cos(s/2)`` as a factor, because the twist is undefined at a swing of pi.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from lgsim.lie.so3_components import Quat
 
 
 class Stop(NamedTuple):
-    """A limit that is passed by e > 0; zeros elsewhere. The velocity is that of the child in its own frame.
+    """A limit that is exceeded by e > 0; zeros otherwise. The angular velocity w is in the child's frame.
 
     Attributes:
         square: ``e^2``.
-        slope: ``e n`` with ``e' = n . w``; smooth also where n is not, at rest with a limit of zero.
+        slope: ``e n`` with ``e' = n . w``; smooth even where n is not, at rest with a limit of zero.
         normal: n.
     """
 
@@ -33,30 +33,30 @@ class Stop(NamedTuple):
 
 
 def swing(q: Quat, most: Array) -> Stop:
-    """The angle between the z axes of parent and child beyond ``most``; pi or more is no limit."""
+    """Excess of the angle between the z axes of parent and child over ``most``; pi or more means no limit."""
     s, v = q
     return _cone(v.x * v.x + v.y * v.y, Vec(s * v.x + v.z * v.y, s * v.y - v.z * v.x, jnp.zeros_like(s)), most)
 
 
 def angle(q: Quat, most: Array) -> Stop:
-    """The angle of the rotation beyond ``most``; pi or more is no limit."""
+    """Excess of the rotation angle over ``most``; pi or more means no limit."""
     s, v = q
     return _cone(v.dot(v), v * s, most)
 
 
 def twist(q: Quat, least: Array, most: Array) -> Stop:
-    """The twist about z outside of [least, most], which is cut at -pi and pi; a whole turn is no limit."""
+    """Excess of the twist about z outside of [least, most], clipped to [-pi, pi]; a full turn means no limit."""
     w, (x, y, z) = q
     least, most = jnp.clip(least, -math.pi, math.pi), jnp.clip(most, -math.pi, math.pi)
     sine, cosine, bounded = _half(0.5 * (most - least))
-    # (across, along): the plane of (z, w), turned so that the middle of the range is at zero
+    # (across, along): the plane of (z, w), rotated so that the middle of the range is at zero
     a, b = jnp.sin(0.25 * (most + least)), jnp.cos(0.25 * (most + least))
     across, square = z * b - w * a, w * w + z * z
     passed = bounded & (across * across >= sine * sine * square) & ((square > 0) | (sine == 0))
     size = jnp.sqrt(jnp.where(passed & (square > 0), square, 1))
     sign = jnp.where(across >= 0, 1.0, -1.0).astype(z.dtype)
-    first = Vec(a * x - b * y, a * y + b * x, b * w + a * z)  # what a turn does to across
-    second = Vec(-w * x - y * z, x * z - w * y, jnp.zeros_like(z))  # and half of what it does to the square
+    first = Vec(a * x - b * y, a * y + b * x, b * w + a * z)  # derivative of across with respect to a rotation
+    second = Vec(-w * x - y * z, x * z - w * y, jnp.zeros_like(z))  # half of the derivative of the square
     scale = jnp.where(passed, 2 / (cosine * cosine), 0)
     slope = first * (scale * (across - sign * sine * size)) - second * (scale * sine * (sign * across / size - sine))
     normal = (first * sign - second * (sine / size)) * jnp.where(passed, 1 / cosine, 0)
@@ -64,7 +64,7 @@ def twist(q: Quat, least: Array, most: Array) -> Stop:
 
 
 def _cone(square: Array, across: Vec, most: Array) -> Stop:
-    """Of an angle whose half has a sine of that square, which a turn w changes at the rate ``across . w``."""
+    """Excess of an angle given the squared sine of its half, whose derivative along a rotation w is ``across . w``."""
     sine, cosine, bounded = _half(most)
     passed = bounded & (square >= sine * sine)
     size = jnp.sqrt(jnp.where(passed & (square > 0), square, 1))
@@ -75,7 +75,7 @@ def _cone(square: Array, across: Vec, most: Array) -> Stop:
 
 
 def _half(limit: Array) -> tuple[Array, Array, Array]:
-    """(sine, cosine) of half of a limit and whether there is one."""
+    """Sine and cosine of half of a limit, and a mask of existing limits."""
     bounded = limit < math.pi
     half = 0.5 * jnp.where(bounded, limit, 0)
     return jnp.sin(half), jnp.cos(half), bounded

@@ -1,4 +1,4 @@
-"""Matrices that take each joint by itself, such as functions of ad in the algebras of joints that are groups."""
+"""Block-diagonal matrices with one block for each joint, such as functions of ad in the Lie algebras of joints."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from lgsim.multibody.joint import GroupJoint
 from lgsim.multibody.topology import Topology
 
 Blocks = list[Array]
-"""(d, d, joints, *batch) for each kind of joint that is a group, d its degrees of freedom."""
+"""Blocks (d, d, joints, *batch) for each kind of joint whose configuration space is a group, d its dimension."""
 
 
 def of_ad(topology: Topology, phi: AdFunction, s: Array) -> Blocks:
     """``phi(ad_{-s})`` of a tangent vector s (nv, *batch); phi must be 1 at zero.
 
-    The sign is that of motions from the right: ``dexpinv`` gives the derivative of ``difference(q0, q)`` along the
-    tangent at q, ``dexp`` that of ``retract(q, s)`` by s, and ``Ad(exp)`` takes tangents at q to those at it.
+    The sign is that of right translations: ``dexpinv`` gives the derivative of ``difference(q0, q)`` along the
+    tangent at q, ``dexp`` that of ``retract(q, s)`` with respect to s, and ``Ad(exp)`` maps tangents at q to those at
+    the result.
     """
     found = []
     for joint, places in _groups(topology):
@@ -35,14 +36,14 @@ def of_ad(topology: Topology, phi: AdFunction, s: Array) -> Blocks:
 
 
 def chained(first: Blocks, *others: Blocks) -> Blocks:
-    """The product of matrices."""
+    """The product of block-diagonal matrices."""
     for other in others:
         first = [_product(a, b) for a, b in zip(first, other, strict=True)]
     return first
 
 
 def transposed(blocks: Blocks) -> Blocks:
-    """The transposes."""
+    """The transposed blocks."""
     return [jnp.swapaxes(block, 0, 1) for block in blocks]
 
 
@@ -56,7 +57,7 @@ def applied(topology: Topology, blocks: Blocks, X: Array) -> Array:
         for at, rows in changed:
             X = jax.lax.dynamic_update_slice_in_dim(X, rows, at[0], 0)
         return X
-    # one gather: XLA makes a loop of a scatter on CPU
+    # one gather: XLA compiles a scatter to a loop on CPU
     taken = np.concatenate([at for at, _ in changed])
     others = np.setdiff1d(np.arange(topology.nv), taken)
     order = np.argsort(np.concatenate([others, taken]))
@@ -64,22 +65,22 @@ def applied(topology: Topology, blocks: Blocks, X: Array) -> Array:
 
 
 def _rows(block: Array, X: Array, places: np.ndarray) -> Array:
-    """The product of the blocks of a kind with the rows of X at its places (d, joints), in their order."""
+    """The product of the blocks of a kind with its rows of X (d, joints), in their order."""
     taken = jnp.moveaxis(jnp.stack([X[p] for p in places]), 2, 1)
     out = sum(block[:, k][:, None] * taken[k][None] for k in range(len(places)))
     return jnp.moveaxis(out, 1, 2).reshape(places.size, *X.shape[1:])
 
 
 def matrix(topology: Topology, blocks: Blocks, like: Array) -> Array:
-    """The matrix (nv, nv, *batch) for a batch like that of a vector (nv, *batch)."""
+    """The dense matrix (nv, nv, *batch), with the batch of a vector (nv, *batch)."""
     eye = jnp.eye(topology.nv, dtype=like.dtype).reshape((topology.nv,) * 2 + (1,) * (like.ndim - 1))
     return applied(topology, blocks, eye + 0 * like[:1, None])
 
 
 def derivative(topology: Topology, f: Callable[[Array], Array], dtype: jnp.dtype, mixed: bool) -> Array:
-    """The derivative (nv, nv) at zero of a map of tangent vectors (nv,) that takes each joint by itself.
+    """The derivative (nv, nv) at zero of a map of tangent vectors (nv,) that acts on each joint separately.
 
-    One pass, or where joints mix their degrees of freedom one for each of those of the largest joint.
+    It takes one forward pass, or as many as the largest joint has degrees of freedom if joints mix theirs.
     """
     zero = jnp.zeros(topology.nv, dtype)
     if not mixed:

@@ -1,4 +1,4 @@
-"""Building a model body by body."""
+"""Builder of models, body by body."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class _Body:
 
 @dataclass
 class ModelBuilder:
-    """Collects bodies, joints and frames in any order; ``build`` checks them and makes a ``Model``.
+    """Collects bodies, joints and frames in any order; ``build`` checks them and returns a ``Model``.
 
     Attributes:
-        gravity: Acceleration of free fall in world axes, m/s^2.
+        gravity: Gravitational acceleration in world axes, m/s^2.
         dtype: float32 or float64; None for JAX's default float.
-        physical: Whether a body that cannot exist is an error; else it is taken as it is.
+        physical: True rejects non-physical inertias, False accepts them.
     """
 
     gravity: Any = GRAVITY
@@ -77,31 +77,30 @@ class ModelBuilder:
         mimic: tuple[str, float, float] | None = None,
         **numbers: Any,
     ) -> ModelBuilder:
-        """Add a body and the joint that joins it to ``parent``.
+        """Add a body and the joint that connects it to ``parent``.
 
         Args:
-            name: Name of the body, which is also the name of its frame.
-            parent: Name of the body that carries it, or "world".
+            name: Name of the body and of its frame.
+            parent: Name of the parent body, or "world".
             joint: From ``lgsim.joints``; a ``Fixed`` one merges the body into its parent and keeps its frame.
             joint_name: By default the body's name.
-            placement: Pose of the joint's frame in the parent's, (4, 4); the body's frame is the joint's at rest.
+            placement: Pose of the joint's frame in the parent's, (4, 4); at zero it is the body's frame.
             axis: Axis of the joint, (3,), or one for each degree of freedom, (k, 3); by default the joint's own.
-            pitch: Advance of a screw, m/rad.
+            pitch: Pitch of a screw, m/rad.
             mass: kg.
             center: Center of mass in the body's frame, m.
             inertia: Inertia about the center of mass in the body's axes, (3, 3), kg m^2.
-            parameters: The ten parameters (10,) instead of those three.
+            parameters: The ten inertial parameters (10,) instead of mass, center and inertia.
             mimic: (joint, k, b) for ``q = k q_joint + b``; for joints of one degree of freedom. Armature, damping and
-                friction of such a joint are added to those of the joint that it follows; its spring and limits count
-                for nothing.
+                friction of such a joint are added to those of the mimicked joint; its spring and limits are ignored.
             **numbers: ``armature damping friction stiffness rest lower upper velocity_limit effort_limit friction_speed
                 limit_stiffness limit_damping stribeck stribeck_speed``, a number or one for each degree of freedom; see
-                ``Model``. Dry friction is smooth below a speed of 0.1 rad/s or m/s, and limits have no stops, unless
-                these say otherwise. Of a spherical joint ``upper`` is (swing, angle, twist), see ``passive_forces``.
+                ``Model``. By default dry friction is smooth below a speed of 0.1 rad/s or m/s, and limits have no
+                stops. For a spherical joint ``upper`` is (swing, angle, twist), see ``passive_forces``.
 
         Raises:
             ModelError: a name is taken, an axis is zero, a shape is wrong, a number is not finite, the mass is
-                negative, the inertia is not that of a body.
+                negative, or the inertia is non-physical.
         """
         if name in self._bodies or name in self._frames or name == ROOT:
             raise ModelError(f"body {name!r}: the name is taken")
@@ -132,7 +131,7 @@ class ModelBuilder:
             if np.any(dofs["lower"] > dofs["upper"]):
                 raise ModelError(f"{what}: expected lower <= upper, got {dofs['lower']} and {dofs['upper']}")
         if joint.stopped and np.any(dofs["upper"][:2] < 0):
-            raise ModelError(f"{what}: expected upper limits of swing and angle of zero or more, got {dofs['upper']}")
+            raise ModelError(f"{what}: expected nonnegative upper limits of swing and angle, got {dofs['upper']}")
         if mimic is not None and joint.nv != 1:
             raise ModelError(f"{what}: only a joint of one degree of freedom can mimic, this one has {joint.nv}")
         axes = _axes(what, axis, joint)
@@ -158,9 +157,9 @@ class ModelBuilder:
         smooth: bool = False,
         **law: Any,
     ) -> ModelBuilder:
-        """Add a contact: where a shape on one frame is in a surface of another, both bodies feel a force.
+        """Add a contact: if a shape on one frame penetrates a surface on another, a force acts on both bodies.
 
-        With the depth d >= 0, its rate d' and the slip u of each point of the shape the force is
+        With the depth d >= 0, its rate d' and the slip velocity u of each point of the shape the force is
         ``stiffness d^exponent (1 + dissipation d')_+`` along the normal and
         ``- (friction f_n / sqrt(u.u + slip_speed^2) + viscous d^exponent) u`` along the surface, see
         ``contact_forces``.
@@ -170,17 +169,17 @@ class ModelBuilder:
             frame: Name of the shape's frame: a body, or a frame fixed to a body or the world.
             shape: ``sphere``, ``capsule``, ``box`` or ``vertices`` of ``lgsim.contacts``.
             surface: ``plane``, ``height_field`` or ``round_surface``; by default the plane of the x and y axes.
-            against: Name of the surface's frame; by default the world's own.
-            smooth: Whether the exponent is 2, with which derivatives by fixed steps are exact to a higher order.
+            against: Name of the surface's frame; by default the world.
+            smooth: True sets the exponent to 2, for which derivatives of fixed steps converge at a higher order.
             **law: ``stiffness``, N/m^exponent; ``exponent``, 1.5 by default; ``dissipation``, s/m, ``friction``, 1,
                 ``viscous``, N s/m^(1 + exponent), all 0 by default; ``slip_speed``, m/s, 0.01 by default: friction is
-                like a damper below it. ``suggest_contact`` gives stiffness and dissipation. Off unless given:
-                ``stribeck``, 1, more friction at rest, with ``stribeck_speed``, m/s, 0.1 by default; ``torsion`` and
-                ``rolling``, m, resistance to spinning and rolling, with ``spin_speed``, rad/s, 0.1 by default.
+                viscous below it. ``suggest_contact`` returns stiffness and dissipation. Optional:
+                ``stribeck``, 1, additional static friction, with ``stribeck_speed``, m/s, 0.1 by default; ``torsion``
+                and ``rolling``, m, resistance to spinning and rolling, with ``spin_speed``, rad/s, 0.1 by default.
 
         Raises:
-            ModelError: the name is taken, the shape or surface is none, a number of the law is unknown, missing or
-                impossible. That a frame does not exist, or that one body carries both, is an error of ``build``.
+            ModelError: the name is taken, the shape or surface is invalid, or a parameter is unknown, missing or
+                invalid. ``build`` reports unknown frames, and frames on one body.
 
         Warns:
             UserWarning: the exponent is below 3/2.
@@ -193,35 +192,35 @@ class ModelBuilder:
         return self
 
     def add_solid(self, name: str, frame: str, geometry: Any, pose: Any = None) -> ModelBuilder:
-        """Add a solid, which ``lgsim.distance`` knows; see ``Model.add_solid``.
+        """Add collision geometry for ``lgsim.distance``; see ``Model.add_solid``.
 
         Raises:
-            ModelError: the geometry is none, a size is negative, or the pose is none. ``build`` checks the names.
+            ModelError: an invalid geometry or pose, or a negative size. ``build`` checks the names.
         """
         self._solids.append(described_solid(name, frame, geometry, pose))
         return self
 
     def add_loop(self, name: str, frame_a: str, frame_b: str, joint: Any) -> ModelBuilder:
-        """Close a loop: frame b moves against frame a as the joint lets it, about and along its usual axes of b.
+        """Close a kinematic loop: a joint constrains frame b relative to frame a, with its usual axes in frame b.
 
         Args:
             name: Name of the loop.
-            frame_a: Frame of a body, or "world"; it coincides with ``frame_b`` where the joint is at rest.
+            frame_a: Frame of a body, or "world"; it coincides with ``frame_b`` at zero displacement of the joint.
             frame_b: Frame of another body, or "world" if the first one is not.
             joint: ``Spherical`` (3 rows), ``Revolute`` (5, about z), ``Fixed`` (6), ``Prismatic`` (5, along z),
                 ``Cylindrical`` (4, z), ``Planar`` (3, x and y) or ``Translational`` (3) of ``lgsim.joints``.
 
         Raises:
-            ModelError: the joint's motions are no such subgroup. ``build`` checks the frames.
+            ModelError: another joint, whose motions are not a subgroup of SE(3). ``build`` checks the frames.
         """
         self._loops.append((name, frame_a, frame_b, loop_checks.closing_joint(name, joint), []))
         return self
 
     def add_rod(self, name: str, frame_a: str, frame_b: str, length: Any) -> ModelBuilder:
-        """Close a loop by a rod without mass: the origins of two frames keep the distance ``length``, m.
+        """Close a kinematic loop by a massless rod: the origins of two frames keep the distance ``length``, m.
 
         Raises:
-            ModelError: the length is no finite number. ``build`` checks the frames, and that it is positive.
+            ModelError: the length is not a finite number. ``build`` checks the frames, and that it is positive.
         """
         self._loops.append((name, frame_a, frame_b, Rod(), [float(_finite(f"loop {name!r}: length", length, ()))]))
         return self
@@ -230,19 +229,18 @@ class ModelBuilder:
         """Couple two joints of one coordinate: ``q_b = c_0 + c_1 q_a + c_2 q_a^2 + ...``, rad or m.
 
         Raises:
-            ModelError: the coefficients are no list of numbers. ``build`` checks the joints.
+            ModelError: the coefficients are not a list of numbers. ``build`` checks the joints.
         """
         given = list(loop_checks.coefficients(name, coefficients))
         self._loops.append((name, joint_a, joint_b, Coupling(len(given) - 1), given))
         return self
 
     def build(self) -> Model:
-        """The model.
+        """Check the bodies, joints and frames, and return the model.
 
         Raises:
-            ModelError: a parent is missing, bodies carry each other in a circle, joint names clash, a joint mimics
-                one that is not there or that mimics itself, a loop's frames or joints are missing or on one body, or
-                nothing moves.
+            ModelError: a missing or circular parent, joints with one name, a missing or circular mimic joint, a loop
+                with missing frames or joints or with both ends on one body, or no joint.
         """
         order = self._order()
         moving = [body for body in order if not isinstance(body.joint, Fixed)]
@@ -282,7 +280,7 @@ class ModelBuilder:
         check_frames(topology, topology.solids)
         if topology.floats and not np.array_equal(moving[0].axes, np.tile(np.eye(3), (2, 1))):
             raise ModelError(
-                f"joint {names[0]!r}: axis: a base that moves freely has the axes of its body, turn the placements"
+                f"joint {names[0]!r}: axis: a floating base has the axes of its body, rotate the placements"
             )
         own = [body for body, mimic in zip(moving, mimics, strict=True) if mimic is None]
         felt = {body.name: dict(body.numbers) for body in own}
@@ -317,11 +315,11 @@ class ModelBuilder:
             for key in ("placements", "inertias", "frames", "mimic"):
                 _finite(f"{key} of the model as {dtype}", numbers[key].astype(dtype), numbers[key].shape)
         topology = topology.sticking(numbers["stribeck"])
-        # at once, where jnp.asarray compiles a program for each shape
+        # one transfer: jnp.asarray would compile a program for each shape
         return jax.device_put(Model.of(topology, **{key: value.astype(dtype) for key, value in numbers.items()}))
 
     def _order(self) -> list[_Body]:
-        """Depth first, children in the order in which they were added."""
+        """Bodies depth first, children in the order in which they were added."""
         children: dict[str, list[_Body]] = {}
         for body in self._bodies.values():
             if body.parent != ROOT and body.parent not in self._bodies:
@@ -334,15 +332,13 @@ class ModelBuilder:
             stack += reversed(children.get(body.name, []))
         left = set(self._bodies) - {body.name for body in order}
         if left:
-            raise ModelError(
-                f"bodies {', '.join(sorted(left))} carry each other in a circle: no way leads to the world"
-            )
+            raise ModelError(f"bodies {', '.join(sorted(left))} have circular parents; expected a path to the world")
         if all(isinstance(body.joint, Fixed) for body in order):
-            raise ModelError("nothing moves: expected at least one joint that is not fixed")
+            raise ModelError("expected at least one joint that is not fixed, got none")
         return order
 
     def _holders(self, order: list[_Body]) -> tuple[dict[str, str], dict[str, np.ndarray]]:
-        """For each body the one that holds it, itself unless its joint is fixed, and its pose there."""
+        """For each body the moving body that it is part of, itself unless its joint is fixed, and its pose there."""
         holder, pose = {ROOT: ROOT}, {ROOT: np.eye(4)}
         for body in order:
             fixed = isinstance(body.joint, Fixed)
@@ -351,7 +347,7 @@ class ModelBuilder:
         return holder, pose
 
     def _closed(self, moving: list[_Body]) -> tuple[Loop, ...]:
-        """The loops; one of joints knows whether the second one turns."""
+        """The loops, with the type of the second joint of couplings."""
         turns = {body.joint_name: body.joint.rows[0].turns for body in moving} if self._loops else {}
         found = []
         for name, a, b, kind, _ in self._loops:
@@ -360,9 +356,9 @@ class ModelBuilder:
         return tuple(found)
 
     def _mimics(self, moving: list[_Body]) -> tuple[list[int | None], list[tuple[float, float]]]:
-        """The joint that each joint follows, followers of followers resolved, and (k, b)."""
+        """The independent joint that each joint mimics, through chains of mimic joints, and (k, b)."""
         place = {body.joint_name: i for i, body in enumerate(moving)}
-        found: dict[int, tuple[int, float, float]] = {}  # the joint that a joint follows in the end, k and b
+        found: dict[int, tuple[int, float, float]] = {}  # index of the independent joint, k and b
         for i, body in enumerate(moving):
             way, at = {i: None}, i
             while at not in found and (mimic := moving[at].mimic) is not None:
@@ -390,7 +386,7 @@ class ModelBuilder:
 
 
 _FELT = {"armature": 2, "damping": 2, "friction": 1}
-"""What a joint that mimics adds to the joint that it follows, and the power of the ratio with which it does."""
+"""Parameters of a mimic joint that are added to the mimicked joint, with the power of the ratio as a factor."""
 
 
 def _finite(what: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -404,16 +400,16 @@ def _finite(what: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 @cache
 def _usual(count: int) -> dict[str, np.ndarray]:
-    """The numbers of a joint of that many degrees of freedom for which none are given; shared, not to be changed."""
+    """Default parameters of a joint with that many degrees of freedom; shared, not to be modified."""
     return {key: np.broadcast_to(np.float64(value), (count,)) for key, value in USUAL.items()}
 
 
 def _each(what: str, value: Any, count: int) -> np.ndarray:
-    if type(value) is float and not math.isnan(value):  # what files have, many times
+    if type(value) is float and not math.isnan(value):  # fast path for files
         return np.full(count, value)
     array = np.asarray(value, float)
     if array.shape not in ((), (count,)):
-        raise ModelError(f"{what}: expected a number or {count} of them, got shape {array.shape}")
+        raise ModelError(f"{what}: expected a number or shape ({count},), got shape {array.shape}")
     if np.any(np.isnan(array)):
         raise ModelError(f"{what}: expected numbers, got {array.tolist()}")
     return np.broadcast_to(array, (count,))
@@ -427,8 +423,8 @@ def _axes(what: str, axis: Any, joint: Joint) -> np.ndarray:
         raise ModelError(f"{what}: axis: expected shape (3,) or ({joint.nv}, 3), got {array.shape}")
     axes = np.broadcast_to(array, (joint.nv, 3))
     if not np.isfinite(axes).all() or not (axes != 0).any(axis=1).all():
-        raise ModelError(f"{what}: axis: expected finite numbers that are not all zero, got {array.tolist()}")
-    # the largest entry first: squares of very large or small ones leave the range of floats
+        raise ModelError(f"{what}: axis: expected a finite nonzero vector, got {array.tolist()}")
+    # scaled by the largest entry: squares of very large or small entries overflow or underflow
     axes = axes / np.abs(axes).max(axis=1, keepdims=True)
     axes = axes / np.linalg.norm(axes, axis=1, keepdims=True)
     if isinstance(joint, GroupJoint):
@@ -438,19 +434,19 @@ def _axes(what: str, axis: Any, joint: Joint) -> np.ndarray:
         if not (same and np.allclose(frame @ frame.T, np.eye(3)) and np.linalg.det(frame) > 0):
             raise ModelError(
                 f"{what}: axis: expected the axes x, y, z of one right-handed frame for a {type(joint).__name__} joint,"
-                f" got {array.tolist()}; turn the placement instead"
+                f" got {array.tolist()}; rotate the placement instead"
             )
     return axes
 
 
 def ten_parameters(mass: np.ndarray, center: np.ndarray, inertia: np.ndarray) -> np.ndarray:
-    """``lgsim.multibody.inertia.parameters`` in float64 whatever JAX's default is."""
+    """``lgsim.multibody.inertia.parameters`` in float64, independent of JAX's default."""
     moved = inertia + mass * (center @ center * np.eye(3) - np.outer(center, center))
     return np.concatenate([[mass], mass * center, moved[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]])
 
 
 def _transformed(values: np.ndarray, pose: np.ndarray) -> np.ndarray:
-    """The parameters in the frame in which the body's frame has the pose."""
+    """The inertial parameters in the frame in which the body's frame has the given pose."""
     mass, h, R, p = values[0], values[1:4], pose[:3, :3], pose[:3, 3]
     inertia = R @ values[ten.PLACES] @ R.T
     turned = R @ h

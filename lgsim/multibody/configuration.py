@@ -1,4 +1,4 @@
-"""The configuration space of a model: joint by joint, all joints of a kind at once."""
+"""Operations on the configuration space of a model, for all joints of a kind at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Function = Callable[..., list[Array]]
 
 
 def kinds(topology: Topology) -> Iterator[tuple[Joint, np.ndarray, np.ndarray]]:
-    """(joint, places in q (nq, m), places in v (nv, m)) of the m joints of each kind that have their own numbers."""
+    """Joint, indices in q (nq, m) and indices in v (nv, m) of the m independent joints of each kind."""
     found: dict[Joint, list[int]] = {}
     for i, (joint, mimic) in enumerate(zip(topology.joints, topology.mimics, strict=True)):
         if mimic is None and joint.nv:
@@ -57,17 +57,17 @@ def random(topology: Topology, lower: Array, upper: Array, key: Array, shape: tu
 
 
 def retract(topology: Topology, q: Array, dv: Array) -> Array:
-    """``q * exp(dv)`` joint by joint, of a topology alone; ``Model.retract`` says more."""
+    """``q * exp(dv)`` joint by joint, for a topology; see ``Model.retract``."""
     return by_group(topology, _retract, "q", q=(q, "q"), dv=(dv, "v"))
 
 
 def retract_rows(topology: Topology, q: Array, dv: Array) -> Array:
-    """``retract`` with the coordinates on the first axis, a batch last."""
+    """``retract`` with the coordinates on the first axis and a batch on the last axes."""
     return _rows(topology, _retract, "q", ("q", "v"), q, dv) if topology.groups else q + dv
 
 
 def difference(topology: Topology, q0: Array, q1: Array) -> Array:
-    """The tangent vector dv with ``retract(q0, dv) = q1``, of a topology alone; ``Model.difference`` says more."""
+    """The tangent vector dv with ``retract(q0, dv) = q1``, for a topology; see ``Model.difference``."""
     return by_group(topology, _difference, "v", q0=(q0, "q"), q1=(q1, "q"))
 
 
@@ -78,7 +78,7 @@ def interpolate(topology: Topology, q0: Array, q1: Array, s: Array | float) -> A
 
 
 def rate(topology: Topology, q: Array, v: Array) -> Array:
-    """The time derivative of q at the velocity v, of a topology alone; ``Model.rate`` says more."""
+    """The time derivative of q at the velocity v, for a topology; see ``Model.rate``."""
     return _joined(topology, _rate, "q", _rows, q=(q, "q"), v=(v, "v"))
 
 
@@ -104,25 +104,25 @@ def _velocity(joint: Joint, q: Components, dq: Components) -> list[Array]:
 
 
 def by_joint(topology: Topology, f: Function, **named: tuple[Array, str]) -> Array:
-    """``f(joint, *parts)`` (nv, *batch) on arrays by components, all joints of a kind at once.
+    """``f(joint, *parts)`` (nv, *batch) on component arrays, for all joints of a kind at once.
 
-    ``named`` gives each array with the space that it belongs to, "q" or "v", on its first axis.
+    ``named`` gives each array and its space, "q" or "v", which is on its first axis.
     """
     arrays, spaces = zip(*named.values(), strict=True)
     return _rows(topology, f, "v", spaces, *arrays)
 
 
 def by_group(topology: Topology, f: Function, to: str, **named: tuple[Array, str]) -> Array:
-    """``f`` in the space ``to``, coordinates on the last axis; ``f`` does something to groups.
+    """``f``, an operation on Lie groups, into the space ``to``; coordinates are on the last axis.
 
-    It is hashable, and compiled once as one native function with its derivative.
-    Not for maps that derivative rules apply to changes (``rate``, ``velocity``): JAX transposes these as they are.
+    ``f`` is hashable, and is compiled once to a native function with its derivative. Not for ``rate`` and ``velocity``,
+    which the derivative rules apply to changes: JAX transposes these directly.
     """
     return _joined(topology, f, to, _native_rows if topology.groups else _rows, **named)
 
 
 def _joined(topology: Topology, f: Function, to: str, apply: Callable[..., Array], **named: tuple[Any, str]) -> Array:
-    """``f`` on the coordinates of all joints of a kind at once, the results in the places of the space ``to``."""
+    """Apply ``f`` to the coordinates of all joints of a kind at once, and write the results to the space ``to``."""
     lengths = {"q": topology.nq, "v": topology.nv}
     spaces = tuple(space for _, space in named.values())
     arrays = check.arguments(**{name: (value, (lengths[space],)) for name, (value, space) in named.items()})
@@ -137,14 +137,14 @@ def _native(topology: Topology, f: Function, to: str, spaces: tuple[str, ...]) -
 
 def _native_rows(topology: Topology, f: Function, to: str, spaces: tuple[str, ...], *arrays: Array) -> Array:
     apply = _native(topology, f, to, spaces)
-    # a program is one of a state: axes of a batch that came with the arrays would be unrolled into it
+    # the native program is of one state: batch axes would be unrolled into it
     for _ in range(arrays[0].ndim - 1):
         apply = jax.vmap(apply, -1, -1)
     return apply(*arrays)
 
 
 def _rows(topology: Topology, f: Function, to: str, spaces: tuple[str, ...], *arrays: Array) -> Array:
-    """``f`` of arrays whose first axis is that of their space."""
+    """``f`` on arrays whose first axis is that of their space."""
     batch = jnp.broadcast_shapes(*(a.shape[1:] for a in arrays))
     arrays = tuple(jnp.broadcast_to(a, (a.shape[0], *batch)) for a in arrays)
     found, order = [jnp.zeros((0, *batch), arrays[0].dtype)], [np.zeros(0, int)]
@@ -153,12 +153,12 @@ def _rows(topology: Topology, f: Function, to: str, spaces: tuple[str, ...], *ar
         parts = [[_taken(a, p) for p in places[space]] for a, space in zip(arrays, spaces, strict=True)]
         found += f(joint, *parts)
         order.append(places[to].ravel())
-    # one gather at most: XLA makes a loop of a scatter on CPU
+    # at most one gather: XLA compiles a scatter to a loop on CPU
     return _taken(jnp.concatenate(found), np.argsort(np.concatenate(order)))
 
 
 def _taken(array: Array, places: np.ndarray) -> Array:
-    """The entries at static places of the first axis, as a slice where they lie side by side."""
+    """Entries at static indices of the first axis, as a slice if they are contiguous."""
     if len(places) and np.array_equal(places, np.arange(places[0], places[0] + len(places))):
         return array[places[0] : places[0] + len(places)]
     return array[places]

@@ -1,4 +1,4 @@
-"""From one machine to another: joints locked, frames added, tools and loads attached; every number differentiable."""
+"""Derived models: lock joints, add frames, attach tools and loads; differentiable in all parameters."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from lgsim.support.check import is_traced
 BODIES = ("placements", "inertias", "mimic")
 ROWS = ("screws",)
 DEGREES = ("drives",)
-"""The numbers of a model that are stacked over bodies, rows and degrees of freedom; then ``frames`` and ``gravity``."""
+"""Parameters of a model that are stacked over bodies, rows and degrees of freedom; then ``frames`` and ``gravity``."""
 
 
 class Parts(NamedTuple):
-    """A model, taken apart."""
+    """Topology and arrays of a model."""
 
     topology: Topology
     numbers: Mapping[str, Any]
 
     def changed(self, **numbers: Any) -> Parts:
-        """The same with other numbers."""
+        """A copy with other arrays."""
         return Parts(self.topology, {**self.numbers, **numbers})
 
 
@@ -50,7 +50,7 @@ def lock(model: Parts, joints: Sequence[str], q: Any) -> Parts:
         return model
     placements, inertias, frames = (numbers[name] for name in ("placements", "inertias", "frames"))
     placed = moved(model, sorted(locked), q)
-    carrier, pose = {WORLD: WORLD}, {}  # of every body what carries it now, of a locked one its pose there
+    carrier, pose = {WORLD: WORLD}, {}  # new moving body of each body, and the pose of a locked body there
     for body, parent in enumerate(tree.parents):
         carrier[body] = carrier[parent] if body in locked else body
         if parent in locked:
@@ -113,7 +113,7 @@ def attach(model: Parts, other: Parts, frame: str, prefix: str) -> Parts:
     for kind, taken, names in kinds:
         for name in names:
             if name in taken:
-                raise ModelError(f"attach: {kind} {name!r}: the name is taken; a prefix makes another one")
+                raise ModelError(f"attach: {kind} {name!r}: the name is taken; choose another prefix")
 
     def held(poses: Array, holders: Sequence[int]) -> Array:
         on_world = np.array([holder == WORLD for holder in holders], bool).reshape(-1, 1, 1)
@@ -158,10 +158,10 @@ def attach(model: Parts, other: Parts, frame: str, prefix: str) -> Parts:
 
 
 def add_loop(model: Parts, loop: Loop, own: Sequence[Any]) -> Parts:
-    """The machine with one more loop, which has the numbers ``own``.
+    """The model with an additional loop, which has the parameters ``own``.
 
     Raises:
-        ModelError: as ``loop_checks.check_loops``.
+        ModelError: see ``loop_checks.check_loops``.
     """
     tree, numbers = model
     if isinstance(loop.kind, Coupling) and loop.b in tree.joint_names:
@@ -172,18 +172,17 @@ def add_loop(model: Parts, loop: Loop, own: Sequence[Any]) -> Parts:
     new = [x for x in (numbers["loops"], *(jnp.reshape(jnp.asarray(x, dtype), 1) for x in own)) if x is not None]
     joined = jnp.concatenate(new) if new else None
     known = joined is not None and not is_traced(joined)
-    # lengths that JAX traces are not known: one passes as a number that can be
+    # traced lengths are unknown and pass the check
     values = np.asarray(joined) if known else np.ones(topology.loop_number_starts[-1])
     loop_checks.check_loops(topology, values)
     return Parts(topology, numbers).changed(loops=joined)
 
 
 def add_contact(model: Parts, contact: Contact, own: Mapping[str, float], heights: Any = None) -> Parts:
-    """The machine with one more contact, which has the numbers ``own`` by the names of its columns, and ``heights`` on
-    its surface's grid.
+    """The model with an additional contact, its values ``own`` by column name, and ``heights`` of its surface.
 
     Raises:
-        ModelError: the name is taken; as ``contact_checks.check_contacts`` and ``new_heights``.
+        ModelError: the name is taken; see ``contact_checks.check_contacts`` and ``new_heights``.
     """
     tree, numbers = model
     if contact.name in (known.name for known in tree.contacts):
@@ -203,7 +202,7 @@ def add_payload(model: Parts, frame: str, parameters: Any) -> Parts:
     inertias = model.numbers["inertias"]
     body, T = frame_of(model, frame)
     if body == WORLD:
-        raise ModelError(f"payload on frame {frame!r}: expected a frame that a body carries, this one is on the world")
+        raise ModelError(f"payload on frame {frame!r}: expected a frame on a body, this one is fixed to the world")
     values = checked_array(f"payload on frame {frame!r}: parameters", parameters, (10,), inertias.dtype)
     fault = None if is_traced(values) else ten.defect(np.asarray(parameters, float))
     if fault:
@@ -212,7 +211,7 @@ def add_payload(model: Parts, frame: str, parameters: Any) -> Parts:
 
 
 def _locked(tree: Topology, joints: Sequence[str]) -> set[int]:
-    """The joints of those names and all that follow them."""
+    """The joints with these names and all joints that mimic them."""
     if isinstance(joints, str):
         raise ModelError(f"lock: expected a list of names of joints, got the string {joints!r}")
     for name in joints:
@@ -234,12 +233,12 @@ def _locked(tree: Topology, joints: Sequence[str]) -> set[int]:
                 f" {loop.b if loop.a == tree.joint_names[held[0]] else loop.a!r}"
             )
     if len(locked) == tree.bodies:
-        raise ModelError("nothing moves: expected at least one joint that is not locked")
+        raise ModelError("expected at least one joint that is not locked, got none")
     return locked
 
 
 def moved(model: Parts, joints: Sequence[int], q: Array) -> dict[int, list[Array]]:
-    """Poses (4, 4) whose product is that of each joint's child in the joint's frame."""
+    """Poses (4, 4) whose product is the pose of each joint's child in the joint's frame."""
     tree, numbers = model
     of = {joint: np.arange(tree.row_starts[joint], tree.row_starts[joint + 1]) for joint in joints}
     rows = np.concatenate([np.zeros(0, int), *of.values()])
@@ -267,7 +266,7 @@ def matrix(T: Transform) -> Array:
 
 
 def arranged(model: Parts, order: Sequence[int]) -> Parts:
-    """The bodies of those numbers, in that order; parents and joints that are mimicked must be among them."""
+    """The bodies with these indices, in that order; parents and mimicked joints must be among them."""
     tree, numbers = model
     place = {WORLD: WORLD} | {body: i for i, body in enumerate(order)}
     rows, degrees = (
@@ -298,7 +297,7 @@ def _frame_names(tree: Topology) -> tuple[str, ...]:
 
 
 def frame_of(model: Parts, name: str) -> tuple[int, Array]:
-    """The body that carries a frame, and the frame's pose there."""
+    """The body that a frame is fixed to, and the pose of the frame there."""
     tree, numbers = model
     names = _frame_names(tree)
     if name not in names:
@@ -310,7 +309,7 @@ def frame_of(model: Parts, name: str) -> tuple[int, Array]:
 
 
 def checked_array(what: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
-    """An array of that shape and type; finite, where it is known."""
+    """An array of that shape and dtype; finite, if it is concrete."""
     array = check.cast(what, value, dtype)
     if array.shape != shape:
         raise ModelError(f"{what}: expected shape {shape}, got {array.shape}")
@@ -320,7 +319,7 @@ def checked_array(what: str, value: Any, shape: tuple[int, ...], dtype: Any) -> 
 
 
 def product(*matrices: Array) -> Array:
-    """The matrix product at full precision on every device."""
+    """The matrix product in full precision on every device."""
     return reduce(partial(jnp.matmul, precision="highest"), matrices)
 
 

@@ -1,4 +1,4 @@
-"""The ten inertial parameters of a body, and what makes them physical."""
+"""The ten inertial parameters of a body, and their physical consistency."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ PARAMETERS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 
 _ENTRIES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 PLACES = np.array([[4, 5, 7], [5, 6, 8], [7, 8, 9]])
-"""Where each entry of the inertia stands among the ten."""
+"""Index of each entry of the inertia among the ten parameters."""
 
 
 def parameters(
     mass: Float[Array, "*batch"], center: Float[Array, "*batch 3"], inertia: Float[Array, "*batch 3 3"]
 ) -> Float[Array, "*batch 10"]:
-    """The ten parameters of a body from what files give.
+    """The ten inertial parameters from mass, center of mass and inertia about it.
 
-    ``I_o = I_c + m ((c.c) 1 - c c^T)`` (parallel axes).
+    ``I_o = I_c + m ((c.c) 1 - c c^T)`` (parallel axis theorem).
 
     Args:
         mass: kg.
@@ -40,7 +40,7 @@ def parameters(
 def mass_center_inertia(
     parameters: Float[Array, "*batch 10"],
 ) -> tuple[Float[Array, "*batch"], Float[Array, "*batch 3"], Float[Array, "*batch 3 3"]]:
-    """Mass, center of mass and inertia about it: the inverse of ``parameters``; not defined for a massless body."""
+    """Mass, center of mass and inertia about it: the inverse of ``parameters``; undefined for a massless body."""
     mass = parameters[..., 0]
     center = parameters[..., 1:4] / mass[..., None]
     about_origin = rotational_inertia(parameters)
@@ -56,7 +56,7 @@ def rotational_inertia(parameters: Float[Array, "*batch 10"]) -> Float[Array, "*
 
 
 def pseudo_inertia(parameters: Float[Array, "*batch 10"]) -> Float[Array, "*batch 4 4"]:
-    """``[[Sigma, h], [h^T, m]]`` with ``Sigma = tr(I)/2 1 - I``: positive definite for bodies that can exist.
+    """``[[Sigma, h], [h^T, m]]`` with ``Sigma = tr(I)/2 1 - I``: positive definite for physically consistent inertias.
 
     Source: Wensing, Kim, Slotine, Linear matrix inequalities for physically consistent inertial parameter
     identification, IEEE Robotics and Automation Letters 3(1), 2018, eq. (10).
@@ -81,7 +81,7 @@ def from_pseudo_inertia(pseudo: Float[Array, "*batch 4 4"]) -> Float[Array, "*ba
 
 
 def defect(parameters: np.ndarray) -> str | None:
-    """What no body of ten parameters (10,) can be, in words, or None; a massless point passes."""
+    """Description of the first physical inconsistency of ten parameters (10,), or None; a point mass is consistent."""
     values = np.asarray(parameters, float)
     if not np.all(np.isfinite(values)):
         return "has entries that are not finite"
@@ -92,24 +92,24 @@ def defect(parameters: np.ndarray) -> str | None:
     with np.errstate(over="ignore", invalid="ignore"):
         _, central = _central(values)
     if not np.all(np.isfinite(central)):
-        return "has numbers that are too large or too small to compute with"
+        return "has inertial parameters out of the range of floats"
     moments = np.linalg.eigvalsh(central)
     rounding = 16 * np.finfo(np.float32).eps * max(abs(moments[-1]), 0.0)
     if moments[0] < -rounding:
         return f"has an inertia that is not positive definite: principal moments {_list(moments)} kg m^2"
     if moments[0] + moments[1] < moments[2] - rounding:
         return (
-            f"has an inertia that no mass distribution has: of its principal moments {_list(moments)} kg m^2 the"
+            f"has a non-physical inertia: of its principal moments {_list(moments)} kg m^2 the"
             " largest exceeds the sum of the others (triangle inequality)"
         )
     return None
 
 
 def nearest_physical(parameters: np.ndarray) -> np.ndarray:
-    """The parameters (10,) whose density about the same center of mass has no negative principal moment.
+    """Inertial parameters (10,) whose density about the same center of mass has no negative principal moment.
 
-    The principal moments of the density, ``Sigma``, that are negative become zero: the nearest in the Frobenius norm
-    at fixed mass and center.
+    Negative principal moments of the density ``Sigma`` become zero: the nearest matrix in the Frobenius norm at fixed
+    mass and center.
     """
     mass = float(parameters[0])
     center, central = _central(np.asarray(parameters, float))
@@ -121,7 +121,7 @@ def nearest_physical(parameters: np.ndarray) -> np.ndarray:
 
 
 def _central(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Center of mass and inertia about it, in float64 whatever JAX's default is."""
+    """Center of mass and inertia about it, in float64 independent of JAX's default."""
     center = values[1:4] / values[0]
     return center, values[PLACES] - values[0] * (center @ center * np.eye(3) - np.outer(center, center))
 
@@ -135,16 +135,16 @@ COORDINATES = ("alpha", "d1", "d2", "d3", "s12", "s23", "s13", "t1", "t2", "t3")
 
 
 def from_log_cholesky(coordinates: Float[Array, "*batch 10"]) -> Float[Array, "*batch 10"]:
-    """The ten parameters of a body from coordinates without bounds.
+    """The ten inertial parameters from unconstrained log-Cholesky coordinates.
 
     The pseudo-inertia is ``U U^T``, ``U = exp(alpha) [[S, t], [0, 1]]``, S upper triangular with ``exp(d_i)`` on its
-    diagonal: positive definite everywhere, and every positive definite one has such coordinates.
+    diagonal: always positive definite, and every positive definite matrix has such coordinates.
 
     Args:
         coordinates: In the order of ``COORDINATES``.
 
     Returns:
-        As ``lgsim.multibody.inertia`` lists them.
+        In the order of ``lgsim.multibody.inertia.PARAMETERS``.
 
     Source: Rucker and Wensing, Smooth parameterization of rigid-body inertia, IEEE Robotics and Automation Letters
     7(2), 2022, eq. (12).
@@ -162,12 +162,12 @@ def from_log_cholesky(coordinates: Float[Array, "*batch 10"]) -> Float[Array, "*
 
 
 def to_log_cholesky(parameters: Float[Array, "*batch 10"]) -> Float[Array, "*batch 10"]:
-    """The coordinates of a body's ten parameters: the inverse of ``from_log_cholesky``; NaN where no body has them."""
+    """The log-Cholesky coordinates of ten parameters, the inverse of ``from_log_cholesky``; NaN if non-physical."""
     pseudo = pseudo_inertia(parameters)
     mass = pseudo[..., 3, 3]
     t = pseudo[..., :3, 3] / mass[..., None]
     spread = pseudo[..., :3, :3] / mass[..., None, None] - t[..., :, None] * t[..., None, :]
-    # the Cholesky factor of the matrix in reverse order is the upper triangular one
+    # the Cholesky factor of the matrix in reverse order is upper triangular
     S = jnp.flip(jnp.linalg.cholesky(jnp.flip(spread, (-2, -1))), (-2, -1))
     d = [jnp.log(S[..., i, i]) for i in range(3)]
     return jnp.concatenate(

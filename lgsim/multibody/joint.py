@@ -1,4 +1,4 @@
-"""What a joint is: rows of elementary screws, a configuration space, and nothing else that an algorithm has to know."""
+"""Interface of joints: rows of elementary screws and a configuration space."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ Components = Sequence[Array]
 
 
 class Row(NamedTuple):
-    """One degree of freedom: a turn about an axis, with a pitch where the joint has one, or a slide along it."""
+    """One degree of freedom: a rotation about an axis, possibly with a pitch, or a translation along it."""
 
     turns: bool
     axis: int
-    """The axis 0, 1, 2 of the joint's frame that is meant where none is given."""
+    """Default axis 0, 1 or 2 of the joint's frame."""
 
 
 @dataclass(frozen=True)
 class Joint(ABC):
-    """The contract. A joint joins the frame P on its parent to the frame C of its child; both coincide at rest.
+    """Interface of a joint between the frame P on its parent and the frame C of its child; they coincide at zero.
 
-    Its velocity is a sum of screws, one for each row, fixed in C: ``V = sum_i s_i v_i``, the body twist of C against P.
-    All methods act on coordinates by components, of any common shape.
+    Its velocity is a sum of screws, one for each row, fixed in C: ``V = sum_i s_i v_i``, the body twist of C relative
+    to P. All methods act on coordinates by components, of any common shape.
     """
 
     @property
@@ -42,7 +42,7 @@ class Joint(ABC):
 
     @property
     def pitched(self) -> bool:
-        """Whether its turning rows may advance: their pitches are numbers of the model, else zero."""
+        """True if its rotational rows may have a pitch, which is a parameter of the model; else it is zero."""
         return False
 
     @property
@@ -53,7 +53,7 @@ class Joint(ABC):
     @property
     @abstractmethod
     def nq(self) -> int:
-        """Numbers of a configuration."""
+        """Number of configuration coordinates."""
 
     @property
     @abstractmethod
@@ -74,28 +74,28 @@ class Joint(ABC):
 
     @abstractmethod
     def velocity(self, q: Components, dq: Components) -> list[Array]:
-        """The velocity of a configuration that moves with ``dq``: the left inverse of ``rate``."""
+        """The velocity of a configuration with the time derivative ``dq``: the left inverse of ``rate``."""
 
     def force(self, q: Components, pull: Components) -> list[Array]:
-        """``E^T pull`` with ``dq/dt = E v``: the joint force of forces dual to the rates of the coordinates.
+        """``E^T pull`` with ``dq/dt = E v``: the joint force of generalized forces dual to the coordinate rates.
 
-        Asked of joints with as many coordinates as degrees of freedom. Where E is a rotation its transpose is its
-        inverse, ``velocity``; a joint of another E says what it is.
+        For joints with as many coordinates as degrees of freedom. If E is a rotation, its transpose is its inverse,
+        ``velocity``; other joints override this.
         """
         return self.velocity(q, pull)
 
     @abstractmethod
     def random(self, key: Array, shape: tuple[int, ...], dtype: jnp.dtype) -> list[Array]:
-        """Configurations: angles uniform in [-pi, pi], rotations uniform, distances standard normal."""
+        """Random configurations: angles uniform in [-pi, pi], rotations uniform, distances standard normal."""
 
     def transform(self, q: Components) -> Transform | None:
-        """The pose of C in P, in the axes of the rows; None where the rows' screws, one after another, give it."""
+        """The pose of C in P, in the axes of the rows; None if it is the product of the rows' screws."""
         del q
 
     def bias(self, v: Components) -> list[Array] | None:
-        """What the rows' accelerations lack, as screws one after another, to those of ``v``; None for nothing.
+        """Difference between the joint acceleration and those of a chain of its rows; None for zero.
 
-        A joint whose configuration is a group element moves like a chain of its rows about its present pose. Of such a
+        A joint whose configuration is a group element moves like a chain of its rows about its present pose. For such a
         chain ``V' = sum_i s_i y_i + sum_{i<j} [s_i, s_j] v_i v_j`` (coordinates of the second kind at zero), and the
         columns of a subgroup span the brackets, so that ``v' = y + bias(v)``.
         """
@@ -103,13 +103,13 @@ class Joint(ABC):
 
     @property
     def stopped(self) -> bool:
-        """Whether its limits are other ones than those of its coordinates, see ``stops``."""
+        """True if its limits are not those of its coordinates, see ``stops``."""
         return False
 
     def stops(self, q: Components, lower: Components, upper: Components) -> tuple[Any, ...]:
         """The limits of a joint that is ``stopped``, one for each degree of freedom.
 
-        Each has ``square``, the square of e, how far the limit is passed, ``slope``, e times n with ``e' = n . v``, and
+        Each has ``square``, the squared excess e over the limit, ``slope``, e times n with ``e' = n . v``, and
         ``normal``, n.
         """
         del q, lower, upper
@@ -118,11 +118,11 @@ class Joint(ABC):
 
 @dataclass(frozen=True)
 class ScrewJoint(Joint):
-    """Screws one after another, each with its own number: the configuration is a vector, angles are not wrapped."""
+    """A chain of screws with one coordinate each: the configuration is a vector, angles are not wrapped."""
 
     @property
     def nq(self) -> int:
-        """Numbers of a configuration."""
+        """Number of configuration coordinates."""
         return self.nv
 
     @property
@@ -194,10 +194,10 @@ class GroupJoint(Joint):
         return Motion(Vec(*out[:3]), Vec(*out[3:]))
 
     def rates(self, twist: Motion) -> list[Array]:
-        """The velocity of an element of the joint's algebra: the inverse of ``twist``."""
+        """The joint velocity of an element of the joint's algebra: the inverse of ``twist``."""
         return [twist[row.turns][row.axis] for row in self.rows]
 
 
 def bracket(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """``[a, b]`` of two screws (v, w) that are static data."""
+    """``[a, b]`` of two static screws (v, w)."""
     return np.concatenate([np.cross(a[3:], b[:3]) + np.cross(a[:3], b[3:]), np.cross(a[3:], b[3:])])

@@ -1,7 +1,7 @@
 """Joints from joint map matrices: H (6, k), whose columns are the screws (v, w) of a joint, linear first.
 
-The paper prints angular first, and counts columns from the child: ``np.roll(H, 3, axis=0)`` converts the rows, and
-``H[:, ::-1]`` the order of a compound joint.
+The paper has angular components first and counts columns from the child: ``np.roll(H, 3, axis=0)`` converts the rows,
+and ``H[:, ::-1]`` the order of a compound joint.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lgsim.multibody.topology import ModelError
 
 
 class JointMap(NamedTuple):
-    """What ``ModelBuilder.add_body`` takes as ``joint``, ``axis`` and ``pitch``."""
+    """The arguments ``joint``, ``axis`` and ``pitch`` of ``ModelBuilder.add_body``."""
 
     joint: Joint
     axes: np.ndarray
@@ -31,17 +31,18 @@ class JointMap(NamedTuple):
 
 
 def compound_joint(H: ArrayLike) -> JointMap:
-    """The joint that makes the screws of H one after another, the first column nearest to the parent.
+    """The joint with the screws of H in sequence, the first column next to the parent.
 
     Its coordinates are the angles (rad) and distances (m) of the columns, its configuration is
     ``exp(h_1 q_1) ... exp(h_k q_k)``.
 
     Args:
-        H: (6, k), columns (v, w): for a turn ``|w| = 1`` and ``v = pitch w``, for a slide ``|v| = 1`` and ``w = 0``.
+        H: (6, k), columns (v, w): ``|w| = 1`` and ``v = pitch w`` for a rotation, ``|v| = 1`` and ``w = 0`` for a
+            translation.
 
     Raises:
         ModelError: H has a wrong shape or entries that are not finite, a column is not of unit length, or the axis of
-            a turn does not go through the joint's origin.
+            a rotation does not pass through the joint's origin.
 
     Source: Kwatny and Blankenship 1995, Propositions 1 and 3.
     """
@@ -53,20 +54,20 @@ def compound_joint(H: ArrayLike) -> JointMap:
 
 
 def simple_joint(H: ArrayLike) -> JointMap:
-    """The joint whose velocities are ``V = H v`` with constant H, in the frame of the child.
+    """The joint with velocities ``V = H v`` with constant H, in the frame of the child.
 
-    Its configurations are the subgroup of SE(3) whose algebra the columns span. Where they commute, the coordinates are
-    those of ``compound_joint``; else the joint is the group joint of ``lgsim.joints`` that has these columns.
+    Its configurations are the subgroup of SE(3) whose algebra the columns span. If they commute, the coordinates are
+    those of ``compound_joint``; otherwise it is the group joint of ``lgsim.joints`` with these columns.
 
     Args:
         H: (6, k), columns as for ``compound_joint``; for a group joint in the order and the axes of its rows.
 
     Raises:
-        ModelError: as ``compound_joint``; the columns are dependent; they do not span a subalgebra, so that no such
-            joint exists; or no joint of ``lgsim.joints`` has these columns.
+        ModelError: see ``compound_joint``; dependent columns; columns that do not span a subalgebra, so that no such
+            joint exists; or columns that no joint of ``lgsim.joints`` has.
 
-    Source: Kwatny and Blankenship 1995, Propositions 1 and 2, restricted to subalgebras: the paper's simple universal
-    joint is none.
+    Source: Kwatny and Blankenship 1995, Propositions 1 and 2, restricted to subalgebras, which excludes the paper's
+    simple universal joint.
     """
     H = _checked(H)
     k = H.shape[1]
@@ -79,7 +80,7 @@ def simple_joint(H: ArrayLike) -> JointMap:
             raise ModelError(
                 f"joint map: the columns do not span a subalgebra: the bracket of columns {i} and {j},"
                 f" {np.round(b, 6).tolist()}, is not a combination of the columns, so that no joint has the velocities"
-                " H v with constant H; use compound_joint(H), which makes the screws one after another"
+                " H v with constant H; use compound_joint(H), a sequence of the screws"
             )
     if all(np.allclose(b, 0) for _, _, b in pairs):
         return compound_joint(H)
@@ -94,7 +95,7 @@ def simple_joint(H: ArrayLike) -> JointMap:
     known = "; ".join(f"{type(joint).__name__}: {_listed(joint)}" for joint in groups)
     raise ModelError(
         "joint map: the columns span a subgroup, but no joint has these columns in this order along the axes x, y, z of"
-        f" a right-handed frame; known are {known}; or use compound_joint(H), which makes the screws one after another"
+        f" a right-handed frame; known are {known}; or use compound_joint(H), a sequence of the screws"
     )
 
 
@@ -112,7 +113,7 @@ def configuration(H: Float[Array, "6 k"], q: Float[Array, " k"]) -> Float[Array,
 def velocity_map(H: Float[Array, "6 k"], q: Float[Array, " k"]) -> Float[Array, "6 k"]:
     """``B(q)`` with the child's twist ``V = B(q) dq/dt``: the joint map matrix of the compound joint.
 
-    Column i is ``Ad^-1 h_i`` by the factors of ``configuration`` behind it.
+    Column i is ``Ad^-1 h_i`` with the factors of ``configuration`` after it.
 
     Source: Kwatny and Blankenship 1995, (18), (27)-(28), whose columns are counted from the child.
     """
@@ -127,7 +128,7 @@ def velocity_map(H: Float[Array, "6 k"], q: Float[Array, " k"]) -> Float[Array, 
 def kinematic_matrix(H: Float[Array, "6 k"], q: Float[Array, " k"]) -> Float[Array, "k k"]:
     """``Gamma(q) = B^+ H`` with ``dq/dt = Gamma(q) v`` of a simple joint of the configuration ``configuration(H, q)``.
 
-    Exact where the columns of H span a subalgebra, elsewhere the least-squares fit of the paper's tables.
+    Exact if the columns of H span a subalgebra, otherwise the least-squares fit of the paper's tables.
 
     Source: Kwatny and Blankenship 1995, Proposition 2, (16)-(19).
     """
@@ -144,7 +145,7 @@ def _checked(H: ArrayLike) -> np.ndarray:
 
 
 def _screw(i: int, h: np.ndarray) -> tuple[bool, np.ndarray, float]:
-    """(whether it turns, axis, pitch) of a column."""
+    """Type of a column (True for a rotation), its axis and its pitch."""
     v, w = h[:3], h[3:]
     turns = bool(np.any(w))
     axis = w if turns else v
@@ -159,14 +160,14 @@ def _screw(i: int, h: np.ndarray) -> tuple[bool, np.ndarray, float]:
     point = np.cross(w, v)
     if not np.allclose(point, 0):
         raise ModelError(
-            f"joint map: column {i}: its axis goes through {np.round(point, 6).tolist()} and not through the joint's"
-            " origin; put the joint there by `placement`, or, where axes do not meet, put a body without mass between"
+            f"joint map: column {i}: its axis passes through {np.round(point, 6).tolist()}, not through the joint's"
+            " origin; move the joint there by `placement`, or, if axes do not meet, insert a massless body"
         )
     return True, axis, float(w @ v)
 
 
 def _frame(joint: GroupJoint, axes: np.ndarray) -> np.ndarray | None:
-    """The axes x, y, z of the frame in which the joint's rows have the axes given, or None where there is no such."""
+    """The axes x, y, z of the frame in which the joint's rows have the given axes; None without such a frame."""
     if len(axes) != joint.nv:
         return None
     frame = np.zeros((3, 3))

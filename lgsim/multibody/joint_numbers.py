@@ -1,4 +1,4 @@
-"""What each degree of freedom of a joint has in numbers, and what they are where none are given."""
+"""Parameters of each degree of freedom, and their defaults."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ USUAL = {
     "stribeck": 0.0,
     "stribeck_speed": 0.1,
 }
-"""The numbers of a degree of freedom for which none are given."""
+"""Defaults of the parameters of a degree of freedom."""
 
 DRIVES = tuple(USUAL)
-"""The columns of ``Model.drives``."""
+"""Columns of ``Model.drives``."""
 
 
 def stored(numbers: dict[str, Any]) -> dict[str, Any]:
-    """The named numbers as the arrays that hold them, of numpy where all are of numpy."""
+    """Convert named parameters to the arrays that store them; NumPy arrays if all are NumPy arrays."""
     left = dict(numbers)
-    # numpy compiles nothing
+    # NumPy compiles nothing
     library = np if all(isinstance(x, np.ndarray) for x in numbers.values()) else jnp
     if set(DRIVES) & set(left):
         left["drives"] = library.stack([library.asarray(left.pop(name)) for name in DRIVES], axis=1)

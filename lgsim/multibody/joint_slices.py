@@ -1,4 +1,4 @@
-"""The places of joints in q or v by their names, and of the parts of a joint that is named after several."""
+"""Slices of joints in q or v by name, and of the parts of compound joints."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from lgsim.multibody.joint import ScrewJoint
 from lgsim.multibody.topology import Topology
 
 JOINED = "+"
-"""What stands between the names of joints of a file that are one compound joint of the model."""
+"""Separator of the names of joints of a file that are one compound joint of the model."""
 
 
 class JointSlices(dict[str, slice]):
-    """The places of joints by name, in their order; a part of a compound joint is found too, but not counted.
+    """Slices of joints by name, in order; parts of compound joints can be looked up, but are not counted.
 
-    A compound joint "hip_x+hip_y" that a file has as two joints has one number for each, which ``slices["hip_y"]`` and
-    ``"hip_y" in slices`` find. Iterating gives the model's joints alone.
+    A compound joint "hip_x+hip_y", two joints in the file, has one coordinate for each, which ``slices["hip_y"]``
+    returns; ``"hip_y" in slices`` is true. Iteration yields the model's joints only.
 
     Attributes:
-        parts: The places of the parts by name.
+        parts: Slices of the parts by name.
     """
 
     def __init__(self, slices: Mapping[str, slice], topology: Topology) -> None:
@@ -43,7 +43,7 @@ class JointSlices(dict[str, slice]):
 def single_numbers(
     q_slices: Mapping[str, slice], v_slices: Mapping[str, slice]
 ) -> tuple[Int[np.ndarray, " joints"], Int[np.ndarray, " joints"]]:
-    """The places in q and in v of all joints that are numbers, not groups."""
+    """Indices in q and in v of all joints with vector coordinates."""
     at, speeds = [np.zeros(0, int)], [np.zeros(0, int)]
     for name, q in q_slices.items():
         v = v_slices[name]

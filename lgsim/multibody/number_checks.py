@@ -1,6 +1,6 @@
-"""Numbers that no machine has: negative masses and dampers, placements that are no poses, limits the wrong way round.
+"""Checks of parameters: negative masses and damping, placements that are not poses, reversed limits.
 
-Checked where values are known; what JAX traces passes.
+Concrete values are checked, traced values pass.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from lgsim.multibody.topology import ModelError, Topology
 from lgsim.support.check import FLOATS, is_traced
 
 _NOT_NEGATIVE = ("armature", "damping", "friction", "limit_stiffness", "limit_damping")
-"""Finite numbers of degrees of freedom that are zero or more."""
+"""Finite nonnegative parameters of degrees of freedom."""
 LIMITS = ("velocity_limit", "effort_limit")
-"""Numbers of degrees of freedom that are zero or more, infinite for none."""
+"""Nonnegative parameters of degrees of freedom, infinite for no limit."""
 RIGID = 1e-3
-"""How far the rotation of a placement may be from one: more than numbers with four digits are."""
+"""Tolerance of the rotation of a placement, sufficient for numbers with four digits."""
 _APART = ("contacts", "solids", "solid_poses", "grids")
-"""Numbers that have checks of their own."""
+"""Parameters with checks of their own."""
 ROUNDED = 0.01
-"""How far the norm of a quaternion may be from one: more than numbers with three digits are."""
+"""Tolerance of the norm of a quaternion, sufficient for numbers with three digits."""
 
 
 def check_numbers(topology: Topology, numbers: dict[str, Array], columns: Sequence[str]) -> None:
-    """Check numbers of a machine by their names in ``Model``, those that are known.
+    """Check parameters by their names in ``Model``, as far as they are concrete.
 
     Args:
-        columns: The names of the columns of ``drives``.
+        columns: Names of the columns of ``drives``.
 
     Raises:
-        ModelError: a machine cannot have one; the message names it and its joint, body or frame.
+        ModelError: an invalid parameter; the message names it and its joint, body or frame.
     """
     known = {name: np.asarray(x) for name, x in numbers.items() if name not in _APART and not is_traced(x)}
     if "drives" in known:
@@ -64,10 +64,10 @@ def check_numbers(topology: Topology, numbers: dict[str, Array], columns: Sequen
 
 
 def check_loop_numbers(topology: Topology, numbers: Any) -> None:
-    """Check the numbers (..., k) of all loops, which are finite, by their kinds.
+    """Check the finite parameters (..., k) of all loops, by their kinds.
 
     Raises:
-        ModelError: a rod has no length, for one.
+        ModelError: an invalid parameter, such as a rod without length.
     """
     count = topology.loop_number_starts[-1]
     for values in np.reshape(np.asarray(numbers, float), (-1, count)) if count else ():
@@ -78,10 +78,10 @@ def check_loop_numbers(topology: Topology, numbers: Any) -> None:
 
 
 def check_quaternions(topology: Topology, name: str, q: Any) -> None:
-    """Check that the quaternions of a configuration (nq,) are of norm one, but for few digits; none inside of ``jit``.
+    """Check that the quaternions of a configuration (nq,) have norm one, up to few digits; no check inside of ``jit``.
 
     Raises:
-        ValueError: one is not; the message names the argument ``name`` and the joint.
+        ValueError: another norm; the message names the argument ``name`` and the joint.
     """
     if is_traced(q):
         return
@@ -93,8 +93,8 @@ def check_quaternions(topology: Topology, name: str, q: Any) -> None:
         norm = float(np.linalg.norm(values[part.stop - 4 : part.stop]))
         if abs(norm - 1) > ROUNDED:
             raise ValueError(
-                f"{name}: expected a unit quaternion (w, x, y, z) in the last four numbers of the joint"
-                f" {topology.joint_names[joint]!r}, got one of norm {norm:g}; divide it by its norm"
+                f"{name}: expected a unit quaternion (w, x, y, z) in the last four values of the joint"
+                f" {topology.joint_names[joint]!r}, got norm {norm:g}; divide it by its norm"
             )
 
 
@@ -107,7 +107,7 @@ def _negative(x: Float[np.ndarray, ...]) -> np.ndarray:
 
 
 def not_rigid(T: Float[np.ndarray, "*many 4 4"]) -> np.ndarray:
-    """Whether matrices are no rigid displacements."""
+    """True for matrices that are not rigid displacements."""
     R = np.where(np.isfinite(T[..., :3, :3]), T[..., :3, :3], np.inf)
     with np.errstate(all="ignore"):
         turned = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(axis=(-1, -2)) <= RIGID
@@ -128,24 +128,24 @@ FAULTS: dict[str, Callable[[np.ndarray], Any]] = {
     "axes": lambda x: ~np.isfinite(x).all(axis=-1) | ~x.any(axis=-1),
     "screws": lambda x: ~np.isfinite(x).all(axis=-1) | ~x[..., :3].any(axis=-1),
 }
-"""For each name the function that marks numbers that cannot be; those of other names are finite."""
+"""Function for each name that marks invalid values; those of other names must be finite."""
 
 EXPECTED = {
-    **dict.fromkeys(_NOT_NEGATIVE, "a finite number of zero or more"),
-    **dict.fromkeys(LIMITS, "a number of zero or more, infinite for none"),
+    **dict.fromkeys(_NOT_NEGATIVE, "a finite nonnegative number"),
+    **dict.fromkeys(LIMITS, "a nonnegative number, infinite for none"),
     "friction_speed": "a positive number",
     "lower": "a number, infinite for none",
     "upper": "a number, infinite for none",
-    "inertias": "ten finite parameters with a mass of zero or more",
+    "inertias": "ten finite parameters with a nonnegative mass",
     "placements": "a pose: a rotation and a position, the last row 0, 0, 0, 1",
     "frames": "a pose: a rotation and a position, the last row 0, 0, 0, 1",
-    "axes": "three finite numbers that are not all zero",
-    "screws": "an axis of three finite numbers that are not all zero, and a finite pitch",
+    "axes": "a finite nonzero vector",
+    "screws": "a finite nonzero axis and a finite pitch",
 }
 
 
 def _owner(tree: Topology, name: str, at: tuple[int, ...]) -> str:
-    """The words for what a number belongs to, by the last axes of its place."""
+    """Description of the owner of a parameter, from its last indices."""
     if name == "gravity":
         return ""
     if name == "heights":
@@ -169,31 +169,31 @@ def _owner(tree: Topology, name: str, at: tuple[int, ...]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Numbers in a message, in one line."""
+    """Values for a message, in one line."""
     return f"{value:g}" if np.ndim(value) == 0 else " ".join(np.array2string(value, precision=4).split())
 
 
 def check_types(numbers: Mapping[str, Any]) -> None:
-    """Check that the floats of a machine, by their names in ``Model``, are all float32 or all float64.
+    """Check that the floats of a model, by their names in ``Model``, are all float32 or all float64.
 
-    Integers, truth values and None pass: they lose no digits of the others.
+    Integers, booleans and None pass.
 
     Raises:
-        TypeError: they are of several types, or of another one.
+        TypeError: several types, or another one.
     """
     types = {name: np.dtype(x.dtype) for name, x in numbers.items() if _floats(x)}
     if "inertias" not in types or types["inertias"] not in FLOATS:
         found = getattr(numbers["inertias"], "dtype", type(numbers["inertias"]).__name__)
         raise TypeError(
-            f"model: expected numbers of float32 or float64, got {found} as inertias; masks and axes of jax.vmap are no"
-            " model"
+            f"model: expected parameters of float32 or float64, got {found} as inertias; masks and axes of jax.vmap are"
+            " not models"
         )
     usual = Counter(types.values()).most_common(1)[0][0]
     others = [f"{name} is {dtype}" for name, dtype in types.items() if dtype != usual]
     if others:
         raise TypeError(
-            f"model: expected numbers of one dtype, got {usual}, but {' and '.join(others)}; Model.replace converts"
-            f" what it is given, and jax.tree.map(lambda x: x.astype({usual.name!r}), model) all"
+            f"model: expected parameters of one dtype, got {usual}, but {' and '.join(others)}; Model.replace converts"
+            f" its arguments, and jax.tree.map(lambda x: x.astype({usual.name!r}), model) converts all"
         )
 
 

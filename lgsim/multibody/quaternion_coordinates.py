@@ -1,4 +1,4 @@
-"""Unit quaternions (w, x, y, z) by components, as the joints that turn freely use them."""
+"""Unit quaternions (w, x, y, z) by components, for spherical and free joints."""
 
 import jax
 import jax.numpy as jnp
@@ -11,12 +11,12 @@ from lgsim.multibody.joint import Components
 
 
 def quaternion(q: Components) -> Quat:
-    """The four components as (scalar part, vector part)."""
+    """Convert the four components to (scalar part, vector part)."""
     return q[0], Vec(*q[1:])
 
 
 def turned(q: Components, w: Vec) -> list[Array]:
-    """``q exp(w)``; an exponential has norm one to rounding, so nothing is normalized."""
+    """``q exp(w)``; the exponential has norm one up to round-off, so that no normalization is needed."""
     s, v = so3_components.quaternion_product(quaternion(q), so3_components.quaternion_exp(w))
     return [s, *v]
 

@@ -1,4 +1,4 @@
-"""Whether the topology and the numbers of a record can be those of a model: names, places, counts and shapes."""
+"""Checks of the topology and the parameters of a record: names, indices, counts and shapes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from lgsim.multibody.joint import Joint
 from lgsim.multibody.topology import ROOT, WORLD, Topology
 
 LARGEST = 2**31 - 1
-"""The largest count of anything; XLA counts in 32 bits."""
+"""Largest count; XLA counts in 32 bits."""
 
 
 def check_topology(tree: Topology) -> None:
-    """Check the names, places and counts of a topology that comes from a file.
+    """Check the names, indices and counts of a topology from a file.
 
     Raises:
-        ValueError: one cannot be; the message names it.
+        ValueError: an invalid entry; the message names it.
     """
     n, frames = tree.bodies, len(tree.frame_names)
     for name, count in (("joint_names", n), ("body_names", n), ("parents", n), ("mimics", n), ("frame_bodies", frames)):
@@ -32,7 +32,7 @@ def check_topology(tree: Topology) -> None:
         _require(_is_count(parent, WORLD, i), "parents", f"a body before body {i}", parent)
     for i, other in enumerate(tree.mimics):
         good = other is None or (_is_count(other, 0, n) and other != i and tree.mimics[other] is None)
-        _require(good, "mimics", "a joint that moves by itself", other)
+        _require(good, "mimics", "an independent joint", other)
     for body in tree.frame_bodies:
         _require(_is_count(body, WORLD, n), "frame_bodies", "a body", body)
     _require(isinstance(tree.stribeck, bool), "stribeck", "true or false", tree.stribeck)
@@ -42,12 +42,12 @@ def check_topology(tree: Topology) -> None:
     _check_names("loops", [loop.name for loop in tree.loops])
     for loop in tree.loops:
         own = known if loop.kind.on_frames else set(tree.joint_names)
-        _require({loop.a, loop.b} <= own, f"loop {loop.name!r}", "ends of the machine", (loop.a, loop.b))
+        _require({loop.a, loop.b} <= own, f"loop {loop.name!r}", "ends of the model", (loop.a, loop.b))
         _check_static(f"loop {loop.name!r}", vars(loop.kind))
     _check_names("contacts", [contact.name for contact in tree.contacts])
     for contact in tree.contacts:
         where = f"contact {contact.name!r}"
-        _require({contact.frame, contact.against} <= known, where, "frames of the machine", contact.frame)
+        _require({contact.frame, contact.against} <= known, where, "frames of the model", contact.frame)
         _check_static(where, {**vars(contact.shape), **vars(contact.surface)})
         _require(_is_count(contact.points, 1, LARGEST), where, "a number of points", contact.points)
         _require(all(isinstance(x, str) for x in contact.options), where, "names of numbers", contact.options)
@@ -55,7 +55,7 @@ def check_topology(tree: Topology) -> None:
     _check_names("solids", [each.name for each in tree.solids])
     for each in tree.solids:
         where = f"solid {each.name!r}"
-        _require(each.frame in known, where, "a frame of the machine", each.frame)
+        _require(each.frame in known, where, "a frame of the model", each.frame)
         _check_static(where, vars(each.geometry))
         _require(_is_count(each.geometry.sample_count, 0, LARGEST), where, "a count", each.geometry.sample_count)
     for pair in tree.exclusions:
@@ -63,15 +63,15 @@ def check_topology(tree: Topology) -> None:
 
 
 def check_shapes(tree: Topology, numbers: Mapping[str, Any], drives: int) -> None:
-    """Check that the numbers of a record have the shapes that its topology asks for, and are floats.
+    """Check that the parameters of a record have the shapes of its topology, and are floats.
 
     Args:
-        tree: The topology, checked.
-        numbers: The numbers by the names of ``Model``.
-        drives: The number of columns of ``Model.drives``.
+        tree: The topology, already checked.
+        numbers: Parameters by their names in ``Model``.
+        drives: Number of columns of ``Model.drives``.
 
     Raises:
-        ValueError: one has another shape or type.
+        ValueError: another shape or type.
     """
     n, k, f = tree.bodies, tree.rows, len(tree.frame_names)
     shapes = {
@@ -83,7 +83,7 @@ def check_shapes(tree: Topology, numbers: Mapping[str, Any], drives: int) -> Non
         "grids": (sum(each.geometry.sample_count for each in tree.solids),),
     }  # fmt: skip
     for name, array in numbers.items():
-        # arrays of lists without entries have no type of their own
+        # arrays from empty lists have no type of their own
         _require(np.dtype(array.dtype).kind == "f" or not array.size, name, "floats", array.dtype)
         _require(array.shape == shapes[name], name, f"shape {shapes[name]}", array.shape)
 
@@ -96,7 +96,7 @@ def _check_joint(joint: Joint) -> None:
 
 
 def _check_static(where: str, values: Any) -> None:
-    """Check that what is static of a contact, a loop or a solid is made of finite numbers and texts."""
+    """Check that the static data of a contact, a loop or a solid consist of finite numbers and texts."""
     if isinstance(values, Mapping):
         values = values.values()
     for value in values:
@@ -116,7 +116,7 @@ def _check_names(where: str, names: Iterable[Any]) -> None:
 
 
 def _is_count(value: Any, least: int, end: int) -> bool:
-    """Whether a value is a whole number from ``least`` to less than ``end``."""
+    """True if a value is an integer from ``least`` to less than ``end``."""
     return isinstance(value, int) and not isinstance(value, bool) and least <= value < end
 
 

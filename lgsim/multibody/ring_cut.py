@@ -1,9 +1,9 @@
-"""A ring of bodies cut elsewhere: a joint of the tree becomes the loop, and the joint of the loop one of the tree.
+"""Another spanning tree for a closed kinematic loop: a joint of the tree becomes the loop, and the loop a joint.
 
-The bodies from the loop's end up to the joint are hung from the other end: their joints are turned round, parent for
-child. The inverse of a screw's motion is the motion of the opposite screw, ``exp(s q)^-1 = exp(-s q)``, so that a joint
-of screws keeps its numbers; a joint that is a group element g has ``g^-1`` and ``-Ad_g v``. A body's own frame is that
-of its joint, which is another one now: where it was before is a frame of its own.
+The bodies from the loop's end up to the joint are re-rooted at the other end: their joints are reversed, parent for
+child. The inverse of a screw motion is the motion of the opposite screw, ``exp(s q)^-1 = exp(-s q)``, so that a screw
+joint keeps its coordinates; a joint with a group element g has ``g^-1`` and ``-Ad_g v``. A body's own frame is that of
+its joint, which is now another one; its original frame is kept as an additional frame.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from lgsim.support.check import is_traced
 from lgsim.support.messages import unknown_name
 
 ACTING = ("armature", "damping", "friction", "stiffness", "limit_stiffness", "stribeck")
-"""What a joint of the tree may have and a loop cannot."""
+"""Parameters of a joint of the tree that a loop cannot have."""
 MARK = "uncut"
 
 
 class Ring(NamedTuple):
-    """Where a machine is cut.
+    """A loop and the joint at which it is cut.
 
     Attributes:
         joint: The joint that becomes the loop.
         loop: The loop that becomes a joint.
-        path: The bodies that are hung anew, from the loop's end up to the joint's body.
-        stay: The name of the loop's frame that stays where it is, and carries the new joint.
-        move: The name of its other frame, on the first body of the path.
-        swapped: Whether that is the loop's frame a.
+        path: The re-rooted bodies, from the loop's end up to the joint's body.
+        stay: Name of the loop's frame that does not move, on which the new joint is.
+        move: Name of its other frame, on the first body of the path.
+        swapped: True if that is the loop's frame a.
     """
 
     joint: int
@@ -137,7 +137,7 @@ def cut_state(model: Parts, joint: str, q: Any, v: Any, loop: str | None) -> tup
 
 
 def _ring(model: Parts, joint: str, name: str | None) -> Ring:
-    """The ring that is cut, checked."""
+    """The loop to be cut, after checks."""
     tree, numbers = model
     if joint not in tree.joint_names:
         raise ModelError(unknown_name("cut: expected the name of a joint", joint, tree.joint_names))
@@ -149,11 +149,11 @@ def _ring(model: Parts, joint: str, name: str | None) -> Ring:
     if name is not None:
         ties = [loop for loop in ties if loop.name == name]
         if not ties:
-            raise ModelError(f"cut: joint {joint!r} is in no ring that a joint {name!r} closes")
+            raise ModelError(f"cut: joint {joint!r} is in no kinematic loop that a joint {name!r} closes")
     if not ties:
-        raise ModelError(f"cut: joint {joint!r} is in no ring that a joint closes; the machine's loops are {names}")
+        raise ModelError(f"cut: joint {joint!r} is in no kinematic loop that a joint closes; the loops are {names}")
     if len(ties) > 1:
-        raise ModelError(f"cut: joint {joint!r} is in the rings of {[loop.name for loop in ties]}; say which: loop=...")
+        raise ModelError(f"cut: joint {joint!r} is in the loops {[loop.name for loop in ties]}; choose one: loop=...")
     (loop,) = ties
     assert isinstance(loop.kind, JointTie)
     _check_joint(tree, numbers, at)
@@ -173,7 +173,7 @@ def _ring(model: Parts, joint: str, name: str | None) -> Ring:
 
 
 def _check_joint(tree: Topology, numbers: Any, joint: int) -> None:
-    """Check that a loop can be what the joint is."""
+    """Check that a loop can replace the joint."""
     name = tree.joint_names[joint]
     loop_checks.closing_joint(name, tree.joints[joint])
     for other, source in enumerate(tree.mimics):
@@ -188,19 +188,19 @@ def _check_joint(tree: Topology, numbers: Any, joint: int) -> None:
 
 
 def _check_turned(tree: Topology, numbers: Any, joint: int) -> None:
-    """Check that the numbers of a joint that is turned round are the same then."""
+    """Check that the parameters of a reversed joint do not change."""
     kind = tree.joints[joint]
     if isinstance(kind, GroupJoint):
         found = _acting(tree, numbers, joint, list(USUAL))
         if found:
             raise ModelError(
-                f"cut: joint {tree.joint_names[joint]!r} would be turned round, parent for child, but has"
+                f"cut: joint {tree.joint_names[joint]!r} would be reversed, parent for child, but has"
                 f" {', '.join(found)} about the axes of its child; cut another joint"
             )
 
 
 def _acting(tree: Topology, numbers: Any, joint: int, names: Sequence[str]) -> list[str]:
-    """Those of a joint's numbers that are other than usual, where they are known."""
+    """Parameters of a joint that differ from the defaults, as far as they are concrete."""
     drives = numbers["drives"]
     if is_traced(drives) or tree.mimics[joint] is not None:
         return []
@@ -218,7 +218,7 @@ def _moved_frames(model: Parts, ring: Ring) -> dict[int, Array]:
 
 
 def _frames(model: Parts, ring: Ring) -> tuple[list[Array], tuple[str, ...], tuple[int, ...]]:
-    """(poses, names, bodies) of all frames: those that were, where bodies had theirs, and the two of the new loop."""
+    """Poses, names and bodies of all frames: existing ones, original body frames, and the two of the new loop."""
     tree, numbers = model
     poses, names, bodies = list(numbers["frames"]), list(tree.frame_names), list(tree.frame_bodies)
     taken = {ROOT, *tree.body_names, *names}
@@ -242,19 +242,19 @@ def _unframed(ring: Ring) -> tuple[int, ...]:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """The name, with a number where it is taken."""
+    """The name, with a number appended if it is taken."""
     return next(x for x in (name, *(f"{name}.{i}" for i in range(2, len(taken) + 3))) if x not in taken)
 
 
 def _still(tree: Topology, ring: Ring, names: tuple[str, ...]) -> dict[str, str]:
-    """The frames that stay where the bodies had their own ones, by the bodies' names."""
+    """Frames at the original frames of bodies, by the bodies' names."""
     unframed = _unframed(ring)
     marks = names[len(tree.frame_names) : len(tree.frame_names) + len(unframed)]
     return {tree.body_names[body]: mark for body, mark in zip(unframed, marks, strict=True)}
 
 
 def _loops(tree: Topology, ring: Ring, names: tuple[str, ...]) -> tuple[Loop, ...]:
-    """The loops of the machine: the ends on frames that move are on those that stay."""
+    """The loops of the model; ends on frames that move are replaced by frames that do not."""
     still, out = _still(tree, ring, names), []
     for loop in tree.loops:
         if loop is ring.loop:
@@ -268,7 +268,7 @@ def _loops(tree: Topology, ring: Ring, names: tuple[str, ...]) -> tuple[Loop, ..
 
 
 def _joints(model: Parts, ring: Ring, source: list[int]) -> Parts:
-    """The machine with the joint of number ``source[i]`` at body i, those of the path turned round."""
+    """The model with joint ``source[i]`` at body i, those of the path reversed."""
     tree, numbers = model
     dtype = numbers["screws"].dtype
     usual = np.eye(3)[[row.axis for row in ring.kind.rows]].reshape(-1, 3)
@@ -300,11 +300,11 @@ def _joints(model: Parts, ring: Ring, source: list[int]) -> Parts:
 
 
 def _turned(kind: Joint) -> tuple[Joint, list[int], float]:
-    """(the joint with parent and child exchanged, the rows that become its rows, the sign of their axes)."""
+    """The joint with parent and child exchanged, the permutation of its rows, and the sign of their axes."""
     order = list(range(kind.nv))
     if isinstance(kind, GroupJoint):
         return kind, order, 1.0
-    if isinstance(kind, CLOSING):  # a subgroup of screws that commute
+    if isinstance(kind, CLOSING):  # a subgroup of commuting screws
         return kind, order, -1.0
     rows = kind.rows[::-1]
     same = [row.turns for row in rows] == [row.turns for row in kind.rows] and not isinstance(kind, Compound)
@@ -312,12 +312,12 @@ def _turned(kind: Joint) -> tuple[Joint, list[int], float]:
 
 
 def _axes_frame(kind: Joint, axes: Array) -> Array:
-    """The rotation (3, 3) that takes the usual axes of a joint's rows to the ones they have, (nv, 3)."""
+    """The rotation (3, 3) from the usual axes of a joint's rows to their actual axes, (nv, 3)."""
     axes = axes / jnp.linalg.norm(axes, axis=1, keepdims=True)
     named = {row.axis: axis for row, axis in zip(kind.rows, axes, strict=True)}
     if len(named) < 3:
         ((k, z),) = named.items()
-        # not along the smallest entry: two are smallest where z is an axis itself, and rounding would choose
+        # not along the smallest entry: if z itself is an axis, two are smallest, and round-off would choose
         beside = jnp.eye(3, dtype=z.dtype)[(jnp.argmax(jnp.abs(z)) + 1) % 3]
         x = jnp.cross(beside, z)
         x = x / jnp.linalg.norm(x)
@@ -342,7 +342,7 @@ def _ring_pose(model: Parts, ring: Ring, q: Array) -> Array:
 
 
 def _coordinates(kind: Joint, T: Array, rate: Array) -> tuple[Array, Array]:
-    """The configuration and the velocity of a joint that closes loops, from its pose (4, 4) and the rate of that."""
+    """The configuration and the velocity of a loop-closing joint, from its pose (4, 4) and its rate."""
     twist, speed = se3.log(T), se3.vee(_product(se3.inverse(T), rate))
     places = np.array([3 * row.turns + row.axis for row in kind.rows], int)
     neutral = [jnp.asarray(x, T.dtype) for x in kind.neutral]
@@ -351,7 +351,7 @@ def _coordinates(kind: Joint, T: Array, rate: Array) -> tuple[Array, Array]:
 
 
 def _depth_first(parents: list[int]) -> list[int]:
-    """The bodies, those first that carry others, siblings by their numbers."""
+    """The bodies with parents first, siblings by index."""
     order, stack = [], [WORLD]
     while stack:
         at = stack.pop()

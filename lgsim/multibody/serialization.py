@@ -1,4 +1,4 @@
-"""A model as plain text and arrays, to keep it with results, and its fingerprint."""
+"""Serialization of models as text and arrays, to store them with results, and their fingerprint."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LOOP_KINDS = {kind.__name__: kind for kind in KINDS}
 
 
 def to_record(model: Model) -> tuple[str, dict[str, np.ndarray]]:
-    """(the topology as JSON, the numbers by name): all that ``from_record`` needs."""
+    """The topology as JSON and the parameters by name, for ``from_record``."""
     named = {f.name: getattr(model, f.name) for f in fields(Model) if f.name != "topology"}
     numbers = {name: np.asarray(x) for name, x in named.items() if x is not None}
     return _topology_text(model.topology), numbers
@@ -46,11 +46,11 @@ def _topology_text(tree: Topology) -> str:
 
 
 def from_record(text: str, numbers: Mapping[str, Any]) -> Model:
-    """The model of a record.
+    """The model from a record.
 
     Raises:
-        ModelError: the text is no record, names a joint or a kind of loop that lgsim does not have, a place or a
-            count cannot be, or numbers are missing or have other shapes.
+        ModelError: the text is not a record, an unknown type of joint or loop, an invalid index or count, or missing
+            parameters or ones of other shapes.
     """
     try:
         tree = _topology(text)
@@ -68,13 +68,13 @@ def from_record(text: str, numbers: Mapping[str, Any]) -> Model:
             found["grids"] = jnp.asarray(numbers["grids"])
         check_shapes(tree, found, len(DRIVES))
         return Model(tree, **found)
-    except Exception as error:  # a damaged record makes json, numpy and classes of joints raise almost anything
+    except Exception as error:  # json, numpy and joint classes raise various errors for damaged records
         what = f"{type(error).__name__}: {one_line(error)}"
         raise ModelError(f"record: expected what to_record wrote, got {what}") from error
 
 
 def _topology(text: str) -> Topology:
-    """The topology that ``_topology_text`` wrote; almost any error where it did not."""
+    """The topology from ``_topology_text``; invalid text raises various errors."""
     plain = json.loads(text)
     joints = tuple(_joint(dict(joint)) for joint in plain.pop("joints"))
     plain["loops"] = [Loop(**{**loop, "kind": _kind(dict(loop["kind"]))}) for loop in plain["loops"]]
@@ -91,7 +91,7 @@ def _static_topology(text: str) -> Topology:
     """The topology of an exported function's model.
 
     Raises:
-        ModelError: the text is none that ``_topology_text`` wrote.
+        ModelError: the text is not from ``_topology_text``.
     """
     try:
         return _topology(text)
@@ -101,7 +101,7 @@ def _static_topology(text: str) -> Topology:
 
 
 def fingerprint(model: Model) -> str:
-    """Sixteen hexadecimal digits that differ between models of different topology, names or numbers."""
+    """Sixteen hexadecimal digits that depend on topology, names and parameters of a model."""
     text, _ = to_record(model)
     digest = hashlib.sha256(text.encode())
     for leaf in jax.tree.leaves(model):

@@ -1,4 +1,4 @@
-"""Derivatives with respect to a configuration in its tangent space: as many numbers as degrees of freedom."""
+"""Derivatives with respect to a configuration in its tangent space, with one entry for each degree of freedom."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from lgsim.support import check
 def tangent_grad(f: Callable[[Array], Array], model: Model, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
     """The gradient of a scalar function of the configuration: ``df(retract(q, s e_i))/ds`` at s = 0.
 
-    ``jax.grad(f)(q)`` has nq entries and depends on how f treats quaternions that are not unit; this one does not.
+    ``jax.grad(f)(q)`` has nq entries and depends on the values of f at quaternions that are not unit; this gradient
+    does not.
 
     Args:
-        f: Maps a configuration (nq,) to a number.
-        model: Says how configurations move.
-        q: Where, (nq,).
+        f: Function from a configuration (nq,) to a number.
+        q: Configuration, (nq,).
 
     Raises:
-        TypeError: q is not of floats, or the model is none.
+        TypeError: q is not an array of floats, or ``model`` is not a model.
         ValueError: q has a wrong length.
     """
     q = _checked(model, q)

@@ -1,4 +1,4 @@
-"""What is raised where a machine cannot be."""
+"""The topology of a model: static structure and names."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from lgsim.support.messages import unknown_name
 
 
 class ModelError(ValueError):
-    """A machine that cannot be: the message names the body or joint, what was expected and what came."""
+    """An invalid model; the message names the body or joint, the expected and the actual value."""
 
 
 WORLD = -1
-"""The parent of a root."""
+"""Parent index of a root."""
 
 ROOT = "world"
-"""Its name."""
+"""Name of the world."""
 
 
 @dataclass(frozen=True)
 class Topology:
-    """Bodies 0, 1, ... in an order in which parents come first; joint i joins body i to its parent.
+    """Bodies 0, 1, ... in an order with parents first; joint i connects body i to its parent.
 
     Attributes:
-        joints: What moves body i.
-        body_names: The name of body i.
-        parents: The body that carries body i, ``WORLD`` for a root.
-        mimics: The joint that joint i follows, ``q_i = k q_j + b``, or None.
-        frame_names: Names of frames fixed to bodies; the bodies' own frames are not among them.
-        frame_bodies: The body of each frame, ``WORLD`` for one that does not move.
-        stribeck: Whether dry friction has a Stribeck part, which costs an exponential for each degree of freedom.
-        loops: What ties frames or joints beyond the tree, see ``lgsim.multibody.loops``.
-        contacts: What touches what.
-        solids: Solids on its frames, for distances.
-        exclusions: Pairs of names of solids whose distance is never asked for by ``Model.solid_pairs``.
+        joints: Joint of each body.
+        body_names: Name of each body.
+        parents: Parent index of each body, ``WORLD`` for a root.
+        mimics: Index of the joint that joint i mimics, ``q_i = k q_j + b``, or None.
+        frame_names: Names of frames fixed to bodies, without the bodies' own frames.
+        frame_bodies: Body of each frame, ``WORLD`` for fixed frames.
+        stribeck: True if dry friction has a Stribeck part, which costs an exponential for each degree of freedom.
+        loops: Loop constraints, see ``lgsim.multibody.loops``.
+        contacts: Contacts.
+        solids: Collision geometry.
+        exclusions: Pairs of names of solids that ``Model.solid_pairs`` excludes.
     """
 
     joints: tuple[Joint, ...]
@@ -58,7 +58,7 @@ class Topology:
     exclusions: tuple[tuple[str, str], ...] = ()
 
     def sticking(self, stribeck: Any) -> Topology:
-        """The same with such Stribeck friction; numbers that are being traced count as other than zero."""
+        """A copy with the flag ``stribeck`` for such friction; traced values count as nonzero."""
         return replace(self, stribeck=is_traced(stribeck) or bool(np.any(np.asarray(stribeck) != 0)))
 
     @property
@@ -68,17 +68,17 @@ class Topology:
 
     @cached_property
     def q_starts(self) -> tuple[int, ...]:
-        """Where each joint's numbers begin in q."""
+        """Start of each joint's coordinates in q."""
         return _starts([0 if m is not None else j.nq for j, m in zip(self.joints, self.mimics, strict=True)])
 
     @cached_property
     def v_starts(self) -> tuple[int, ...]:
-        """Where each joint's numbers begin in v."""
+        """Start of each joint's degrees of freedom in v."""
         return _starts([0 if m is not None else j.nv for j, m in zip(self.joints, self.mimics, strict=True)])
 
     @property
     def nq(self) -> int:
-        """Length of a configuration."""
+        """Number of configuration coordinates."""
         return self.q_starts[-1]
 
     @property
@@ -88,7 +88,7 @@ class Topology:
 
     @cached_property
     def row_starts(self) -> tuple[int, ...]:
-        """Where each joint's rows begin, joints that mimic included."""
+        """Start of each joint's rows, including mimic joints."""
         return _starts([joint.nv for joint in self.joints])
 
     @property
@@ -103,29 +103,29 @@ class Topology:
 
     @cached_property
     def row_turns(self) -> np.ndarray:
-        """Whether each row turns."""
+        """True for each rotational row."""
         return np.array([row.turns for joint in self.joints for row in joint.rows], bool)
 
     @cached_property
     def row_pitched(self) -> np.ndarray:
-        """Whether each row turns and may advance."""
+        """True for each rotational row that may have a pitch."""
         return np.array([row.turns and joint.pitched for joint in self.joints for row in joint.rows], bool)
 
     @cached_property
     def row_first(self) -> np.ndarray:
-        """Whether each row is the first one of its joint."""
+        """True for the first row of each joint."""
         first = np.zeros(self.rows, bool)
         first[list(self.row_starts[:-1])] = True
         return first
 
     @cached_property
     def body_row(self) -> np.ndarray:
-        """The last row of each joint: the one that carries its body."""
+        """Last row of each joint, the one next to its body."""
         return np.array(self.row_starts[1:], int) - 1
 
     @cached_property
     def row_parent(self) -> np.ndarray:
-        """The row that carries each row, ``WORLD`` for the first row of a root."""
+        """Parent row of each row, ``WORLD`` for the first row of a root."""
         parents = np.arange(self.rows) - 1
         for body, parent in enumerate(self.parents):
             parents[self.row_starts[body]] = WORLD if parent == WORLD else self.body_row[parent]
@@ -133,7 +133,7 @@ class Topology:
 
     @cached_property
     def row_source(self) -> np.ndarray:
-        """The row that each row follows: itself, or that of the joint that it mimics."""
+        """Source row of each row: itself, or that of the mimicked joint."""
         source = np.arange(self.rows)
         for joint, other in enumerate(self.mimics):
             if other is not None:
@@ -142,7 +142,7 @@ class Topology:
 
     @cached_property
     def row_v(self) -> np.ndarray:
-        """The entry of v that moves each row."""
+        """Index in v of each row."""
         own = np.full(self.rows, -1)
         for joint, mimic in enumerate(self.mimics):
             if mimic is None:
@@ -153,7 +153,7 @@ class Topology:
 
     @cached_property
     def row_q(self) -> np.ndarray:
-        """The entry of q that is the coordinate of each row; 0 for rows of a joint that is a group."""
+        """Index in q of the coordinate of each row; 0 for rows of group joints."""
         own = np.zeros(self.rows, int)
         for joint, (kind, mimic) in enumerate(zip(self.joints, self.mimics, strict=True)):
             if mimic is None and not isinstance(kind, GroupJoint):
@@ -164,7 +164,7 @@ class Topology:
 
     @cached_property
     def groups(self) -> tuple[tuple[GroupJoint, tuple[int, ...]], ...]:
-        """The joints that are groups, by kind: (the joint, the bodies that have it)."""
+        """Group joints by kind: the joint and the bodies that have it."""
         kinds: dict[GroupJoint, list[int]] = {}
         for body, joint in enumerate(self.joints):
             if isinstance(joint, GroupJoint):
@@ -173,7 +173,7 @@ class Topology:
 
     @cached_property
     def row_unit(self) -> tuple[np.ndarray, np.ndarray]:
-        """(first, last) row of the unit of each row: all rows of a joint that is a group, else the row alone."""
+        """First and last row of the unit of each row: all rows of a group joint, else the row itself."""
         first, last = np.arange(self.rows), np.arange(self.rows)
         for _, bodies in self.groups:
             for body in bodies:
@@ -183,7 +183,7 @@ class Topology:
 
     @cached_property
     def row_carried(self) -> np.ndarray:
-        """``row_carried[i, j]``: the unit of row j carries row i, or is its unit."""
+        """``row_carried[i, j]`` is true if the unit of row j is that of row i or one of its ancestors."""
         carried = np.eye(self.rows, dtype=bool)
         for i, parent in enumerate(self.row_parent):
             if parent != WORLD:
@@ -193,28 +193,28 @@ class Topology:
 
     @property
     def loop_rows(self) -> int:
-        """Accelerations that loops forbid."""
+        """Number of constrained accelerations of all loops."""
         return sum(loop.kind.rows for loop in self.loops)
 
     @cached_property
     def loop_row_starts(self) -> tuple[int, ...]:
-        """Where the rows of each loop begin."""
+        """Start of the rows of each loop."""
         return _starts([loop.kind.rows for loop in self.loops])
 
     @cached_property
     def loop_number_starts(self) -> tuple[int, ...]:
-        """Where the numbers of each loop begin in ``Model.loops``."""
+        """Start of the parameters of each loop in ``Model.loops``."""
         return _starts([len(loop.kind.number_names) for loop in self.loops])
 
     def loop_joints(self, loop: Any) -> tuple[int, ...]:
-        """The joints of the ring that a loop closes, those that carry one of its ends; the joints that it couples."""
+        """Joints of the kinematic loop that a loop closes, which move only one of its ends, or the coupled joints."""
         if not loop.kind.on_frames:
             return self.joint_places[loop.a], self.joint_places[loop.b]
         carry_a, carry_b = (self._carriers(self.frame_place(end)[0]) for end in (loop.a, loop.b))
         return tuple(int(i) for i in np.flatnonzero(carry_a != carry_b))
 
     def _carriers(self, body: int) -> np.ndarray:
-        """Whether each joint carries a body, (n,)."""
+        """True for each joint that moves a body, (n,)."""
         out = np.zeros(self.bodies, bool)
         while body != WORLD:
             out[body] = True
@@ -222,30 +222,30 @@ class Topology:
         return out
 
     def loop_number(self, place: int) -> str:
-        """The words for the number of that place in ``Model.loops``."""
+        """Description of a parameter in ``Model.loops``, by its index."""
         i = next(i for i in range(len(self.loops)) if place < self.loop_number_starts[i + 1])
         loop = self.loops[i]
         return f"{loop.kind.number_names[place - self.loop_number_starts[i]]} of loop {loop.name!r}"
 
     @property
     def has_mimic(self) -> bool:
-        """Whether a joint follows another one."""
+        """True if there is a mimic joint."""
         return any(m is not None for m in self.mimics)
 
     @cached_property
     def floats(self) -> bool:
-        """Whether the machine is one tree on a base that moves freely."""
+        """True for a single tree on a floating base."""
         free = isinstance(self.joints[0], GroupJoint) and self.joints[0].nv == 6 if self.joints else False
         return free and self.parents.count(WORLD) == 1
 
     @property
     def base(self) -> GroupJoint:
-        """The joint of the base of a machine that ``floats``."""
+        """Joint of the floating base of a topology that ``floats``."""
         return next(joint for joint, bodies in self.groups if 0 in bodies)
 
     @cached_property
     def carried(self) -> np.ndarray:
-        """``carried[i, j]``: body j carries body i, or is it."""
+        """``carried[i, j]`` is true if body j is body i or one of its ancestors."""
         out = np.eye(self.bodies, dtype=bool)
         for body, parent in enumerate(self.parents):
             if parent != WORLD:
@@ -253,20 +253,20 @@ class Topology:
         return out
 
     def frame_place(self, frame: str) -> tuple[int, int | None]:
-        """(the body that carries a frame, its place in ``Model.frames``), None for a body's own frame or "world".
+        """The body of a frame and its index in ``Model.frames``, None for a body's own frame or "world".
 
         Raises:
-            ValueError: there is no such frame.
+            ValueError: an unknown frame.
         """
         if frame not in self._frame_places:
             raise ValueError(f"there is no frame {frame!r}")
         return self._frame_places[frame]
 
     def carrier(self, frame: str, what: str = "frame") -> int:
-        """The body that carries a frame, or ``WORLD``; ``what`` has the frame, for the message.
+        """The body of a frame, or ``WORLD``; ``what`` is the prefix of the error message.
 
         Raises:
-            ModelError: there is no such frame.
+            ModelError: an unknown frame.
         """
         if frame not in self._frame_places:
             known = (ROOT, *self.body_names, *self.frame_names)
@@ -283,15 +283,15 @@ class Topology:
 
     @cached_property
     def joint_places(self) -> dict[str, int]:
-        """The place of each joint by its name."""
+        """Index of each joint by name."""
         return {name: i for i, name in enumerate(self.joint_names)}
 
     def q_slice(self, joint: int) -> slice:
-        """The joint's part of q."""
+        """Slice of a joint in q."""
         return slice(self.q_starts[joint], self.q_starts[joint + 1])
 
     def v_slice(self, joint: int) -> slice:
-        """The joint's part of v."""
+        """Slice of a joint in v."""
         return slice(self.v_starts[joint], self.v_starts[joint + 1])
 
 

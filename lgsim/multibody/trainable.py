@@ -1,4 +1,4 @@
-"""The mask of the leaves that an optimizer can change as a whole."""
+"""Mask of the leaves that an optimizer can change as a whole."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ Tree = TypeVar("Tree")
 
 
 def trainable(model: Tree) -> Tree:
-    """A mask of the model's structure: True for each leaf of floats that are all finite.
+    """A mask of the model's structure: True for each floating-point leaf with only finite values.
 
-    ``optax.adamw(1e-3, mask=lgsim.trainable(model))`` decays no infinite limit, which would become NaN, and
-    ``eqx.partition(model, lgsim.trainable(model))`` parts what is trained from what stays. A mask has one entry for a
-    leaf: where a single limit of ``Model.drives`` is infinite, none of its columns is trainable, dampers included.
-    Train such columns as arrays of their own, ``model.replace(damping=damping)``.
+    ``optax.adamw(1e-3, mask=lgsim.trainable(model))`` excludes infinite limits from weight decay, which would make them
+    NaN, and ``eqx.partition(model, lgsim.trainable(model))`` separates trained from constant leaves. A mask has one
+    entry for each leaf: if a single limit of ``Model.drives`` is infinite, none of its columns is trainable, not even
+    damping. Train such columns as separate arrays, ``model.replace(damping=damping)``.
 
-    ``optax.masked(optimizer, mask)`` hands the gradients of all other leaves on as they are; add
-    ``optax.masked(optax.set_to_zero(), jax.tree.map(lambda x: not x, mask))`` so that these stay. The mask does not
-    know what the numbers mean: a step of an optimizer makes no pose of placements and no body of ``inertias`` where the
-    gradient leads away from them; ``lgsim.identify`` has coordinates that stay valid.
+    ``optax.masked(optimizer, mask)`` passes the gradients of all other leaves through; add
+    ``optax.masked(optax.set_to_zero(), jax.tree.map(lambda x: not x, mask))`` to keep these constant. The mask does not
+    know constraints: an optimizer step does not keep placements rigid or ``inertias`` physical. ``lgsim.identify`` has
+    coordinates that do.
 
     Args:
-        model: A model, or any pytree that holds some, such as a controller.
+        model: A model, or any pytree that contains models, such as a controller.
 
     Returns:
         The same tree with True or False as each leaf.
 
     Raises:
-        ValueError: a leaf is traced, so that nobody knows whether it is finite.
+        ValueError: a leaf is traced, so that its values are unknown.
     """
     return jax.tree.map(_trains, model)
 
@@ -41,8 +41,8 @@ def trainable(model: Tree) -> Tree:
 def _trains(leaf: object) -> bool:
     if isinstance(leaf, Tracer) and jnp.issubdtype(leaf.dtype, jnp.floating):
         raise ValueError(
-            "trainable: expected known numbers, got some that JAX traces; call it outside of jit, grad and vmap, and"
-            " give optax the mask itself, mask=lgsim.trainable(model)"
+            "trainable: expected concrete values, got values traced by JAX; call it outside of jit, grad and vmap, and"
+            " pass the mask itself to optax, mask=lgsim.trainable(model)"
         )
     if not isinstance(leaf, np.ndarray | np.floating | Array | float):
         return False

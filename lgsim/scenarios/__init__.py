@@ -1,15 +1,15 @@
-"""Problems from TOML files: scenarios of trajectory optimization, Monte Carlo studies, maps of recordings.
+"""Problems from TOML files: trajectory optimization, Monte Carlo studies, simulations and maps of recordings.
 
-- ``load_scenario(path)`` gives a ``Scenario``: ``optimize.solve(s.problem, s.us, solver=s.solver)``;
-- ``load_study(path)`` gives a ``StudyScenario``: ``montecarlo.run(s.study)``; ``study_store.open_study(store)`` gives
-  what the command ``lgsim montecarlo`` ran, with its samples;
-- ``study.load_motion(path)`` gives a ``MotionScenario``, one motion or that of a study without its dispersions, for
-  ``lgsim simulate file.toml``;
-- ``load_recording_map(path, model)`` gives a ``RecordingMap``: ``map.read(path, model)`` is the recording,
-  ``map.blocks(plant)`` are the unknowns.
+- ``load_scenario(path)`` returns a ``Scenario``: ``optimize.solve(s.problem, s.us, solver=s.solver)``;
+- ``load_study(path)`` returns a ``StudyScenario``: ``montecarlo.run(s.study)``; ``study_store.open_study(store)``
+  returns a study run by ``lgsim montecarlo``, with its samples;
+- ``study.load_motion(path)`` returns a ``MotionScenario``, a single simulation or the nominal motion of a study, as
+  ``lgsim simulate file.toml`` computes it;
+- ``load_recording_map(path, model)`` returns a ``RecordingMap``: ``map.read(path, model)`` is the recording,
+  ``map.blocks(plant)`` are the unknown parameters.
 
-A file that is wrong is a ``ScenarioError`` with file, line and key. ``lgsim.data`` has commented
-files; that of a scenario has all keys.
+An invalid file raises ``ScenarioError`` with file, line and key. ``lgsim.data`` has commented examples; the example
+scenario "reach" contains all keys.
 """
 
 from lgsim.support.public_names import public_names

@@ -1,4 +1,4 @@
-"""The dispersions of a study file: what varies from sample to sample, as distributions."""
+"""Random inputs of a Monte Carlo study: distributions from the table `[dispersions]` of a study file."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from lgsim.multibody.model import DRIVES
 from lgsim.support.toml_table import Table, shown
 
 SIGNED = ("rest", "lower", "upper")
-"""The numbers of degrees of freedom that may be negative; all others may not."""
+"""Parameters of degrees of freedom that may be negative; the others are nonnegative."""
 PLAIN = ("axes", "pitches", "mimic", "gravity")
-"""Further arrays of numbers of a model."""
+"""Other array parameters of a model."""
 BODIES, POSES = ("masses", "inertias"), ("placements", "frames")
-"""The keys of inertial parameters, and of poses."""
+"""Keys of inertial parameters, and of poses."""
 START = {"q": "q0", "v": "v0", "torque": "torques", "commands": "commands"}
-"""The names that a rollout has for the numbers of the start and of the drives."""
+"""Names in a rollout of the initial state and the actuation."""
 MODULES = {"control": "control", "wind": "wrenches", "actuators": "actuators"}
-"""The names that a rollout has for the tables of control, wind and actuators."""
+"""Names in a rollout of the tables of controller, wind and actuators."""
 FIXED = ("gusts", "t0", "dt", "heading")
-"""The numbers of these that do not vary here."""
+"""Values of these modules that cannot be random here."""
 _SPREADS = ("std", "relative", "low", "high", "mean")
 
 
 class Nominal(NamedTuple):
-    """The numbers of a machine or of its start as they are without dispersion.
+    """Nominal values of model parameters or of an initial state.
 
     Attributes:
-        slices: The places of their parts by name, or None where they have no names.
-        signed: Whether they may be negative.
-        said: The noun for them in messages.
+        slices: Slice of each named part; None if the parts have no names.
+        signed: True if the values may be negative.
+        said: Noun for the values in messages.
     """
 
     value: Float[np.ndarray, " ..."]
@@ -56,7 +56,7 @@ class Nominal(NamedTuple):
 
 
 def read_dispersions(table: Table, rollout: Rollout) -> dict[str, Distribution]:
-    """The distributions of ``[dispersions]`` by the names that a rollout has for the numbers that they vary.
+    """The distributions of `[dispersions]`, by the names that a rollout gives to the random values.
 
     Raises:
         ScenarioError: with file, line and key.
@@ -77,18 +77,18 @@ def read_dispersions(table: Table, rollout: Rollout) -> dict[str, Distribution]:
 
 
 def _start(table: Table, name: str, rollout: Rollout) -> Distribution:
-    """The distribution of the configuration or velocity at the start, or of the constant joint forces."""
+    """The distribution of the initial configuration, the initial velocity, the joint forces or the commands."""
     model = rollout.model
     own = table.table(name)
     if name == "q":
         return _configuration(own, model, np.asarray(rollout.q0))
     if name == "torque" and rollout.torques is None:
-        raise table.fault(name, "there is none: give torque in [control]")
+        raise table.fault(name, "expected constant joint forces: set torque in [control]")
     if name == "torque" and rollout.torques is not None and rollout.torques.ndim > 1:
-        raise table.fault(name, "the joint forces of [control] are those of a file, which change with time")
+        raise table.fault(name, "expected constant joint forces, got a file of joint forces in [control]")
     if name == "commands":
         if rollout.actuators is None or rollout.commands is None:
-            raise table.fault(name, 'there are none: give law = "actuators" in [control]')
+            raise table.fault(name, 'expected actuators: set law = "actuators" in [control]')
         places = {actuator: slice(i, i + 1) for i, actuator in enumerate(rollout.actuators.names)}
         return _numbers(own, Nominal(np.asarray(rollout.commands), places))
     value = rollout.v0 if name == "v" else rollout.torques
@@ -96,7 +96,7 @@ def _start(table: Table, name: str, rollout: Rollout) -> Distribution:
 
 
 def _configuration(table: Table, model: Model, q: Float[np.ndarray, " nq"]) -> Distribution:
-    """The distribution of configurations: normal in the tangent space at the start, or of uniform attitudes."""
+    """The distribution of configurations: normal in the tangent space of the nominal one, or with uniform attitudes."""
     table.only("std", "covariance", "uniform_attitudes")
     if len(table.values) != 1:
         raise table.fault(None, "expected one of std, covariance, uniform_attitudes")
@@ -113,7 +113,7 @@ def _configuration(table: Table, model: Model, q: Float[np.ndarray, " nq"]) -> D
 
 
 def _of_model(table: Table, name: str, model: Model) -> Distribution:
-    """The distribution of some numbers of the machine."""
+    """The distribution of parameters of the model."""
     own = table.table(name)
     if name == "inertias":
         return _inertias(own, model)
@@ -125,20 +125,20 @@ def _of_model(table: Table, name: str, model: Model) -> Distribution:
         each = [own.number(key, 0.0, least=0.0) for key in ("position", "rotation")]
         return PoseDispersion(value, np.repeat(each, 3))
     signed = name in SIGNED or name in PLAIN
-    return _numbers(own, Nominal(value, model.v_slices if name in DRIVES else None, signed, f"the machine's {name}"))
+    return _numbers(own, Nominal(value, model.v_slices if name in DRIVES else None, signed, f"the model's {name}"))
 
 
 def _of_module(table: Table, root: str, rollout: Rollout) -> dict[str, Distribution]:
-    """The distributions of numbers of the control, the wind or the actuators, by their names such as "control.damping".
+    """The distributions of parameters of the controller, the wind or the actuators, such as "control.damping".
 
     Args:
-        root: The name that a rollout has for what the numbers belong to.
+        root: Name of the module in a rollout.
     """
     module: Any = getattr(rollout, root)
     if module is None and root == "actuators":
-        raise table.fault(None, 'there are none: give law = "actuators" in [control]')
+        raise table.fault(None, 'expected actuators: set law = "actuators" in [control]')
     if module is None:
-        raise table.fault(None, f"there is none: give a table [{table.path[-1]}]")
+        raise table.fault(None, f"expected a table [{table.path[-1]}], which is missing")
     paths = [name.removeprefix(f"{root}.") for name in rollout.names() if name.startswith(f"{root}.")]
     table.only(*(path for path in paths if path not in FIXED))
     found = {}
@@ -147,20 +147,20 @@ def _of_module(table: Table, root: str, rollout: Rollout) -> dict[str, Distribut
         for part in path.split("."):
             value = value[int(part)] if part.isdigit() else getattr(value, part)
         value = np.asarray(value)
-        # places, speeds of the air and targets may be negative, gains may not
+        # positions, air speeds and targets may be negative, gains may not
         signed = root == "actuators" or value.ndim > 0
         found[f"{root}.{path}"] = _numbers(table.table(path), Nominal(value, signed=signed))
     return found
 
 
 def _numbers(table: Table, own: Nominal) -> Distribution:
-    """A distribution of independent numbers about those that are there.
+    """Independent distributions about nominal values.
 
-    ``std`` is a normal distribution, ``relative`` a log-normal one of that relative standard deviation, ``low`` and
+    ``std`` is a normal distribution, ``relative`` a log-normal one with that relative standard deviation, ``low`` and
     ``high`` a uniform one.
 
     Raises:
-        ScenarioError: the table says something else, or a distribution reaches below zero where none may.
+        ScenarioError: the table has other keys, or a distribution includes negative values where they are invalid.
     """
     table.only(*_SPREADS)
     kinds = [{"std"} & set(table.values), {"relative"} & set(table.values), {"low", "high"} & set(table.values)]
@@ -172,49 +172,51 @@ def _numbers(table: Table, own: Nominal) -> Distribution:
     if "relative" in table:
         spread = _spread(table, "relative", own)
         if np.any(mean < 0):
-            raise table.fault("relative", f"{own.said} is negative; take std, or low and high")
+            raise table.fault("relative", f"{own.said} is negative; use std, or low and high")
         if not np.any((mean > 0) & (spread > 0)):
-            raise table.fault("relative", f"{own.said} is zero, and so is any part of it; take low and high")
+            raise table.fault(
+                "relative", f"{own.said} is zero, so a relative deviation has no effect; use low and high"
+            )
         return LogNormal(jnp.asarray(mean), spread)
     std = _spread(table, "std", own)
     if not own.signed and np.any(std > 0):
-        raise table.fault("std", "a normal distribution has negative numbers; take relative, or low and high")
+        raise table.fault("std", "a normal distribution includes negative values; use relative, or low and high")
     return Normal(jnp.asarray(mean), std)
 
 
 def _uniform(table: Table, own: Nominal) -> Distribution:
-    """The uniform distribution between ``low`` and ``high``."""
+    """Uniform distribution between ``low`` and ``high``."""
     _both_ends(table)
     if "mean" in table:
-        raise table.fault("mean", "not with low and high")
+        raise table.fault("mean", "not allowed with low and high")
     ends = [_spread(table, key, own, own.value, signed=True) for key in ("low", "high")]
     if not own.signed and np.any(ends[0] < 0):
-        raise table.fault("low", f"expected zero or more, got {ends[0].min():g}")
+        raise table.fault("low", f"expected nonnegative values, got {ends[0].min():g}")
     if np.any(ends[1] < ends[0]):
         raise table.fault("high", "expected low to be at most high")
     return Uniform(*(jnp.asarray(end) for end in ends))
 
 
 def _both_ends(table: Table) -> None:
-    """Check that of ``low`` and ``high`` none stands alone: the other one would be the number of the machine.
+    """Check that ``low`` and ``high`` occur together.
 
     Raises:
-        ScenarioError: one does.
+        ScenarioError: one of them is missing.
     """
     for key, other in (("low", "high"), ("high", "low")):
         if key in table and other not in table:
-            raise table.fault(key, f"expected low and high, got {key} alone")
+            raise table.fault(key, f"expected low and high, got only {key}")
 
 
 def _spread(
     table: Table, key: str, own: Nominal, start: Float[np.ndarray, " ..."] | None = None, signed: bool = False
 ) -> Float[np.ndarray, " ..."]:
-    """The value of a key in the shape of the nominal numbers: one number for all, a list, or numbers by name.
+    """The value of a key in the shape of the nominal values: a number for all, a list, or numbers by name.
 
     Args:
-        own: The nominal numbers.
-        start: The values of what has no name in the table; zero by default.
-        signed: Whether the values may be negative; those of ``mean`` always may.
+        own: Nominal values.
+        start: Values of names that are not in the table; zero by default.
+        signed: True if the values may be negative; those of ``mean`` always may.
     """
     like, value = own.value, table.values.get(key)
     begin = np.zeros(like.shape) if start is None else np.asarray(start)
@@ -230,14 +232,14 @@ def _spread(
         found = np.full(like.shape, table.needed_number(key))
     found = np.asarray(found, like.dtype)
     if not signed and key != "mean" and np.any(found < 0):
-        raise table.fault(key, f"expected zero or more, got {found.min():g}")
+        raise table.fault(key, f"expected nonnegative values, got {found.min():g}")
     return found
 
 
 def _by_body(
     table: Table, key: str, names: Sequence[str], start: Float[np.ndarray, " bodies"]
 ) -> Float[np.ndarray, " bodies"]:
-    """A number for each body: one for all, or ``{ body = number }`` for some; ``start`` for the others."""
+    """A value for each body: one number for all, or ``{ body = number }`` for some and ``start`` for the others."""
     value = table.values.get(key)
     if not isinstance(value, dict):
         return start if value is None else np.full(len(names), table.needed_number(key))
@@ -249,7 +251,7 @@ def _by_body(
 
 
 def _masses(table: Table, model: Model) -> Distribution:
-    """The distribution of the masses of bodies whose shapes stay."""
+    """The distribution of masses; the shapes of the bodies stay."""
     table.only("relative", "low", "high")
     names, parameters = model.topology.body_names, np.asarray(model.inertias)
     _physical(table, names, parameters)
@@ -265,17 +267,17 @@ def _masses(table: Table, model: Model) -> Distribution:
     _both_ends(table)
     low, high = (_by_body(table, key, names, own) for key in ("low", "high"))
     if np.any(low[own > 0] <= 0):
-        raise table.fault("low", f"expected masses above zero, got {low[own > 0].min():g} kg")
+        raise table.fault("low", f"expected positive masses, got {low[own > 0].min():g} kg")
     with table.at("low"):
         return MassDispersion(parameters, Uniform(jnp.asarray(low), jnp.asarray(high)))
 
 
 _CHART = {"mass": slice(0, 1), "size": slice(1, 4), "shape": slice(4, 7), "center": slice(7, 10)}
-"""For each key its entries among the ten numbers of ``Inertias``."""
+"""Entries of each key among the ten parameters of ``Inertias``."""
 
 
 def _inertias(table: Table, model: Model) -> Distribution:
-    """The distribution of inertial parameters of bodies that can exist, about those of the machine or given ones."""
+    """The distribution of physically consistent inertial parameters, about those of the model or given ones."""
     table.only(*_CHART, "about")
     names, parameters = model.topology.body_names, np.array(model.inertias)
     given = table.table("about")
@@ -287,7 +289,7 @@ def _inertias(table: Table, model: Model) -> Distribution:
     for key, part in _CHART.items():
         each = _by_body(table, key, names, np.zeros(len(names)))
         if np.any(each < 0):
-            raise table.fault(key, f"expected zero or more, got {each.min():g}")
+            raise table.fault(key, f"expected nonnegative values, got {each.min():g}")
         spread[:, part] = each[:, None]
     return InertiaDispersion(jnp.asarray(parameters, model.dtype), spread)
 
@@ -307,11 +309,11 @@ def _body(table: Table) -> Float[np.ndarray, " 10"]:
 
 
 def _physical(table: Table, names: Sequence[str], parameters: Float[np.ndarray, "bodies 10"]) -> None:
-    """Check that all bodies can exist.
+    """Check that the inertial parameters are physically consistent.
 
     Raises:
-        ScenarioError: one cannot.
+        ScenarioError: those of a body are not.
     """
     for name, row in zip(names, parameters, strict=True):
         if (wrong := inertia.defect(row)) is not None:
-            raise table.fault(None, f"the body {name!r} of the machine {wrong}; mend its file, or name it in about")
+            raise table.fault(None, f"the body {name!r} of the model {wrong}; fix its file, or name it in about")

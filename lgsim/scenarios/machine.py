@@ -1,4 +1,4 @@
-"""Machines from URDF, SDF and MJCF files, and from the table ``[machine]`` of a scenario."""
+"""Robots from URDF, SDF and MJCF files, and from the table `[machine]` of a scenario."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from lgsim.support.packages import package
 from lgsim.support.toml_table import Table
 
 TRAJECTORIES = (".npz", ".parquet", ".csv", ".mcap")
-"""The endings of files that hold trajectories."""
-ONLY_URDF = "only for URDF files; an MJCF file says with <freejoint/> what is free, in SDF a link without a joint is"
+"""Suffixes of trajectory files."""
+ONLY_URDF = "expected a URDF file; in MJCF use <freejoint/>, in SDF a link without a joint has a floating base"
 SHIPPED = "lgsim:"
-"""The beginning of the name of a machine that comes with lgsim."""
+"""Prefix of the names of robots that are part of lgsim."""
 
 
 MACHINE_KEYS = (
     "file", "floating_base", "gravity", "ignore_equalities", "loops", "solids", "solid_meshes", "obstacles", "apart",
 )  # fmt: skip
-"""The keys of the table ``[machine]`` that say which machine it is."""
+"""Keys of the table `[machine]` that define the model."""
 
 
 class MachineFile(NamedTuple):
-    """A machine with the file that it comes from.
+    """A model and the file that it was read from.
 
     Attributes:
         path: The URDF, SDF or MJCF file, as an absolute path.
-        report: The oddities of the file; None where the model was not read from it.
-        floating_base: Whether the root link of a URDF file moves freely.
+        report: Findings in the file; None if the model was not read from it.
+        floating_base: True if the root link of a URDF file has six degrees of freedom.
     """
 
     path: Path
@@ -61,28 +61,28 @@ def read_machine(
     solids: SolidNames = (),
     solid_meshes: Mapping[str, int] | None = None,
 ) -> tuple[Model, Report]:
-    """Read a machine from a URDF, SDF or MJCF file; the first element tells which it is.
+    """Read a robot from a URDF, SDF or MJCF file; the root element determines the format.
 
     Args:
-        floating_base: Whether the root link of a URDF file moves freely.
-        gravity: The acceleration of free fall in world axes, (3,), m/s^2; None for that of the file.
+        floating_base: True gives the root link of a URDF file six degrees of freedom.
+        gravity: Gravitational acceleration in the world frame, (3,), m/s^2; None for that of the file.
         dtype: float32 or float64; None for JAX's default float.
-        ignore_equalities: Whether a machine of an MJCF file whose bodies are tied is read without these ties.
+        ignore_equalities: True ignores the equality constraints of an MJCF file.
         loops: A TOML file with loops, see ``lgsim.formats.loop_files``; None for those of the file.
-        solids: Which links' shapes become solids, see ``lgsim.load_urdf``; none by default.
-        solid_meshes: What meshes become, see ``lgsim.load_urdf``.
+        solids: Links whose shapes become collision geometry, see ``lgsim.load_urdf``; none by default.
+        solid_meshes: Representation of meshes, see ``lgsim.load_urdf``.
 
     Returns:
-        The machine, and what is odd in its file.
+        The model, and the findings in its file.
 
     Raises:
-        FileError: a ValueError: a file describes no machine or no loops of it, or a floating base is asked of another
-            file than URDF.
+        FileError: a ValueError: a file describes no valid model or no valid loops, or a floating base is requested for
+            another format than URDF.
         ModuleNotFoundError: the package mujoco is missing.
     """
     file = Path(path)
     if file.suffix in TRAJECTORIES:
-        raise FileError(str(file), None, "expected a machine, a URDF, SDF or MJCF file, got the name of a run")
+        raise FileError(str(file), None, "expected a robot's URDF, SDF or MJCF file, got the name of a run")
     tag = first_tag(file)
     if tag == "mujoco":
         package("mujoco", "mjcf", "an MJCF file")
@@ -101,18 +101,16 @@ def read_machine(
 
 
 def machine_of(table: Table) -> MachineFile:
-    """The machine of a table with the keys ``MACHINE_KEYS``.
-
-    A relative name of a file is one beside the scenario, whatever the working directory.
+    """The model of a table with the keys ``MACHINE_KEYS``; relative paths are relative to the scenario file.
 
     Raises:
-        ScenarioError: there is no such machine.
+        ScenarioError: there is no such robot.
         ModuleNotFoundError: the package mujoco is missing.
     """
     name = table.need("file").text("file", "")
     if name.startswith(SHIPPED):
         own = name.removeprefix(SHIPPED)
-        file = data.machine(table.known("file", own, data.MACHINES, "a machine that comes with lgsim"))
+        file = data.machine(table.known("file", own, data.MACHINES, "a robot that is part of lgsim"))
     else:
         file = table.document.file.parent / name
     gravity = table.vector("gravity", 3)
@@ -130,14 +128,13 @@ def machine_of(table: Table) -> MachineFile:
 
 
 def with_stops_of(table: Table, machine: MachineFile, dt: float) -> MachineFile:
-    """The machine with stops at its position limits where the key ``stops`` of its table says so.
+    """Add stops at the position limits if the key ``stops`` of the table `[machine]` requests them.
 
     Args:
-        table: The table ``[machine]``.
-        dt: The step, s, which the stops are soft enough for.
+        dt: Step size, s, which determines the stiffness of the stops.
 
     Raises:
-        ScenarioError: a joint moves without inertia.
+        ScenarioError: a joint moves no inertia.
     """
     if not table.flag("stops", False):
         return machine
@@ -146,7 +143,7 @@ def with_stops_of(table: Table, machine: MachineFile, dt: float) -> MachineFile:
 
 
 def first_tag(path: Path) -> str:
-    """The tag of the first element of an XML file; "" where there is none, which the reader of URDF files reports."""
+    """Tag of the root element of an XML file; "" without a root element, which the URDF reader reports."""
     try:
         with path.open("rb") as file:
             return str(next(ElementTree.iterparse(file, ("start",)))[1].tag)

@@ -1,4 +1,4 @@
-"""Solids of a scenario's machine and the obstacles about it: keys of the table ``[machine]``."""
+"""Collision geometry of a scenario's robot and obstacles around it: keys of the table `[machine]`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _sizes(table: Table, key: str, count: int) -> list[float]:
         return [table.needed_number(key, least=0.0)]
     found = table.vector(key, count)
     if found is None or np.any(found < 0):
-        raise table.fault(key, "expected numbers of zero or more, m")
+        raise table.fault(key, "expected nonnegative lengths, m")
     return found.tolist()
 
 
@@ -28,7 +28,7 @@ def _box(table: Table) -> Geometry:
 
 def _half_space(table: Table) -> Geometry:
     if not table.flag("half_space", False):
-        raise table.fault("half_space", "expected true; position and rotation say where it is")
+        raise table.fault("half_space", "expected true; position and rotation place it")
     return HalfSpace()
 
 
@@ -39,14 +39,14 @@ KINDS: Mapping[str, Callable[[Table], Geometry]] = {
     "box": _box,
     "half_space": _half_space,
 }
-"""The solids of an obstacle by their key: the radius, (radius, length) twice, three edges, m, and true."""
+"""Shapes of an obstacle by key: radius, (radius, length) twice, three edge lengths, m, and true."""
 
 
 def solid_names(table: Table) -> bool | list[str]:
     """The key ``solids``: true for all of the file, or names of links or geoms.
 
     Raises:
-        ScenarioError: it is neither.
+        ScenarioError: another value.
     """
     value = table.values.get("solids", False)
     if isinstance(value, bool):
@@ -59,10 +59,7 @@ def solid_names(table: Table) -> bool | list[str]:
 
 
 def with_obstacles(table: Table, model: Model) -> Model:
-    """The machine with the solids of ``[[machine.obstacles]]``, and without the pairs of the key ``apart``.
-
-    Args:
-        table: The table ``[machine]``.
+    """Add the obstacles of `[[machine.obstacles]]`, and exclude the collision pairs of the key ``apart``.
 
     Raises:
         ScenarioError: with file, line and key.

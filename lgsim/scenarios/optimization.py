@@ -1,4 +1,4 @@
-"""Scenarios of trajectory optimization: TOML files that say what a machine is to do, as problems."""
+"""Trajectory optimization problems from TOML scenario files."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ from lgsim.simulation.methods import MOTION_METHODS
 from lgsim.support.toml_table import Table, read
 
 SPREAD = 10.0
-"""A free time may be so many times shorter or longer than the file's, where it has no other bound."""
+"""Largest ratio of a free duration to the file's duration, both ways, unless the file bounds it."""
 EFFORT, VELOCITY, FINAL_VELOCITY = 1e-4, 1e-2, 1e2
-"""The weights of a scenario that gives none."""
+"""Default weights."""
 
 
 class Scenario(NamedTuple):
-    """A problem of trajectory optimization, ready to be solved: ``optimize.solve(s.problem, s.us, solver=s.solver)``.
+    """A trajectory optimization problem, ready to be solved: ``optimize.solve(s.problem, s.us, solver=s.solver)``.
 
     Attributes:
-        problem: The machine's dynamics, its start, the costs and the conditions.
-        solver_kind: The name of the solver in the scenario: "ilqr", "adam", "lbfgs" or "interior_point".
-        us: The guess of the drives' forces (horizon, controls), N m or N; None for zero.
-        tasks: The tasks that the costs and conditions are made of.
+        problem: Dynamics, initial state, costs and constraints.
+        solver_kind: Name of the solver in the scenario: "ilqr", "adam", "lbfgs" or "interior_point".
+        us: Initial guess of the controls (horizon, controls), N m or N; None for zero.
+        tasks: Tasks that define the costs and constraints.
     """
 
     problem: Problem
@@ -63,22 +63,22 @@ class Scenario(NamedTuple):
 
 
 def load_scenario(path: str | PathLike[str]) -> Scenario:
-    """Read a scenario of trajectory optimization from a TOML file; ``lgsim.data.scenario("reach")`` has all keys.
+    """Read a trajectory optimization scenario from a TOML file; ``lgsim.data.scenario("reach")`` shows all keys.
 
-    All faults of the file are found before anything is compiled. Relative names of files in it are beside it.
+    The whole file is checked before anything is compiled. Relative paths are relative to the scenario file.
 
     Returns:
-        The problem with its solver and its guess; numbers have JAX's default float.
+        The problem with its solver and its initial guess, in JAX's default float.
 
     Raises:
-        ScenarioError: a ValueError with file, line and key of what is wrong.
+        ScenarioError: a ValueError with file, line and key.
         ModuleNotFoundError: a package is missing; the message names the extra.
     """
     root = read(path).only("machine", "start", "time", *tasks.TASKS, "weights", "limits", "solver", "guess")
     dt, horizon, free = _time(root.table("time"))
     if free is not None and root.tables("follow"):
         raise root.table("time").fault(
-            None, "a time that is free, and a path in [[follow]] whose points have their own"
+            None, "a free duration is not allowed with [[follow]], whose points have fixed times"
         )
     table = root.table("machine").only(*MACHINE_KEYS, "driven", "stops")
     machine = with_stops_of(table, machine_of(table), dt)
@@ -103,7 +103,7 @@ def load_scenario(path: str | PathLike[str]) -> Scenario:
     method, substeps = MOTION_METHODS[time.choice("method", list(MOTION_METHODS), "MK4")], time.whole("substeps", 1)
     dynamics = MultibodyDynamics(model, dt, method, selection, substeps)
     bounds = {"lower": -torque, "upper": torque} if np.isfinite(torque).any() else {}
-    # weights are those of the steps that the file gives
+    # the weights refer to the step size of the file
     paid = {"running": running} if free is None else {"running_rate": (1 / dt) * running}
     with root.at(None):
         problem = Problem(
@@ -115,23 +115,23 @@ def load_scenario(path: str | PathLike[str]) -> Scenario:
 
 
 def _time(table: Table) -> tuple[float, int, FreeTime | None]:
-    """(the step of the problem, s, its number of steps, its bounds of a free time)."""
+    """Step size, s, number of steps, and bounds of a free duration."""
     table.only("duration", "dt", "horizon", "method", "substeps", "shortest", "longest", "price")
     dt, horizon = read_time_steps(table, "horizon")
     if "shortest" not in table and "longest" not in table:
         if "price" in table:
-            raise table.fault("price", "only with a free time: give shortest, longest or both, s")
+            raise table.fault("price", "expected a free duration: set shortest, longest or both, s")
         return dt, horizon, None
     duration = dt * horizon
     shortest = table.number("shortest", duration / SPREAD, above=0.0)
     longest = table.number("longest", duration * SPREAD, above=0.0)
     if shortest > longest:
-        raise table.fault("longest", f"expected at least the shortest time, {shortest:g} s, got {longest:g}")
+        raise table.fault("longest", f"expected at least the shortest duration, {shortest:g} s, got {longest:g}")
     return dt, horizon, FreeTime(shortest, longest, table.number("price", 1.0, least=0.0))
 
 
 def _driven(table: Table, model: Model) -> list[int]:
-    """The degrees of freedom with a drive: those of the joints that are named, or all but those of a floating base."""
+    """The actuated degrees of freedom: those of the named joints, or all except those of a floating base."""
     if "driven" not in table:
         return list(range(6 if model.topology.floats else 0, model.nv))
     found: list[int] = []
@@ -141,14 +141,14 @@ def _driven(table: Table, model: Model) -> list[int]:
         part = model.v_slices[table.known("driven", name, list(model.v_slices), "the name of a joint", i)]
         found += range(part.start, part.stop)
     if not found or len(set(found)) < len(found):
-        raise table.fault("driven", "expected names of joints that move, each one once")
+        raise table.fault("driven", "expected distinct names of joints with degrees of freedom")
     return sorted(found)
 
 
 def _start(
     table: Table, model: Model, limited: bool, slow: bool
 ) -> tuple[Float[np.ndarray, " nq"], Float[np.ndarray, " nv"]]:
-    """The configuration and the velocity at the start, within the limits that the scenario keeps."""
+    """The initial configuration and velocity, checked against the limits that the scenario enforces."""
     q, v = read_start(table, model)
     low, high, speed = (np.asarray(x) for x in (model.lower, model.upper, model.velocity_limit))
     for joint, part in model.q_slices.items():
@@ -157,18 +157,18 @@ def _start(
         if limited and plain and np.any((q[part] < low[rows]) | (q[part] > high[rows])):
             raise table.fault(
                 "q", f"the joint {joint!r} starts at {', '.join(f'{x:g}' for x in q[part])}, outside of its limits,"
-                f" {low[rows][0]:g} to {high[rows][0]:g}; change it, or take position = false in [limits]"
+                f" {low[rows][0]:g} to {high[rows][0]:g}; change it, or set position = false in [limits]"
             )  # fmt: skip
         if slow and np.any((np.abs(v[rows]) > speed[rows]) & (speed[rows] != 0)):
             raise table.fault(
-                "v", f"the joint {joint!r} starts faster than its limit, {speed[rows].min():g}; change it, or take"
+                "v", f"the joint {joint!r} starts faster than its limit, {speed[rows].min():g}; change it, or set"
                 " velocity = false in [limits]"
             )  # fmt: skip
     return q, v
 
 
 def _torque(table: Table, model: Model, driven: list[int]) -> Float[np.ndarray, " controls"]:
-    """The largest force of each drive, N m or N; infinite where there is no limit."""
+    """The largest force of each actuator, N m or N; infinite without a limit."""
     own = np.array(model.effort_limit, float)
     value = table.values.get("torque", "model")
     if isinstance(value, str):
@@ -179,14 +179,14 @@ def _torque(table: Table, model: Model, driven: list[int]) -> Float[np.ndarray, 
         most = np.full(model.nv, table.needed_number("torque", above=0.0))
     for i in np.flatnonzero(most < 0):
         joint = next(name for name, part in model.v_slices.items() if part.start <= i < part.stop)
-        raise table.fault("torque", f"infeasible bounds: expected a force of zero or more, got {most[i]:g}", joint)
+        raise table.fault("torque", f"infeasible bounds: expected a nonnegative force, got {most[i]:g}", joint)
     if not np.any(most[driven] > 0):
-        raise table.fault("torque", 'infeasible bounds: no drive has any force; give numbers, or "none" for no limit')
+        raise table.fault("torque", 'infeasible bounds: all forces are zero; give numbers, or "none" for no limit')
     return most[driven]
 
 
 def _only(model: Model, positions: bool) -> Model:
-    """The model as it is, or one without limits of the positions."""
+    """The model, without position limits if ``positions`` is false."""
     return model if positions else model.replace(lower=-math.inf, upper=math.inf)
 
 
@@ -209,13 +209,13 @@ SOLVERS: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "lbfgs": (500, ()),
     "interior_point": (200, ()),
 }
-"""For each kind of solver its default iterations, and the keys that it alone has."""
+"""Default iterations and specific keys of each solver."""
 OUTER = ("outer_iterations", "constraint_tolerance", "penalty")
-"""The keys of the outer iterations, which only a problem with conditions has."""
+"""Keys of the outer iterations, for problems with constraints."""
 
 
 def _solver(table: Table, conditions: bool) -> tuple[str, IterativeSolver]:
-    """The kind of the solver, and the solver, within an augmented Lagrangian where there are conditions."""
+    """Name of the solver and the solver, wrapped in an augmented Lagrangian for constrained problems."""
     own = tuple(key for _, keys in SOLVERS.values() for key in keys)
     table.only("kind", "max_iterations", "gradient_tolerance", *own, *OUTER)
     kind = table.choice("kind", list(SOLVERS), "ilqr")
@@ -223,13 +223,13 @@ def _solver(table: Table, conditions: bool) -> tuple[str, IterativeSolver]:
     if kind == "interior_point":
         for key in (*own, *OUTER, "gradient_tolerance"):
             if key in table:
-                raise table.fault(key, f"not for the kind {kind!r}")
+                raise table.fault(key, f"not a key of the solver {kind!r}")
         return kind, InteriorPoint(max_iterations=table.whole("max_iterations", iterations, most=LONGEST))
     for key in (*own, *OUTER):
         if key in table and key in OUTER and not conditions:
-            raise table.fault(key, "only with conditions: exact tasks, or limits of position or velocity")
+            raise table.fault(key, "expected constraints: exact tasks, or limits of position or velocity")
         if key in table and key in own and key not in keys:
-            raise table.fault(key, f"not for the kind {kind!r}")
+            raise table.fault(key, f"not a key of the solver {kind!r}")
     most, tolerance = (
         table.whole("max_iterations", iterations, most=LONGEST),
         table.number("gradient_tolerance", above=0.0),
@@ -255,7 +255,7 @@ def _solver(table: Table, conditions: bool) -> tuple[str, IterativeSolver]:
 def _guess(
     table: Table, problem: Problem, model: Model, driven: list[int], q: Float[np.ndarray, " nq"]
 ) -> Float[Array, "horizon controls"] | None:
-    """The forces to start from; None for zero."""
+    """The initial guess of the controls; None for zero."""
     table.only("torque", "run")
     if "run" in table:
         if "torque" in table:
@@ -273,7 +273,7 @@ def _guess(
 
 
 def _holding_forces(model: Model, q: Float[np.ndarray, " nq"], driven: list[int]) -> Float[np.ndarray, " nv"]:
-    """The joint forces that hold a machine against gravity; of one with loops those of its driven joints."""
+    """Joint forces that compensate gravity in a configuration; with closed loops, those of the actuated joints."""
     at = jnp.asarray(q)
     if not model.topology.loops:
         return np.asarray(gravity_forces(model, at))
@@ -283,11 +283,11 @@ def _holding_forces(model: Model, q: Float[np.ndarray, " nq"], driven: list[int]
 
 
 def _of_trajectory(table: Table, problem: Problem, model: Model, driven: list[int]) -> Float[Array, "horizon controls"]:
-    """The forces of a trajectory of the same machine with the same steps."""
+    """The controls of a trajectory of the same robot with the same steps."""
     with table.at("run"):
         motion = read_trajectory(table.document.file.parent / str(table.text("run")))
         if fingerprint(motion.model) != fingerprint(model):
-            raise ValueError("expected a run of the machine of this scenario, got one of another machine")
+            raise ValueError("expected a run of this scenario's robot, got a run of another robot")
         wanted = np.asarray(problem.time(np.arange(problem.horizon + 1)))
         if len(motion) != len(wanted) or not np.allclose(motion.time, wanted):
             raise ValueError(

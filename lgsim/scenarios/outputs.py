@@ -1,4 +1,4 @@
-"""The outputs and the failures of a study file, as functions of a motion."""
+"""Outputs and failure criteria of a study file, as functions of a motion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lgsim.support.messages import unknown_choice, unknown_name
 from lgsim.support.toml_table import Table
 
 Output = Callable[[SampledMotion], Array]
-"""A function of the motion of a sample."""
+"""Function of the motion of a sample."""
 
 STATES: Mapping[str, Output] = {
     "final_q": outputs.final_q,
@@ -23,18 +23,18 @@ STATES: Mapping[str, Output] = {
     "peak_torque": outputs.peak_torque,
     "peak_speed": outputs.peak_speed,
 }
-"""The outputs that a name alone describes."""
+"""Outputs without parameters."""
 HISTORY = "history"
-"""The name of the output that holds states over time."""
+"""Output that contains states over time."""
 _DISTANCES = {"end": outputs.FinalDistance, "most": outputs.LargestDistance}
-"""The kinds of distances by the key "when"."""
+"""Kinds of distances by the key "when"."""
 
 
 def read_outputs(table: Table, model: Model, saved: int) -> dict[str, Output]:
-    """The outputs of ``[outputs]`` by name.
+    """The outputs of `[outputs]` by name.
 
     Args:
-        saved: The number of states of a motion that are kept.
+        saved: Number of saved states of a motion.
 
     Raises:
         ScenarioError: with file, line and key.
@@ -52,13 +52,13 @@ def read_outputs(table: Table, model: Model, saved: int) -> dict[str, Output]:
     if HISTORY in table:
         count = table.whole(HISTORY, 2, 2)
         if count > saved:
-            raise table.fault(HISTORY, f"expected at most {saved}, the states that are kept, got {count}")
+            raise table.fault(HISTORY, f"expected at most {saved}, the number of saved states, got {count}")
         found[HISTORY] = outputs.Subsampled(count)
     for key, make in (("distance", _distance), ("least_clearance", _least_clearance)):
         for each in table.tables(key):
             name = each.text("name")
             if not name or name in found:
-                raise each.fault("name" if name else None, "expected a name of its own")
+                raise each.fault("name" if name else None, "expected a unique name")
             found[name] = make(each, model)
     if not found:
         raise table.fault("keep", "expected at least one output")
@@ -66,10 +66,10 @@ def read_outputs(table: Table, model: Model, saved: int) -> dict[str, Output]:
 
 
 def read_failures(root: Table, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, outputs.OutOfBounds]:
-    """The failures of ``[[failures]]`` by name.
+    """The failure criteria of `[[failures]]` by name.
 
     Args:
-        shapes: The shapes of the outputs, by name.
+        shapes: Shapes of the outputs by name.
 
     Raises:
         ScenarioError: with file, line and key.
@@ -79,12 +79,12 @@ def read_failures(root: Table, shapes: Mapping[str, tuple[int, ...]]) -> dict[st
         table.only("name", "output", "entry", "above", "below")
         name, output = table.text("name"), table.text("output") or ""
         if not name or name in found:
-            raise table.fault("name" if name else None, "expected a name of its own")
+            raise table.fault("name" if name else None, "expected a unique name")
         if output not in shapes:
             message = unknown_name("expected the name of an output", output, list(shapes))
             raise table.fault("output" if output else None, message)
         if not {"above", "below"} & set(table.values):
-            raise table.fault(None, "expected above, below, or both: what lies beyond has failed")
+            raise table.fault(None, "expected above, below, or both: values beyond them count as failures")
         size, entry = int(np.prod(shapes[output])), table.whole("entry", 0, 0) if "entry" in table else None
         if entry is not None and entry >= size:
             raise table.fault("entry", f"expected a number from 0 to {size - 1}, got {entry}")
@@ -94,13 +94,13 @@ def read_failures(root: Table, shapes: Mapping[str, tuple[int, ...]]) -> dict[st
 
 
 def _frame(table: Table, model: Model, frame: object, key: str, *inner: int) -> str:
-    """A value that must be the name of a frame."""
+    """Check that a value is the name of a frame."""
     names = model.topology.body_names + model.topology.frame_names
     return table.known(key, frame, names, "the name of a frame", *inner)
 
 
 def _distance(table: Table, model: Model) -> Output:
-    """The distance of a frame from a point of the world, m, at the end or the largest one."""
+    """Distance between a frame and a fixed point, m: the final or the largest one."""
     table.only("name", "frame", "point", "when")
     table.need("frame", "point")
     frame = _frame(table, model, table.text("frame"), "frame")
@@ -109,9 +109,9 @@ def _distance(table: Table, model: Model) -> Output:
 
 
 def _least_clearance(table: Table, model: Model) -> Output:
-    """The least distance of the machine's solids, or of some of them, from what they could meet, and its time."""
+    """The smallest clearance between collision geometries, m, and its time."""
     table.only("name", "solids")
     pairs = model.solid_pairs(named_solids(table, "solids", model) or None)
     if not pairs[0]:
-        raise table.fault(None, "no two solids could meet: give solids = true and [[machine.obstacles]] in [machine]")
+        raise table.fault(None, "no collision pairs: set `solids = true` and `[[machine.obstacles]]` in `[machine]`")
     return outputs.LeastClearance(pairs)

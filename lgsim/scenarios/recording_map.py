@@ -1,4 +1,4 @@
-"""Maps of recorded motion: TOML files that say what the columns of a recording are and how it is to be read."""
+"""Maps of recorded motion: TOML files that define the columns of a recording and its processing."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from lgsim.scenarios import unknowns
 from lgsim.support.toml_table import Document, Table, read, shown
 
 TABLES = ("options", "topics", "delays", "smoothing", "sensors", "drives", "known", "unknowns")
-"""The keys of a map that are no columns."""
+"""Keys of a map other than columns."""
 _FIELDS = {"name": str, "joint": str, "frame": str, "quantity": str, "index": int, "unit": str}
-"""The keys of a column's table with the kinds of their values; ``sign`` and ``scale`` are numbers."""
+"""Keys of a column's table and their types; ``sign`` and ``scale`` are numbers."""
 _DELAYED = ("v", "tau", "current")
-"""The channels that a sensor may give late, besides "imu <frame>"."""
+"""Channels that may be delayed, in addition to "imu <frame>"."""
 _ESTIMATE = "estimate"
-"""The word for a delay that is to be found in the recording."""
+"""Value of a delay that is estimated from the recording."""
 
 
 class RecordingMap(NamedTuple):
-    """A map of a recording, checked as far as that goes without the recording.
+    """A map of a recording, validated as far as possible without the recording.
 
     Attributes:
-        columns: The map that ``identify.read_recording`` takes: by column a name or a table, ``options``, ``topics``.
-        delays: By channel the time by which it is late, s; None where it is to be estimated.
-        smoother: The smoother of positions; None where cross-validation is to choose it.
-        rate: The rate of new samples, Hz; None for the times of the recording.
-        slowest: The speed below which no joint force is fitted, rad/s or m/s; None for no such speed.
-        deviations: First guesses of the standard deviations of "q", rad or m, and "v", rad/s or m/s.
-        scale: The joint force for each unit of a drive's signal (nv,), N m/A or 1.
-        priors: What else is known of the machine.
+        columns: The map for ``identify.read_recording``: a name or a table for each column, ``options``, ``topics``.
+        delays: Delay of each channel, s; None to estimate it.
+        smoother: Smoother of positions; None to choose one by cross-validation.
+        rate: Resampling rate, Hz; None keeps the times of the recording.
+        slowest: Joint forces at lower speeds, rad/s or m/s, are not fitted; None fits all.
+        deviations: Initial guesses of the standard deviations of "q", rad or m, and "v", rad/s or m/s.
+        scale: Joint force per unit of an actuator's signal (nv,), N m/A or 1.
+        priors: Prior knowledge of the parameters.
     """
 
     columns: dict[str, object]
@@ -55,13 +55,13 @@ class RecordingMap(NamedTuple):
     root: Table
 
     def read(self, path: str | PathLike[str], model: Model) -> Recording:
-        """Read a recording by the map, see ``identify.read_recording``.
+        """Read a recording with this map, see ``identify.read_recording``.
 
         Args:
             path: The recording: .csv, .parquet, .npz, .mcap, .db3, the folder of a bag or of a LeRobot data set.
 
         Raises:
-            ScenarioError: the map says of a column what cannot be.
+            ScenarioError: an entry of the map is invalid for a column.
             ValueError: the recording is missing or cannot be read.
             ModuleNotFoundError: a package is missing; the message names the extra.
         """
@@ -69,22 +69,22 @@ class RecordingMap(NamedTuple):
             return read_recording(Path(path), model, self.columns)
 
     def blocks(self, plant: Plant, names: Sequence[str] | None = None) -> dict[str, Block]:
-        """The unknowns by name: ``identify.Parameters(plant, list(blocks.values()), map.priors)``.
+        """The unknown parameters by name: ``identify.Parameters(plant, list(blocks.values()), map.priors)``.
 
         Args:
-            plant: The machine with its drives.
-            names: The names to take, such as "masses" and "friction"; None for all that the map names, or ``bodies``,
-                ``friction`` and ``damping`` where it names none.
+            plant: The model with its actuators.
+            names: Names such as "masses" and "friction"; None for all in the map, or ``bodies``, ``friction`` and
+                ``damping`` if the map has none.
 
         Raises:
-            ScenarioError: the map says of an unknown what cannot be.
-            ValueError: a name is unknown or there twice, or two blocks move the same numbers.
+            ScenarioError: an entry of the map is invalid for a block.
+            ValueError: a name is unknown or occurs twice, or two blocks change the same parameters.
         """
         return unknowns.read_blocks(self.root.table("unknowns"), plant, names)
 
     @contextmanager
     def _at_columns(self, path: Path) -> Iterator[None]:
-        """Within the block, a fault of a column that the map names becomes the error about its line."""
+        """A context in which an error about a column becomes an error about its line in the map."""
         try:
             yield
         except RecordingMapError as error:
@@ -97,16 +97,16 @@ class RecordingMap(NamedTuple):
 
 
 def load_recording_map(path: str | PathLike[str] | None, model: Model) -> RecordingMap:
-    """Read the map of a recording from a TOML file; ``lgsim.data.recording_map()`` is a commented one.
+    """Read the map of a recording from a TOML file; ``lgsim.data.recording_map()`` is a commented example.
 
     Args:
-        path: The file; None for the map that says nothing, which reads columns with clear names.
+        path: The file; None for an empty map, which accepts columns with clear names.
 
     Returns:
-        The columns, delays, smoothing, sensors, drives, priors and unknowns.
+        Columns, delays, smoothing, sensors, actuators, priors and unknown parameters.
 
     Raises:
-        ScenarioError: a ValueError with file, line and key of what is wrong.
+        ScenarioError: a ValueError with file, line and key.
     """
     root = Table(Document(Path("map"), "", {}), (), {}) if path is None else read(path)
     columns = {name: _column(root, name) for name in root.values if name not in TABLES}
@@ -125,7 +125,7 @@ def load_recording_map(path: str | PathLike[str] | None, model: Model) -> Record
     drives = root.table("drives").only("scale")
     scale, _ = drives.by_joint("scale", model.v_slices, np.ones(model.nv))
     if not np.all(scale):
-        raise drives.fault("scale", "expected numbers that are not zero")
+        raise drives.fault("scale", "expected nonzero numbers")
     root.table("unknowns").only(*unknowns.KINDS)
     topics = root.table("topics")
     try:
@@ -140,7 +140,7 @@ def load_recording_map(path: str | PathLike[str] | None, model: Model) -> Record
 
 
 def _column(root: Table, name: str) -> str | dict[str, object]:
-    """The entry of a column: the name that it should have had, or a table."""
+    """The entry of a column: its standard name, or a table."""
     value = root.values[name]
     if isinstance(value, str):
         return value
@@ -157,7 +157,7 @@ def _column(root: Table, name: str) -> str | dict[str, object]:
 
 
 def _delays(table: Table) -> dict[str, float | None]:
-    """By channel the delay, s, or None where it is to be estimated."""
+    """Delay of each channel, s; None to estimate it."""
     found: dict[str, float | None] = {}
     sensors = [name for name in table.values if name.startswith("imu ")]
     for channel, value in table.only(*_DELAYED, *sensors).values.items():
@@ -168,12 +168,12 @@ def _delays(table: Table) -> dict[str, float | None]:
 
 
 def _smoothing(table: Table) -> tuple[Smoother | None, float | None, float | None]:
-    """The smoother or None, the rate of new samples, Hz, and the slowest speed that is fitted."""
+    """The smoother or None, the resampling rate, Hz, and the lowest fitted speed."""
     table.only("method", "spacing", "cutoff", "rate", "slowest")
     method = table.choice("method", ("spline", "butterworth"), "spline")
     for key, owner in (("spacing", "spline"), ("cutoff", "butterworth")):
         if key in table and method != owner:
-            raise table.fault(key, f"not for the method {method!r}")
+            raise table.fault(key, f"not a key of the method {method!r}")
     smoother: Smoother | None = None
     if method == "butterworth":
         smoother = Butterworth(table.needed_number("cutoff", above=0.0))
@@ -183,7 +183,7 @@ def _smoothing(table: Table) -> tuple[Smoother | None, float | None, float | Non
 
 
 def _priors(table: Table) -> tuple[Prior, ...]:
-    """The priors of the table ``[known]``."""
+    """The priors of the table `[known]`."""
     table.only("total_mass", "total_mass_deviation")
     if "total_mass" not in table:
         return ()

@@ -1,4 +1,4 @@
-"""Configurations and velocities as people write them: numbers between commas, or by names of joints."""
+"""Configurations and velocities as text: numbers separated by commas, or values by joint name."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from lgsim.support.toml_table import Table
 
 
 def configuration(text: str | None, model: Model, seed: int) -> Float[np.ndarray, " nq"]:
-    """The configuration of "0.1,0.2", "elbow=0.2" or "random"; with None the neutral one. Quaternions get the norm one.
+    """The configuration of "0.1,0.2", "elbow=0.2" or "random"; None for the neutral one. Quaternions are normalized.
 
     Raises:
-        ValueError: the words are none of these.
+        ValueError: invalid text.
     """
     if text is not None and text.strip() == "random":
         return np.asarray(model.random(jax.random.key(seed)))
@@ -27,10 +27,10 @@ def configuration(text: str | None, model: Model, seed: int) -> Float[np.ndarray
 
 
 def unit_quaternions(model: Model, q: Float[np.ndarray, " nq"]) -> Float[np.ndarray, " nq"]:
-    """The configuration whose quaternions have the norm one, from one whose quaternions were rounded.
+    """Normalize quaternions that were rounded to a few digits.
 
     Raises:
-        ValueError: the norm of a quaternion is farther from one than rounding explains.
+        ValueError: the norm of a quaternion differs from one by more than rounding.
     """
     q = q.copy()
     for name, joint in zip(model.joint_names, model.topology.joints, strict=True):
@@ -41,7 +41,7 @@ def unit_quaternions(model: Model, q: Float[np.ndarray, " nq"]) -> Float[np.ndar
         norm = float(np.linalg.norm(q[quaternion]))
         if abs(norm - 1) > ROUNDED:
             raise ValueError(
-                f"expected a unit quaternion (w, x, y, z) in the last four numbers of the joint {name!r}, got one of"
+                f"expected a unit quaternion (w, x, y, z) in the last four values of the joint {name!r}, got"
                 f" norm {norm:g}"
             )
         q[quaternion] /= norm
@@ -51,10 +51,10 @@ def unit_quaternions(model: Model, q: Float[np.ndarray, " nq"]) -> Float[np.ndar
 def read_configuration(
     table: Table, key: str, model: Model, start: Float[np.ndarray, " nq"]
 ) -> tuple[Float[np.ndarray, " nq"], Bool[np.ndarray, " nq"]]:
-    """The configuration of a key of a file, by joint or of all joints, and which of its numbers were given.
+    """The configuration of a key, by joint or for all joints, and a mask of the given values.
 
     Args:
-        start: The numbers of joints that are not named.
+        start: Values of joints that are not named.
 
     Raises:
         ScenarioError: with file, line and key.
@@ -65,7 +65,7 @@ def read_configuration(
 
 
 def read_start(table: Table, model: Model) -> tuple[Float[np.ndarray, " nq"], Float[np.ndarray, " nv"]]:
-    """The configuration and the velocity of the table ``[start]``, by default neutral and zero.
+    """The initial configuration and velocity of the table `[start]`, by default neutral and zero.
 
     Raises:
         ScenarioError: with file, line and key.
@@ -75,19 +75,19 @@ def read_start(table: Table, model: Model) -> tuple[Float[np.ndarray, " nq"], Fl
 
 
 def velocities(text: str | None, model: Model) -> Float[np.ndarray, " nv"]:
-    """The velocities or joint forces of "0.1,0.2" or "elbow=0.2"; with None zero.
+    """The velocities or joint forces of "0.1,0.2" or "elbow=0.2"; None for zero.
 
     Raises:
-        ValueError: the words are neither.
+        ValueError: invalid text.
     """
     return _entries(text, model.v_slices, np.zeros(model.nv, model.dtype))
 
 
 def numbers(text: str, separator: str = ",") -> list[float]:
-    """The finite numbers between separators.
+    """Parse finite numbers between separators.
 
     Raises:
-        ValueError: a word is no finite number.
+        ValueError: a part is not a finite number.
     """
     found = []
     for part in text.split(separator):
@@ -102,7 +102,7 @@ def numbers(text: str, separator: str = ",") -> list[float]:
 
 
 def _entries(text: str | None, slices: Mapping[str, slice], start: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """The numbers of all joints, in the order of ``slices`` or by name; ``start`` where none are given."""
+    """Values of all joints, in the order of ``slices`` or by name; ``start`` where none are given."""
     if text is None:
         return start
     if "=" in text:
@@ -119,7 +119,7 @@ def _entries(text: str | None, slices: Mapping[str, slice], start: Float[np.ndar
 
 
 def _named(text: str, slices: Mapping[str, slice], start: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """The numbers of "elbow=0.2,ball=1:0:0"; those of other joints stay."""
+    """Values of "elbow=0.2,ball=1:0:0"; those of other joints are kept."""
     out, seen = start.copy(), set()
     for entry in text.split(","):
         name, mark, values = (part.strip() for part in entry.rpartition("="))
@@ -128,12 +128,12 @@ def _named(text: str, slices: Mapping[str, slice], start: Float[np.ndarray, " n"
         if name not in slices:
             raise ValueError(unknown_name("expected the name of a joint", name, list(slices)))
         if name in seen:
-            raise ValueError(f"the joint {name!r} is named twice")
+            raise ValueError(f"expected each joint once, got {name!r} twice")
         seen.add(name)
         part = slices[name]
         count = part.stop - part.start
         if not count:
-            raise ValueError(f"the joint {name!r} follows another one and has no number of its own")
+            raise ValueError(f"the joint {name!r} mimics another joint and has no value of its own")
         try:
             found = numbers(values, ":")
         except ValueError as error:

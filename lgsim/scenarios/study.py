@@ -1,4 +1,4 @@
-"""Study files: TOML files that say what varies in a motion and what is kept of it, as Monte Carlo studies."""
+"""Monte Carlo studies and simulations from TOML study files."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ from lgsim.support.messages import one_line
 from lgsim.support.toml_table import Table, read
 
 _SEQUENCES = {"random": None, "sobol": Sobol, "latin_hypercube": LatinHypercube}
-"""The sequences of samples by the key "sequence"."""
+"""Sampling sequences by the key "sequence"."""
 LARGEST = 2**63 - 1
-"""The largest whole number that TOML has."""
+"""Largest integer in TOML."""
 GAINS = ("stiffness", "damping", "attitude", "spin")
-"""The gains of the law "hover"."""
+"""Gains of the controller "hover"."""
 
 
 AUTOMATIC = "auto"
-"""The method that a study finds itself."""
+"""Automatic choice of the integration method."""
 _STUDY_TABLES = (
     "machine", "start", "time", "control", "wind", "dispersions", "outputs", "failures", "sampling", "stop", "report",
 )  # fmt: skip
-"""The tables of a study file."""
+"""Tables of a study file."""
 _METHOD_NAMES = (AUTOMATIC, *MOTION_METHODS)
 
 
@@ -58,10 +58,10 @@ class StudyScenario(NamedTuple):
     """A Monte Carlo study, ready to be run: ``montecarlo.run(s.study)``.
 
     Attributes:
-        study: The distributions, the rollout, the outputs and the number of samples.
-        worst: The output by whose size a report chooses the worst samples; None where the report is to choose it.
-        cases: The number of worst samples that a report replays.
-        remark: Why the method of ``method = "auto"`` is no explicit one, or empty.
+        study: Distributions, rollout, outputs and number of samples.
+        worst: Output whose largest values select the worst samples of a report; None for a choice by the report.
+        cases: Number of worst samples that a report replays.
+        remark: Reason why ``method = "auto"`` chose an implicit method, or "".
     """
 
     study: Study
@@ -74,33 +74,33 @@ class StudyScenario(NamedTuple):
 def load_study(
     path: str | PathLike[str], *, samples: int | None = None, seed: int | None = None, model: Model | None = None
 ) -> StudyScenario:
-    """Read a Monte Carlo study from a TOML file; ``lgsim.data.study("hover")`` is a commented one.
+    """Read a Monte Carlo study from a TOML file; ``lgsim.data.study("hover")`` is a commented example.
 
-    All faults of the file are found before anything is compiled. Relative names of files in it are beside it.
+    The whole file is checked before anything is compiled. Relative paths are relative to the study file.
 
     Args:
-        samples: The number of samples; None for that of the file.
-        seed: The seed; None for that of the file.
-        model: The machine, where it is known already; the file of the machine is then not read.
+        samples: Number of samples; None for that of the file.
+        seed: Seed; None for that of the file.
+        model: The model, if already known; the robot's file is then not read.
 
     Returns:
-        The study and what a report shows of it; numbers have JAX's default float.
+        The study and the settings of its report, in JAX's default float.
 
     Raises:
-        ScenarioError: a ValueError with file, line and key of what is wrong.
+        ScenarioError: a ValueError with file, line and key.
         ValueError: ``samples`` or ``seed`` is too small.
         ModuleNotFoundError: a package is missing; the message names the extra.
     """
     for name, value, least in (("samples", samples, 1), ("seed", seed, 0)):
         if value is not None and value < least:
-            raise ValueError(f"{name}: expected a whole number from {least} on, got {value}")
+            raise ValueError(f"{name}: expected an integer of at least {least}, got {value}")
     root = read(path).only(*_STUDY_TABLES)
     machine = _machine(root, model)
     model = machine.model
     rollout, gusts, method = _rollout(root, machine)
     varied = read_dispersions(root.table("dispersions"), rollout) | gusts
     if not varied:
-        raise root.fault(None, "nothing varies: give dispersions or gusts of wind")
+        raise root.fault(None, "expected random inputs: set `[dispersions]` or gusts of wind")
     found = read_outputs(root.table("outputs"), model, rollout.steps // rollout.save_every + 1)
     sampling = root.table("sampling").only("samples", "seed", "sequence", "tile")
     own_samples, own_seed = sampling.whole("samples", 1000, most=LARGEST), sampling.whole("seed", 0, 0, LARGEST)
@@ -127,18 +127,18 @@ def load_study(
     worst = shown.choice("worst", tuple(shapes), next(iter(shapes))) if "worst" in shown else None
     remark = ""
     if method == AUTOMATIC:
-        # samples are drawn here, whose numbers may be ones that no machine has
+        # this draws samples, whose parameters may be invalid
         with root.at("dispersions"):
             wanted, remark = choose_method(wanted, Automatic())
     return StudyScenario(wanted, machine, worst, shown.whole("cases", 3, 0), remark)
 
 
 class MotionScenario(NamedTuple):
-    """The motion of a study without its dispersions, or one motion alone.
+    """A single motion, or the nominal motion of a study without random inputs.
 
     Attributes:
-        rollout: The machine, its start, what drives it, and the steps.
-        method: The name of the method, ``AUTOMATIC`` or one of ``MOTION_METHODS``.
+        rollout: Model, initial state, actuation and steps.
+        method: Name of the method, ``AUTOMATIC`` or one of ``MOTION_METHODS``.
     """
 
     rollout: Rollout
@@ -147,13 +147,12 @@ class MotionScenario(NamedTuple):
 
 
 def load_motion(path: str | PathLike[str]) -> MotionScenario:
-    """Read one motion from a TOML file: ``[machine]``, ``[start]``, ``[time]``, ``[control]`` and ``[wind]``.
+    """Read a single motion from a TOML file: `[machine]`, `[start]`, `[time]`, `[control]` and `[wind]`.
 
-    The grammar is that of studies, whose other tables may be there and are not read, so that a study can be tried once
-    as it is without dispersions.
+    The keys are those of study files. Other tables of a study are ignored, so that its nominal motion can be simulated.
 
     Raises:
-        ScenarioError: a ValueError with file, line and key of what is wrong.
+        ScenarioError: a ValueError with file, line and key.
         ModuleNotFoundError: a package is missing; the message names the extra.
     """
     root = read(path).only(*_STUDY_TABLES)
@@ -163,7 +162,7 @@ def load_motion(path: str | PathLike[str]) -> MotionScenario:
 
 
 def _machine(root: Table, model: Model | None = None) -> MachineFile:
-    """The machine with its stops; the file of a model that is known already is not read."""
+    """The model with its stops; the file is not read if the model is already known."""
     table = root.table("machine").only(*MACHINE_KEYS, "stops")
     if model is None:
         machine = machine_of(table)
@@ -174,7 +173,7 @@ def _machine(root: Table, model: Model | None = None) -> MachineFile:
 
 
 def _rollout(root: Table, machine: MachineFile) -> tuple[Rollout, dict[str, Distribution], str]:
-    """(the motion without dispersion, the distribution of the gusts of wind by its name there, the method's name)."""
+    """The nominal rollout, the distribution of the gusts of wind by its name there, and the method's name."""
     model = machine.model
     dt, steps, every, method = _time(root.table("time"))
     start = root.table("start").only("q", "v")
@@ -195,7 +194,7 @@ def _rollout(root: Table, machine: MachineFile) -> tuple[Rollout, dict[str, Dist
 
 
 def _time(table: Table) -> tuple[float, int, int, str]:
-    """The step, s, the number of steps, the number of steps between states that are kept, and the method's name."""
+    """Step size, s, number of steps, steps between saved states, and the method's name."""
     dt, steps = read_time_steps(table.only("duration", "dt", "steps", "method", "save_every"), "steps")
     every = table.whole("save_every", 1)
     if steps % every:
@@ -209,7 +208,7 @@ Configuration = Float[np.ndarray, " nq"]
 def _target(
     table: Table, model: Model, q: Configuration, kind: type[controls.PD] | type[controls.ComputedTorque]
 ) -> ControlLaw:
-    """A law with stiffness and damping about a configuration."""
+    """A PD controller about a configuration."""
     target, _ = read_configuration(table, "target", model, q)
     gains = []
     for key in ("stiffness", "damping"):
@@ -223,7 +222,7 @@ def _target(
 
 
 def _hover(table: Table, model: Model, q: Configuration) -> ControlLaw:
-    """Thrust and moments that keep a flying body at a place."""
+    """Thrust and moments that keep a flying robot in place."""
     place = table.point("place", q[:3])
     keys = (*GAINS, "thrust_limit", "heading")
     gains = {key: table.needed_number(key, above=-np.inf if key == "heading" else 0.0) for key in keys if key in table}
@@ -232,7 +231,7 @@ def _hover(table: Table, model: Model, q: Configuration) -> ControlLaw:
 
 
 Maker = Callable[[Table, Model, Configuration], ControlLaw | None]
-"""A function of the table, the machine and its configuration at the start."""
+"""Function of the table, the model and its initial configuration."""
 
 _TARGET_KEYS = ("target", "stiffness", "damping")
 LAWS: dict[str, tuple[Maker, tuple[str, ...]]] = {
@@ -242,13 +241,13 @@ LAWS: dict[str, tuple[Maker, tuple[str, ...]]] = {
     "computed_torque": (partial(_target, kind=controls.ComputedTorque), _TARGET_KEYS),
     "hover": (_hover, ("place", *GAINS, "thrust_limit", "heading")),
 }
-"""For each law of ``[control]`` the function that makes it, and its keys."""
+"""Constructor and keys of each controller of `[control]`."""
 _ACTUATORS = "actuators"
-"""The law by which the actuators of the machine's file make the joint forces of commands."""
+"""Control by the actuators of the robot's file."""
 
 
 def _actuators(table: Table, machine: MachineFile) -> dict[str, Any]:
-    """The actuators of the machine's file with their commands, zero where none is given, as arguments of a rollout."""
+    """The actuators of the robot's file with their commands, zero by default, as arguments of a rollout."""
     table.only("law", "commands")
     with table.at("law"):
         found = load_actuators(machine.model, machine.path)
@@ -260,12 +259,12 @@ def _actuators(table: Table, machine: MachineFile) -> dict[str, Any]:
 def _control(
     table: Table, model: Model, q: Configuration, times: Float[np.ndarray, " nodes"]
 ) -> tuple[ControlLaw | None, Float[Array, "*nodes nv"] | None]:
-    """The law, and the joint forces, N m or N: constant ones, or nodes at the times of all steps."""
+    """The controller, and the joint forces, N m or N: constant, or at the times of all steps."""
     make, keys = LAWS[table.choice("law", tuple(LAWS), "none")]
     table.only("law", "torque", "torques", *keys)
     torques = None
     if "torque" in table and "torques" in table:
-        raise table.fault("torques", "expected either torque, all the time, or torques, a file")
+        raise table.fault("torques", "expected either torque, constant joint forces, or torques, a file")
     if "torques" in table:
         torques = read_torques(table, "torques", model, times)
     if "torque" in table:
@@ -282,7 +281,7 @@ def _wind(table: Table, model: Model, dt: float, steps: int) -> tuple[Wind | Non
     frame = table.choice("frame", names, names[0])
     drags = {key: table.number(key, 0.0, least=0.0) for key in ("quadratic", "linear")}
     if not any(drags.values()):
-        raise table.fault(None, "expected drag: quadratic, kg/m, or linear, kg/s, above zero")
+        raise table.fault(None, "expected positive drag: quadratic, kg/m, or linear, kg/s")
     mean = table.point("mean")
     every = table.whole("every", 10)
     nodes = -(-steps // every) + 1 if "gusts" in table else 1
@@ -290,7 +289,7 @@ def _wind(table: Table, model: Model, dt: float, steps: int) -> tuple[Wind | Non
     law = Wind(frame, air, jnp.zeros((nodes, 3), model.dtype), gap, quadratic, linear)
     if "gusts" not in table:
         if "correlation_time" in table:
-            raise table.fault("correlation_time", "only with gusts")
+            raise table.fault("correlation_time", "expected gusts, which are missing")
         return law, {}
     if isinstance(table.values["gusts"], list):
         std = table.vector("gusts", 3)
@@ -303,7 +302,7 @@ def _wind(table: Table, model: Model, dt: float, steps: int) -> tuple[Wind | Non
 
 
 def _stop(table: Table, names: Sequence[str]) -> StopAtConfidence | None:
-    """The rule by which fewer samples are enough; None for no rule."""
+    """The stopping rule of a study; None without one."""
     table.only("output", "half_width", "level", "least")
     if not table.values:
         return None

@@ -1,4 +1,4 @@
-"""Stores of studies with the file that was run and the machine in them: all that a report needs, wherever they go."""
+"""Self-contained stores of studies: the samples with the study file and the model, as a report needs them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from lgsim.support.messages import one_line
 from lgsim.support.scenario_error import ScenarioError
 
 STUDY, MACHINE = "study.toml", "machine.json"
-"""The files in a store beside the samples: the study, and the machine with the place of its file."""
+"""Additional files of a store: the study, and the model with the path of its file."""
 
 
 class StoredStudy(NamedTuple):
-    """A study with the samples in its store.
+    """A study and the samples in its store.
 
     Attributes:
-        scenario: The study, its machine and what a report shows of it.
+        scenario: The study, its model and the settings of its report.
         results: The samples and their statistics.
     """
 
@@ -37,7 +37,7 @@ class StoredStudy(NamedTuple):
 
 
 def describe_study(store: Store, scenario: StudyScenario, text: bytes) -> None:
-    """Write the study file and the machine into a store.
+    """Write the study file and the model into a store.
 
     Raises:
         OSError: a file cannot be written.
@@ -53,12 +53,12 @@ def describe_study(store: Store, scenario: StudyScenario, text: bytes) -> None:
 
 
 def open_study(path: str | PathLike[str]) -> StoredStudy:
-    """Open a store that ``lgsim montecarlo`` made, whether its study is done or not.
+    """Open a store of ``lgsim montecarlo``, complete or not.
 
-    The files of the study and of the machine may be gone; a path of the machine that is there no more is kept.
+    The original files of the study and of the robot need not exist.
 
     Raises:
-        ScenarioError: a ValueError: there is no such store, or it is damaged or has numbers of another type than JAX.
+        ScenarioError: a ValueError: there is no such store, it is damaged, or its dtype is not enabled in JAX.
         ModuleNotFoundError: the package pyarrow is missing.
     """
     folder = Path(path)
@@ -69,7 +69,7 @@ def open_study(path: str | PathLike[str]) -> StoredStudy:
             text = content.read()
         kinds = {kind for kind, _ in store.metadata.columns.values()}
         if "float64" in kinds and not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
-            raise ValueError("the store has numbers of float64: set jax.config.update('jax_enable_x64', True) before")
+            raise ValueError("the store contains float64 values: set jax.config.update('jax_enable_x64', True) first")
         found = load_study(folder / STUDY, samples=store.metadata.samples, seed=store.metadata.seed, model=model)
         machine = found.machine._replace(path=file)
         results = Results.open(found.study, folder)
@@ -78,26 +78,26 @@ def open_study(path: str | PathLike[str]) -> StoredStudy:
     except FileNotFoundError as error:
         missing = f"it has no {Path(error.filename).name}" if error.filename else one_line(error)
         if Store.exists(folder):
-            missing += "; that of montecarlo.run is opened by montecarlo.Results.open(study, path)"
-        raise ScenarioError(folder, None, "", f"expected a store that lgsim montecarlo made; {missing}") from error
+            missing += "; open a store of montecarlo.run with montecarlo.Results.open(study, path)"
+        raise ScenarioError(folder, None, "", f"expected a store of lgsim montecarlo; {missing}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise ScenarioError(folder, None, "", one_line(error).removeprefix(f"{folder}: ")) from error
     return StoredStudy(folder, found._replace(machine=machine), results, text.decode("utf-8"))
 
 
 def _stored_machine(path: Path) -> tuple[Path, Model]:
-    """The place of a machine's file and the machine, of a store.
+    """The path of a robot's file and the model, from a store.
 
     Raises:
         ScenarioError: the file is damaged.
-        ValueError: it is no JSON file or no regular file.
-        OSError: it is not there or cannot be read.
+        ValueError: it is not JSON or not a regular file.
+        OSError: it is missing or cannot be read.
     """
     about = read_json(path, links=False)
     try:
         return Path(about["file"]), from_record(about["topology"], about["numbers"])
-    except Exception as error:  # what Python and NumPy make of damaged records
+    except Exception as error:  # various errors of Python and NumPy for damaged records
         raise ScenarioError(
-            path, None, "", f"expected the machine that lgsim montecarlo wrote, got {type(error).__name__}; copy the"
-            " store anew, or run the study into a new one",
+            path, None, "", f"expected a model written by lgsim montecarlo, got {type(error).__name__}; copy the"
+            " store again, or run the study into a new one",
         ) from error  # fmt: skip

@@ -1,4 +1,4 @@
-"""The tasks of a scenario: what a machine is to do, as costs and as conditions."""
+"""Tasks of a scenario: goals of a robot as costs and as constraints."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from lgsim.support.scenario_error import ScenarioError
 from lgsim.support.toml_table import Table
 
 WEIGHT = 1e4
-"""The weight of a task that gives none."""
+"""Default weight of a task."""
 UNIT = 1e-2
-"""The largest distance from one of the norm of a quaternion that was written with few digits."""
+"""Largest deviation from one of the norm of a quaternion written with few digits."""
 SLACK = 1e-9
-"""The share of a duration or a distance that counts as rounding."""
+"""Relative tolerance of durations and distances for rounding."""
 
 
 class Setting(NamedTuple):
     """The parts of a scenario that its tasks depend on.
 
     Attributes:
-        duration: The duration of the motion, s.
-        limited: Whether the joints stay within the limits of their positions.
+        duration: Duration of the motion, s.
+        limited: True if the position limits of the joints are enforced.
     """
 
     model: Model
@@ -54,13 +54,13 @@ class Setting(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A motion or a configuration that a machine is asked for.
+    """A goal: a pose, a configuration, a path or a clearance.
 
     Attributes:
-        cost: The weighted residuals, which are zero where the task is done.
-        along: Whether the task holds at all times; else at the end alone.
-        exact: Whether the task is a condition too.
-        condition: That condition; None for the residuals at the end.
+        cost: Weighted residuals, zero if the goal is reached.
+        along: True if the goal applies at all times, False if it applies at the end.
+        exact: True if the goal is a constraint too.
+        condition: That constraint; None for the residuals at the end.
     """
 
     name: str
@@ -71,19 +71,19 @@ class Task(NamedTuple):
 
     @property
     def constraint(self) -> Constraint:
-        """The condition of an exact task: its own, or all residuals with a weight are zero at the end."""
+        """The constraint of an exact task: its own, or all weighted residuals at the end are zero."""
         return EndConstraint(function=_WeightedRows(self.cost)) if self.condition is None else self.condition
 
     def errors(self, problem: Problem, result: Solution) -> list[tuple[float, str]]:
-        """The distances of a solution from the task.
+        """Errors of a solution in this task.
 
         Args:
-            problem: The problem that was solved.
-            result: The solution; one, not a batch.
+            problem: The solved problem.
+            result: A single solution, not a batch.
 
         Returns:
-            (norm, unit) of the lengths and of the angles that the task asks for, as far as they have a weight: at the
-            end, or the largest of all times for a task that holds all along.
+            Norm and unit of the position errors and of the orientation errors that have a weight: at the end, or the
+            largest one over time for a task along the motion.
         """
         rows = np.asarray(_residuals(problem, self.cost, result.ts, result.ys))
         rows = rows if self.along else rows[-1:]
@@ -92,7 +92,7 @@ class Task(NamedTuple):
         return [(float(np.linalg.norm(rows[:, part], axis=1).max()), unit) for part, unit in parts]
 
     def _parts(self, length: int) -> Sequence[tuple[slice | Int[np.ndarray, " part"], str]]:
-        """(entries of the residuals, their unit): lengths first, then angles."""
+        """Entries of the residuals and their unit: lengths first, then angles."""
         if isinstance(self.cost, ClearanceCost):
             return [(slice(None), "m")]
         if isinstance(self.cost, Posture):
@@ -113,7 +113,7 @@ def _residuals(problem: Problem, cost: Residual, ts: Float[Array, " nodes"], ys:
 
 
 class _WeightedRows(eqx.Module):
-    """The residuals of a cost at the end, those without a weight replaced by zero."""
+    """The residuals of a terminal cost; those without a weight are replaced by zero."""
 
     cost: Residual
 
@@ -124,10 +124,10 @@ class _WeightedRows(eqx.Module):
 
 
 def reach(table: Table, setting: Setting) -> Task:
-    """The task of a table ``[[reach]]``: a frame has a pose, a position or an attitude at the end.
+    """The task of a table `[[reach]]`: a frame reaches a pose, a position or an orientation at the end.
 
     Raises:
-        ScenarioError: a value is wrong, or the position is out of reach.
+        ScenarioError: an invalid value, or a position out of reach.
     """
     table.only("frame", "position", "rotation", "quaternion", "weight", "exact")
     model, frame = setting.model, _frame(table, setting.model)
@@ -150,10 +150,10 @@ def reach(table: Table, setting: Setting) -> Task:
 
 
 def posture(table: Table, setting: Setting) -> Task:
-    """The task of a table ``[[posture]]``: the joints that are named have a configuration at the end.
+    """The task of a table `[[posture]]`: the named joints reach a configuration at the end.
 
     Raises:
-        ScenarioError: a value is wrong, or a joint would be outside of its limits.
+        ScenarioError: an invalid value, or a joint outside of its limits.
     """
     table.only("q", "weight", "exact")
     model = setting.model
@@ -168,7 +168,7 @@ def posture(table: Table, setting: Setting) -> Task:
         if np.any((q[part] < low[rows]) | (q[part] > high[rows])):
             raise table.fault(
                 "q", f"expected the joint {joint!r} within its limits, {low[rows][0]:g} to {high[rows][0]:g}, got"
-                f" {', '.join(f'{x:g}' for x in q[part])}; change it, or take position = false in [limits]", joint
+                f" {', '.join(f'{x:g}' for x in q[part])}; change it, or set position = false in [limits]", joint
             )  # fmt: skip
     if not named.any():
         raise table.fault("q", "expected at least one joint")
@@ -177,10 +177,10 @@ def posture(table: Table, setting: Setting) -> Task:
 
 
 def follow(table: Table, setting: Setting) -> Task:
-    """The task of a table ``[[follow]]``: a frame goes along a path of positions or poses.
+    """The task of a table `[[follow]]`: a frame follows a path of positions or poses.
 
     Raises:
-        ScenarioError: a value or a line of the file of points is wrong, or a point is out of reach.
+        ScenarioError: an invalid value or line of the file of points, or a point out of reach.
     """
     table.only("frame", "points", "file", "weight")
     model, frame = setting.model, _frame(table, setting.model)
@@ -197,7 +197,7 @@ def follow(table: Table, setting: Setting) -> Task:
     where = [""] * len(rows) if lines is None else [f"line {line}: " for line in lines]
     for i in range(1, len(rows)):
         if rows[i, 0] <= rows[i - 1, 0]:
-            raise table.fault(key, f"{where[i]}expected rising times, got {rows[i, 0]:g} s", *places[i])
+            raise table.fault(key, f"{where[i]}expected increasing times, got {rows[i, 0]:g} s", *places[i])
     if rows[0, 0] < 0 or rows[-1, 0] > setting.duration * (1 + SLACK):
         raise table.fault(
             key, f"expected times from 0 to the duration, {setting.duration:g} s, got {rows[0, 0]:g} to"
@@ -220,10 +220,10 @@ def follow(table: Table, setting: Setting) -> Task:
 
 
 def clear(table: Table, setting: Setting) -> Task:
-    """The task of a table ``[[clear]]``: solids of the machine keep a margin from all that they could meet, always.
+    """The task of a table `[[clear]]`: collision avoidance with a margin, at all nodes of the motion.
 
     Raises:
-        ScenarioError: a value is wrong, or the machine has no solids.
+        ScenarioError: an invalid value, or a model without collision geometry.
     """
     table.only("margin", "solids", "weight", "exact")
     model = setting.model
@@ -231,19 +231,19 @@ def clear(table: Table, setting: Setting) -> Task:
     names = named_solids(table, "solids", model)
     pairs = model.solid_pairs(names or None)
     if not pairs[0]:
-        raise table.fault(None, "no two solids could meet: give solids = true and [[machine.obstacles]] in [machine]")
+        raise table.fault(None, "no collision pairs: set `solids = true` and `[[machine.obstacles]]` in `[machine]`")
     weight, exact = table.number("weight", WEIGHT, least=0.0), table.flag("exact", False)
     with table.at("margin"):
         cost = ObstacleCost(model=model, margin=_like(model, margin), weight=weight, pairs=pairs)
         condition = Clearance(model=model, margin=_like(model, margin), pairs=pairs) if exact else None
-    return Task(f"{margin:g} m clear", cost, along=True, exact=exact, condition=condition)
+    return Task(f"{margin:g} m clearance", cost, along=True, exact=exact, condition=condition)
 
 
 def named_solids(table: Table, key: str, model: Model) -> list[str]:
-    """The solids of a list of their names, or of names of the frames that carry them.
+    """Names of the collision geometries in a list of their names or names of their frames.
 
     Raises:
-        ScenarioError: there is none of a name.
+        ScenarioError: an unknown name.
     """
     found: list[str] = []
     for i, name in enumerate(table.of(key, list, [])):
@@ -252,10 +252,10 @@ def named_solids(table: Table, key: str, model: Model) -> list[str]:
 
 
 def solids_of(table: Table, key: str, model: Model, name: object, *inner: int) -> list[str]:
-    """The solids of one such name.
+    """Names of the collision geometries of one such name.
 
     Raises:
-        ScenarioError: there is none.
+        ScenarioError: an unknown name.
     """
     solids = model.topology.solids
     found = [s.name for s in solids if s.name == name] or [s.name for s in solids if s.frame == name]
@@ -266,7 +266,7 @@ def solids_of(table: Table, key: str, model: Model, name: object, *inner: int) -
 
 
 TASKS = {"reach": reach, "posture": posture, "follow": follow, "clear": clear}
-"""For each kind of task the function that reads its table."""
+"""Reader of each kind of task."""
 
 
 def _within_reach(
@@ -278,35 +278,35 @@ def _within_reach(
     p: Float[np.ndarray, " 3"],
     where: str = "",
 ) -> None:
-    """Check that a point is no farther from a machine's base than its links are long together.
+    """Check that a point is within reach: no farther from the base than the total length of the links.
 
     Args:
-        inner: The place of the point in the value of the key.
-        frame: The name of the frame that is to be at the point.
-        p: The point in the world, m.
-        where: The place of the point in another file, in words.
+        inner: Index path of the point in the value of the key.
+        frame: Name of the frame that reaches the point.
+        p: The point in the world frame, m.
+        where: Location of the point in another file, for the message.
 
     Raises:
-        ScenarioError: it is farther.
+        ScenarioError: the point is out of reach.
     """
     base, length, joint = longest(setting.model, frame, setting.limited)
     distance = float(np.linalg.norm(p - base))
     if distance > length * (1 + SLACK):
         raise table.fault(
-            key, f"{where}out of reach: {distance:.4g} m from the joint {joint!r}, and the links from there to the"
-            f" frame {frame!r} are {length:.4g} m long together", *inner
+            key, f"{where}out of reach: {distance:.4g} m from the joint {joint!r}, and the total length of the links"
+            f" from there to the frame {frame!r} is {length:.4g} m", *inner
         )  # fmt: skip
 
 
 def longest(model: Model, frame: str, limited: bool) -> tuple[Float[np.ndarray, " 3"], float, str]:
-    """The ball about a machine's base that a frame cannot leave.
+    """A ball about the base that a frame cannot leave.
 
     Args:
-        limited: Whether joints that slide stay within their limits.
+        limited: True if the limits of prismatic joints are enforced.
 
     Returns:
-        The center of the ball in the world, m; its radius, m, which is infinite where a joint slides without limit; the
-        name of the joint at the center.
+        Center of the ball in the world frame, m; radius, m, infinite for prismatic joints without limits; name of the
+        joint at the center.
     """
     tree = model.topology
     index = frame_index(tree, frame)
@@ -327,7 +327,7 @@ def longest(model: Model, frame: str, limited: bool) -> tuple[Float[np.ndarray, 
 
 
 def _slides(model: Model, body: int, limited: bool) -> float:
-    """The largest distance by which a joint carries its child away, m."""
+    """Largest translation of a body by its joint, m."""
     tree = model.topology
     rows = slice(tree.row_starts[body], tree.row_starts[body + 1])
     turning = np.array([row.turns for row in tree.joints[body].rows], bool)
@@ -357,19 +357,19 @@ def _weight(table: Table, length: int) -> float | Float[Array, " length"]:
         return table.number("weight", WEIGHT, least=0.0)
     weight = table.vector("weight", length)
     if weight is None or np.any(weight < 0):
-        raise table.fault("weight", "expected numbers of zero or more")
+        raise table.fault("weight", "expected nonnegative numbers")
     return jnp.asarray(weight)
 
 
 def rotation_of(table: Table) -> Float[np.ndarray, "3 3"] | None:
-    """The matrix of a rotation vector or a quaternion; None where there is neither."""
+    """The rotation matrix of a rotation vector or a quaternion; None without either."""
     vector, wxyz = table.vector("rotation", 3), table.vector("quaternion", 4)
     if vector is not None and wxyz is not None:
         raise table.fault("quaternion", "expected either a rotation vector or a quaternion")
     if vector is not None:
         angle = float(np.linalg.norm(vector))
         if angle > TURNS:
-            what = f"expected a rotation vector in rad, got one of {angle:g}: looks like degrees"
+            what = f"expected a rotation vector in rad, got a norm of {angle:g}: looks like degrees"
             raise table.fault("rotation", what)
         return np.asarray(so3.exp(jnp.asarray(vector)))
     if wxyz is None:
@@ -379,10 +379,10 @@ def rotation_of(table: Table) -> Float[np.ndarray, "3 3"] | None:
 
 
 def _matrix(wxyz: Float[np.ndarray, " 4"]) -> Float[np.ndarray, "3 3"]:
-    """The rotation matrix of a quaternion whose norm is one but for rounding."""
+    """The rotation matrix of a quaternion with norm one up to rounding."""
     norm = float(np.linalg.norm(wxyz))
     if abs(norm - 1) > UNIT:
-        raise ValueError(f"expected a unit quaternion (w, x, y, z), got one of norm {norm:g}")
+        raise ValueError(f"expected a unit quaternion (w, x, y, z), got a norm of {norm:g}")
     return np.asarray(quaternion.Ad(jnp.asarray(wxyz / norm)))
 
 
@@ -394,12 +394,12 @@ def pose_of(R: Float[np.ndarray, "3 3"], p: Float[np.ndarray, " 3"]) -> Float[np
 
 
 def _like(model: Model, value: ArrayLike) -> Float[Array, " ..."]:
-    """Numbers as an array of the machine's dtype."""
+    """An array of the model's dtype."""
     return jnp.asarray(value, model.dtype)
 
 
 def _csv(table: Table) -> tuple[Float[np.ndarray, "points columns"], list[int]]:
-    """The rows of a file of points and their lines; its first line may hold names."""
+    """The rows of a file of points and their line numbers; the first line may be a header."""
     path = table.document.file.parent / str(table.text("file"))
     try:
         text = read_bytes(path).decode()

@@ -1,4 +1,4 @@
-"""Joint forces over time from a csv file, for the table ``[control]``."""
+"""Joint forces over time from a csv file, for the table `[control]`."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from lgsim.support.reading.size_limits import FileSizeError, read_bytes
 from lgsim.support.toml_table import Table
 
 TIME = "time"
-"""The column of the times, s."""
+"""Column of the times, s."""
 
 
 def read_torques(table: Table, key: str, model: Model, times: Float[np.ndarray, " nodes"]) -> Float[Array, "nodes nv"]:
-    """Joint forces at some times on straight lines between the rows of a csv file, whose name is the value of a key.
+    """Interpolate joint forces linearly between the rows of a csv file, whose name is the value of a key.
 
-    The first line has names: "time", s, and joints, N m or N; "ball[0]", "ball[1]", ... of a joint of several numbers.
-    A unit in brackets after a space, as ``Trajectory.save`` writes, and "tau " before a name are left out. Joints that
-    are not named have no force; before the first row and after the last one forces are those of that row.
+    The header has the names "time", s, and joints, N m or N; "ball[0]", "ball[1]", ... for a joint with several degrees
+    of freedom. A unit in brackets after a space, as ``Trajectory.save`` writes it, and the prefix "tau " are ignored.
+    Joints without a column have no force. The first and last rows extend to earlier and later times.
 
     Raises:
-        ScenarioError: the file cannot be read, or a column or a number is wrong.
+        ScenarioError: the file cannot be read, or a column or a number is invalid.
     """
     path = table.document.file.parent / table.text(key, "")
     try:
@@ -39,9 +39,9 @@ def read_torques(table: Table, key: str, model: Model, times: Float[np.ndarray, 
     except FileSizeError as error:
         raise table.fault(key, str(error)) from error
     except (ValueError, csv.Error) as error:
-        raise table.fault(key, f"{path}: expected a line of names and lines of as many numbers: {error}") from error
+        raise table.fault(key, f"{path}: expected a header and rows of the same length: {error}") from error
     if not len(rows) or values.shape[1] != len(header) or not np.all(np.isfinite(values)):
-        raise table.fault(key, f"{path}: expected a line of names and lines of as many finite numbers")
+        raise table.fault(key, f"{path}: expected a header and rows of as many finite numbers")
     columns = _columns(model)
     plain = [name.strip().partition(" [")[0].removeprefix("tau ") for name in header]
     forces = dict(zip(plain, values.T, strict=True))
@@ -50,7 +50,7 @@ def read_torques(table: Table, key: str, model: Model, times: Float[np.ndarray, 
         if name not in columns:
             raise table.fault(key, f"{path}: {unknown_name('expected time and names of joints', name, list(columns))}")
     if at is None or np.any(np.diff(at) <= 0):
-        raise table.fault(key, f"{path}: expected a column {TIME!r} of times that increase, s")
+        raise table.fault(key, f"{path}: expected a column {TIME!r} of increasing times, s")
     out = np.zeros((len(times), model.nv))
     for name, column in forces.items():
         out[:, columns[name]] = np.interp(times, at, column)
@@ -58,7 +58,7 @@ def read_torques(table: Table, key: str, model: Model, times: Float[np.ndarray, 
 
 
 def _columns(model: Model) -> dict[str, int]:
-    """The places of joint forces by the names of their columns."""
+    """Indices of joint forces by the names of their columns."""
     found = {}
     for name, part in model.v_slices.items():
         count = part.stop - part.start

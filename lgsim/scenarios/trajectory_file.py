@@ -1,4 +1,4 @@
-"""Files of trajectories, refused in one line where they are none."""
+"""Reader of trajectory files with one-line errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lgsim.support.messages import one_line
 from lgsim.support.packages import package
 
 _WITH_MODEL = (".npz", ".parquet")
-"""The endings of files that hold the machine too, and so can be read again."""
+"""Suffixes of files that contain the model, and so can be read as runs."""
 
 
 def read_trajectory(path: str | PathLike[str]) -> Trajectory:
@@ -25,14 +25,14 @@ def read_trajectory(path: str | PathLike[str]) -> Trajectory:
     """
     file = Path(path)
     if file.suffix not in _WITH_MODEL:
-        why = f"a {file.suffix} file holds no machine; " if file.suffix in (".csv", ".mcap") else ""
+        why = f"a {file.suffix} file contains no model; " if file.suffix in (".csv", ".mcap") else ""
         raise ValueError(f"{file}: {why}expected a run that ends in {' or '.join(_WITH_MODEL)}")
     if file.suffix == ".parquet":
         package("pyarrow", "data", "a .parquet file")
     if not file.exists():
         raise ValueError(f"{file}: no such file")
     if file.suffix == ".npz" and file.is_file() and not zipfile.is_zipfile(file):
-        raise ValueError(f"{file}: expected a run that lgsim wrote, got a file of another kind or a part of one")
+        raise ValueError(f"{file}: expected a run of lgsim, got an incomplete file or one of another kind")
     try:
         return Trajectory.load(file)
     except ModelError as error:

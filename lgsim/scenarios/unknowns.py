@@ -1,4 +1,4 @@
-"""The unknowns of an identification, by the names that a map of a recording gives them."""
+"""Unknown parameters of an identification, by their names in the map of a recording."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from lgsim.support.toml_table import Table
 
 
 class Kind(NamedTuple):
-    """A kind of unknowns.
+    """A kind of unknown parameters.
 
     Attributes:
-        make: The function that makes the block.
-        owners: "bodies" or "joints", the key of the block's owners; "" where the machine as a whole is the owner.
+        make: Constructor of the block.
+        owners: "bodies" or "joints", the key of the block's owners; "" for parameters of the whole model.
     """
 
     make: Callable[..., Block]
@@ -53,32 +53,32 @@ KINDS: Mapping[str, Kind] = {
     "placements": Kind(Placements, "joints"),
     "gravity": Kind(GravityDirection, ""),
 }
-"""The kinds by name: masses alone, centers of mass, all ten parameters of bodies that can exist or linear ones, ..."""
+"""Kinds by name: masses, centers of mass, all ten inertial parameters, physically consistent or linear, and others."""
 
 _ALIASES = {"inertias": "bodies", "centres": "centers", "offset": "offsets", "mass": "masses", "scale": "scales"}
-"""Other names that a list of unknowns may have."""
+"""Aliases of kinds."""
 USUAL = ("bodies", "friction", "damping")
-"""The unknowns where neither the map nor a list names any."""
+"""Default unknowns, if neither the map nor a list names any."""
 
 LINEAR = ("standard", "damping", "friction", "stribeck", "armature", "stiffness", "offsets")
-"""The kinds in which joint forces are linear."""
+"""Kinds in which joint forces are linear."""
 
 _OVERLAPS = ({"masses", "bodies", "standard"}, {"centers", "bodies", "standard"})
-"""Sets of kinds of which one alone can be unknown."""
+"""Sets of mutually exclusive kinds."""
 
 
 def read_blocks(table: Table, plant: Plant, names: Sequence[str] | None = None) -> dict[str, Block]:
-    """The blocks of unknowns by name, as the table ``[unknowns]`` of a map describes them.
+    """The blocks of unknown parameters by name, from the table `[unknowns]` of a map.
 
     Args:
-        names: The names to take; None for all in the table, or ``USUAL`` where it is empty.
+        names: Names to use; None for all in the table, or ``USUAL`` if it is empty.
 
     Raises:
-        ScenarioError: the table is wrong.
-        ValueError: a name is unknown or there twice, or two blocks move the same numbers.
+        ScenarioError: the table is invalid.
+        ValueError: a name is unknown or occurs twice, or two blocks change the same parameters.
     """
     table.only(*KINDS)
-    # the names are those of the table itself
+    # these names come from the table itself
     if names is None and table.values:
         with table.at(None):
             return _blocks(list(table.values), table, plant)
@@ -89,8 +89,8 @@ def _blocks(names: Sequence[str], table: Table, plant: Plant) -> dict[str, Block
     """The blocks of some names.
 
     Raises:
-        ScenarioError: the table is wrong.
-        ValueError: a name is unknown or there twice, or two blocks move the same numbers.
+        ScenarioError: the table is invalid.
+        ValueError: a name is unknown or occurs twice, or two blocks change the same parameters.
     """
     wanted = [_ALIASES.get(name, name) for name in names]
     if not wanted:
@@ -99,11 +99,11 @@ def _blocks(names: Sequence[str], table: Table, plant: Plant) -> dict[str, Block
         if name not in KINDS:
             raise ValueError(unknown_name("expected names of unknowns", name, list(KINDS)))
         if wanted.count(name) > 1:
-            raise ValueError(f"{name!r} is there twice")
+            raise ValueError(f"expected distinct names, got {name!r} twice")
     for group in _OVERLAPS:
         both = [name for name in wanted if name in group]
         if len(both) > 1:
-            raise ValueError(f"expected one of {' and '.join(both)}, which move the same numbers")
+            raise ValueError(f"expected one of {' and '.join(both)}, which change the same parameters")
     return {name: _block(name, table, plant) for name in wanted}
 
 

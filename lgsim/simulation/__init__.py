@@ -1,4 +1,4 @@
-"""Simulation: machines that move in time."""
+"""Time integration of motions, with controllers and events."""
 
 from lgsim.simulation import controls as controls
 from lgsim.simulation import events as events

@@ -1,4 +1,4 @@
-"""Actuators in the place of joint forces: what a control then commands, and steps between which their states jump."""
+"""Actuators that replace joint forces: their commands, and integration steps between which their states jump."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from lgsim.multibody.model import Model, check_model
 
 
 class ActuatedControl(eqx.Module):
-    """Actuators with what commands them, in the place that a control has in a simulation.
+    """Actuators together with the control that commands them, to be used as the control of a simulation.
 
     Attributes:
-        control: ``control(t, q, v, model)``, commands (n,) that are added to given ones, or None.
+        control: ``control(t, q, v, model)``, commands (n,) that are added to prescribed ones, or None.
     """
 
     actuators: Actuators | ActuatorSum
@@ -40,7 +40,7 @@ class ActuatedControl(eqx.Module):
         v: Float[Array, " nv"],
         model: Model,
     ) -> Float[Array, " n"]:
-        """The commands (n,): given ones plus those of the control, zero without either."""
+        """The commands (n,): prescribed ones plus those of the control; zero if there are neither."""
         u = jnp.zeros(self.actuators.commands, v.dtype) if given is None else given
         if self.control is None:
             return u
@@ -48,16 +48,15 @@ class ActuatedControl(eqx.Module):
 
 
 def control_output(value: Any, length: int, dtype: Any, what: str, meaning: str) -> Array:
-    """What a control gave, an array (length,).
+    """The output of a control as an array (length,).
 
     Args:
-        dtype: Its dtype, that of the model.
-        what: What it is, in words, such as "joint forces".
-        meaning: What the length is, in words, such as "nv".
+        what: Name of the output for messages, such as "joint forces".
+        meaning: Meaning of the length for messages, such as "nv".
 
     Raises:
-        TypeError: it is no array of the model's dtype.
-        ValueError: its shape is another one: a single number would else become the force of every joint.
+        TypeError: it is not an array of the model's dtype.
+        ValueError: its shape differs; a scalar would otherwise act on every joint.
     """
     came = getattr(value, "dtype", None)
     if came is None or came != dtype:
@@ -72,7 +71,7 @@ def actuated(model: Model, actuators: Actuators | ActuatorSum | None, control: A
     """The control itself, or the actuators that it commands.
 
     Raises:
-        TypeError: the actuators are none, or of another dtype than the model.
+        TypeError: the actuators are of a wrong type, or of another dtype than the model.
         ValueError: they do not fit the model.
     """
     if actuators is None:
@@ -85,33 +84,33 @@ def actuated(model: Model, actuators: Actuators | ActuatorSum | None, control: A
 def given_commands(
     actuators: Actuators | ActuatorSum | None, torques: ArrayLike | None, commands: ArrayLike | None
 ) -> Any:
-    """The torques of a machine without actuators, or the commands of one with them.
+    """The torques of a model without actuators, or the commands of one with actuators.
 
     Raises:
-        ValueError: there are commands without actuators or torques beside them.
+        ValueError: commands are given without actuators, or torques together with actuators.
     """
     if actuators is None and commands is not None:
-        raise ValueError("commands: there are no actuators that take them; give actuators, or joint forces as torques")
+        raise ValueError("commands: expected actuators that take them, got none; give actuators, or torques instead")
     if actuators is not None and torques is not None:
-        raise ValueError("torques: the actuators make the joint forces; give what they take as commands")
+        raise ValueError("torques: expected none with actuators, which make the joint forces; give commands instead")
     return torques if actuators is None else commands
 
 
 @runtime_checkable
 class SampledField(Protocol):
-    """A field some of whose states jump where steps begin and end."""
+    """A field with states that jump at the start or the end of a step."""
 
     def sample(self, t: Float[Array, ""], y: Point, dt: Float[Array, ""], args: Any) -> Point:
-        """The state at the start of a step dt, after what jumps there."""
+        """The state at the start of a step dt, after the jumps there."""
         ...
 
     def settle(self, y: Point, args: Any) -> Point:
-        """The state at the end of a step, after what bounds it there."""
+        """The state at the end of a step, after its bounds are applied."""
         ...
 
 
 class SampledMethod(Method):
-    """A method between whose steps states jump, as in actuators with clocks and bounds of their own."""
+    """A method for systems whose states jump between steps, such as actuators with sample times or bounds."""
 
     inner: Method
 
@@ -122,7 +121,7 @@ class SampledMethod(Method):
 
     @property
     def requires(self) -> tuple[str, ...]:
-        """The verbs that the inner method needs."""
+        """The action operations that the inner method needs."""
         return self.inner.requires
 
     def step(
@@ -134,7 +133,7 @@ class SampledMethod(Method):
     def monitored_step(
         self, action: Action, field: Field, t: Float[Array, ""], y: Point, dt: Float[Array, ""], args: Any
     ) -> tuple[Point, Float[Array, "*estimate"] | None, Float[Array, ""] | None]:
-        """As ``step``, with the residual of an implicit method."""
+        """A ``step`` that also returns the residual of an implicit method."""
         if not isinstance(field, SampledField):
             return self.inner.monitored_step(action, field, t, y, dt, args)
         now = field.sample(t, y, dt, args)
@@ -143,12 +142,12 @@ class SampledMethod(Method):
         return field.settle(y1, args), error, residual
 
     def largest_residual(self, dtype: Any) -> float | Array | None:
-        """That of the inner method."""
+        """The largest accepted residual of the inner method."""
         return self.inner.largest_residual(dtype)
 
 
 def sampled_method(method: Method, drive: Any) -> Method:
-    """The method of a motion under a control or actuators, which is another one where these have clocks."""
+    """The method for a motion under a control or actuators, wrapped if these have sample times."""
     actuators = drive.actuators if isinstance(drive, ActuatedControl) else drive
     sampled = isinstance(actuators, Actuators | ActuatorSum) and actuators.is_sampled
     if isinstance(method, SampledMethod) or not sampled:

@@ -1,11 +1,11 @@
-"""The equations of motion of a machine under all that drives it, as a field that the integrators take.
+"""The equations of motion of a model with its drives, external wrenches and contacts, as a field for the integrators.
 
 The state is y = (q, v, w), one array: the configuration, the velocity and the states w of actuators. It obeys
 
     q' = v,    M(q) v' + h(q, v) = tau + passive_forces(q, v) + J^T F,    w' = g(q, v, w, u),
 
-F being external wrenches and those of the machine's contacts, ``contact_forces``; tau are the given joint forces and
-those of a control, or the forces tau(q, v, w, u) of actuators under commands u.
+F being external wrenches and those of the model's contacts, ``contact_forces``; tau are the prescribed joint forces
+plus those of a control, or the forces tau(q, v, w, u) of actuators under commands u.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Velocity = Float[Array, " nv"]
 State = Float[Array, " state"]
 
 Control = Callable[[Number, Configuration, Velocity, Model], Float[Array, " nv"]] | ActuatedControl
-"""``control(t, q, v, model)``: joint forces (nv,), N m or N; or actuators with what commands them."""
+"""``control(t, q, v, model)``: joint forces (nv,), N m or N; or actuators with the control that commands them."""
 Wrenches = Callable[[Number, Configuration, Velocity, Model], Float[Array, "bodies 6"]]
 """``wrenches(t, q, v, model)``: external wrenches (bodies, 6) on the bodies, in their frames, N and N m."""
 
@@ -52,7 +52,7 @@ _WITH_STATES = (ActuatedControl, Actuators, ActuatorSum)
 
 
 def state_space(model: Model, drive: Any = None) -> StateSpace:
-    """The space of a machine's states (q, v, w), w those of a control's actuators or of ``Actuators``."""
+    """The space of a model's states (q, v, w), w those of a control's actuators or of ``Actuators``."""
     return StateSpace(model.topology, drive.states if isinstance(drive, _WITH_STATES) else 0)
 
 
@@ -76,18 +76,18 @@ def initial_state(
     drive: Any = None,
     actuator_state: ArrayLike | None = None,
 ) -> Float[Array, " state"]:
-    """The state of a configuration, velocities and actuators, checked.
+    """The initial state from a configuration, velocities and actuator states, checked.
 
     Args:
         q0: Configuration (nq,); None for the neutral one.
         v0: Velocity (nv,), rad/s or m/s; None for zero.
         drive: A control, an ``ActuatedControl`` or ``Actuators``.
-        actuator_state: States of the actuators; None for those of actuators without signals.
+        actuator_state: States of the actuators; None for their rest states.
 
     Raises:
-        TypeError: dtypes differ from the model's, or the model is none.
-        ValueError: a shape is wrong, loops are open, torn or lock the machine, or states are given where nothing has
-            them.
+        TypeError: dtypes differ from the model's, or the model is not a ``Model``.
+        ValueError: a shape is wrong, loops are open, torn or lock the model, or actuator states are given without
+            actuators that have states.
     """
     check_model(model)
     q0 = model.neutral() if q0 is None else q0
@@ -103,12 +103,12 @@ def initial_state(
         w = actuators.start(model, state[0], state[1]) if actuator_state is None else actuator_state
         state.append(_state_part(model, "actuator_state", w, count))
     elif actuator_state is not None:
-        raise ValueError("actuator_state: nothing that drives the machine has states; give actuators that have some")
+        raise ValueError("actuator_state: expected None, since no actuator has states; give actuators that have some")
     return jnp.concatenate(state)
 
 
 def _state_part(model: Model, name: str, value: ArrayLike, length: int) -> Float[Array, " length"]:
-    """``value`` as an array (length,) of the model's dtype, the argument that errors call ``name``."""
+    """``value`` as an array (length,) of the model's dtype; ``name`` is the argument's name in errors."""
     array = verify.floating(name, value, dtype=model.dtype)
     if array.shape != (length,):
         kind = {"q0": "nq", "actuator_state": "actuators.states"}.get(name, "nv")
@@ -138,7 +138,7 @@ class TorqueSegment(NamedTuple):
 
     @property
     def steady(self) -> bool:
-        """Whether it is one segment for all the time, without a leading axis."""
+        """True if it is one segment for all times, without a leading axis."""
         return self.force.ndim == 1
 
     def at(self, t: Number) -> Float[Array, " nv"]:
@@ -149,14 +149,14 @@ class TorqueSegment(NamedTuple):
 def torque_segments(
     model: Model, torques: ArrayLike | None, steps: int, t0: Number, dt: Number, drive: Any = None
 ) -> TorqueSegment | None:
-    """Joint forces or commands as ``rollout`` takes them, as one segment for all the time or one for each step.
+    """Joint forces or commands of ``rollout`` as one segment for all times or one for each step.
 
     Args:
-        torques: N m or N, (nv,) all the time, (steps, nv) constant over each step, (steps + 1, nv) nodes of straight
-            lines, or None.
+        torques: N m or N: (nv,) constant, (steps, nv) constant over each step, (steps + 1, nv) at the nodes of linear
+            interpolation, or None.
         t0: Initial time, s.
         dt: Step, s.
-        drive: A control, or an ``ActuatedControl`` whose commands (n,) the rows then are, in the place of (nv,).
+        drive: A control, or an ``ActuatedControl``, whose commands (n,) then replace the joint forces (nv,).
 
     Raises:
         TypeError: the dtype is not the model's.
@@ -193,8 +193,8 @@ def drive_forces(
 ) -> tuple[Float[Array, " nv"], Float[Array, " states"] | None]:
     """(the joint forces (nv,), N m or N, the rates of the actuators' states w).
 
-    Given torques plus the control's, zero without either; with actuators what these make of given commands and the
-    control's.
+    Without actuators the prescribed torques plus the control's, zero if there are neither; with actuators the forces
+    that result from the prescribed commands plus the control's.
     """
     if isinstance(control, ActuatedControl):
         own = jnp.zeros(0, v.dtype) if w is None else w
@@ -222,7 +222,7 @@ def drives(
         torques: Joint forces that are added to the control's, N m or N, or commands of actuators; None for zero.
         t: Times, s.
         v: Velocities, rad/s or m/s.
-        w: States of the actuators; None without any.
+        w: States of the actuators; None if there are none.
     """
 
     def force(torques: Array | None, t: Array, q: Array, v: Array, w: Array | None) -> Array:
@@ -238,7 +238,7 @@ def drives(
 def external_wrenches(
     model: Model, wrenches: Wrenches | None, t: Number, q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> Float[Array, "bodies 6"] | None:
-    """All wrenches on the bodies, in their frames, N and N m: the given ones and those of the machine's contacts.
+    """The total wrenches on the bodies, in their frames, N and N m: external ones plus those of the model's contacts.
 
     Args:
         wrenches: ``wrenches(t, q, v, model)``, (bodies, 6), or None.
@@ -264,14 +264,14 @@ def acceleration(
     v: Float[Array, " nv"],
     solve: Solve = forward_dynamics,
 ) -> Float[Array, " nv"]:
-    """The derivative of v under the drives' forces, the model's own dampers, springs and contacts, and wrenches.
+    """The accelerations v' under drive forces, external wrenches and the model's dampers, springs and contacts.
 
     Args:
         tau: The drives' forces (nv,), N m or N.
         wrenches: ``wrenches(t, q, v, model)``, (bodies, 6) in the bodies' frames, N and N m, or None.
         t: Time, s.
         v: Velocity (nv,), rad/s or m/s.
-        solve: The forward dynamics, with the rule of differentiation that fits the use.
+        solve: The forward dynamics, with the differentiation rule that fits the use.
 
     Returns:
         v' (nv,), rad/s^2 or m/s^2.
@@ -298,7 +298,7 @@ def equations_of_motion(t: Number, y: State, args: Any, solve: Solve = forward_d
 
 
 def sample_actuators(t: Float[Array, ""], y: State, dt: Float[Array, ""], args: Any) -> State:
-    """The state at the start of a step dt, after what jumps there in actuators; ``args`` as the field's."""
+    """The state at the start of a step dt, after jumps of actuator states; ``args`` as for the field."""
     (model, control, _), segment = args
     w = actuator_part(model, y)
     if w is None or not isinstance(control, ActuatedControl):
@@ -310,7 +310,7 @@ def sample_actuators(t: Float[Array, ""], y: State, dt: Float[Array, ""], args: 
 
 
 def settle_actuators(y: State, args: Any) -> State:
-    """The state at the end of a step, after what bounds it there in actuators; ``args`` as the field's."""
+    """The state at the end of a step, after the bounds of actuator states; ``args`` as for the field."""
     (model, control, _), _ = args
     w = actuator_part(model, y)
     if w is None or not isinstance(control, ActuatedControl):

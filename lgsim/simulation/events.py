@@ -1,6 +1,6 @@
-"""Events of machines, at which a simulation with adaptive steps ends: a quantity reaches a value.
+"""Events that end an adaptive simulation, such as a joint angle, a height or a contact that reaches a value.
 
-They need the extra ``adaptive``, which is imported when an event is made.
+They need the extra ``adaptive``, which is imported when an event is created.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Quantity = Callable[[Number, Configuration, Velocity, Model], Float[Array, ""]]
 
 
 class ThresholdEvent(eqx.Module):
-    """The condition that a quantity of a machine reaches a value, as ``adaptive.Event`` takes it.
+    """The condition that a quantity of the state reaches a value, in the form of ``adaptive.Event``.
 
     Attributes:
         quantity: ``quantity(t, q, v, model)``, a scalar.
@@ -50,7 +50,7 @@ class ThresholdEvent(eqx.Module):
         return self.quantity(t, q, v, model) - self.value.astype(y.dtype)
 
     def __str__(self) -> str:
-        value = float(str(np.asarray(self.value)))  # the fewest digits that are this number, in float32 too
+        value = float(str(np.asarray(self.value)))  # the fewest digits that identify the value, in float32 too
         return printable(f"{self.name} is {value:.9g} {self.unit}".strip())
 
 
@@ -58,7 +58,7 @@ class Height(eqx.Module):
     """The height of a frame's origin in the world, m.
 
     Attributes:
-        frame: Place of the frame in ``model.frame_names``.
+        frame: Index of the frame in ``model.frame_names``.
     """
 
     frame: int = eqx.field(static=True)
@@ -69,7 +69,7 @@ class Height(eqx.Module):
 
 
 class Coordinate(eqx.Module):
-    """One number of the configuration, rad or m.
+    """One coordinate of the configuration, rad or m.
 
     Attributes:
         place: Its index in q.
@@ -83,10 +83,10 @@ class Coordinate(eqx.Module):
 
 
 class ContactDepth(eqx.Module):
-    """The depth of a contact's deepest point, m; negative where it is apart.
+    """The penetration depth of a contact's deepest point, m; negative without contact.
 
     Attributes:
-        points: Where its points are among those of all contacts.
+        points: Indices of its points among those of all contacts.
     """
 
     points: tuple[int, int] = eqx.field(static=True)
@@ -99,18 +99,18 @@ class ContactDepth(eqx.Module):
 def threshold_event(
     quantity: Quantity, value: Number = 0.0, *, rising: bool | None = None, name: str = "the quantity", unit: str = ""
 ) -> eqx.Module:
-    """The event that a quantity of one's own reaches a value, ``quantity(t, q, v, model) = value``.
+    """The event that a user-defined quantity reaches a value, ``quantity(t, q, v, model) = value``.
 
     Args:
-        quantity: A function of the machine's state that JAX can trace; a scalar of the model's dtype.
-        value: The value, in the quantity's unit; another number compiles nothing again.
-        rising: True for crossings upwards only, False for downwards only, None for both.
+        quantity: A function of the state that JAX can trace; a scalar of the model's dtype.
+        value: The value, in the quantity's unit; changing it does not recompile.
+        rising: True for upward crossings only, False for downward ones only, None for both.
         name: The name of the quantity, for the trajectory's ``result``.
         unit: The unit of the quantity, for the trajectory's ``result``.
 
     Raises:
         ModuleNotFoundError: diffrax is missing.
-        ValueError: the value is no finite number.
+        ValueError: the value is not a finite number.
     """
     from lgsim.integrators.adaptive import Event
 
@@ -126,11 +126,12 @@ def joint_reaches(model: Model, joint: str, value: Number, *, rising: bool | Non
     Args:
         joint: Name of a joint of one coordinate: revolute, continuous, prismatic or helical.
         value: The value of the coordinate, rad or m.
-        rising: True for crossings upwards only, False for downwards only, None for both.
+        rising: True for upward crossings only, False for downward ones only, None for both.
 
     Raises:
         ModuleNotFoundError: diffrax is missing.
-        ValueError: there is no such joint, it has not one coordinate of its own, the value is no finite number.
+        ValueError: there is no such joint, it does not have exactly one independent coordinate, or the value is not
+            finite.
     """
     if joint not in model.q_slices:
         raise ValueError(f"joint: expected one of {', '.join(model.joint_names)}, got {joint!r}")
@@ -149,13 +150,13 @@ def height_reaches(model: Model, frame: str | int, value: Number, *, rising: boo
     """The event that the origin of a frame reaches a height in the world, ``p_z = value``.
 
     Args:
-        frame: Name or place in ``model.frame_names``.
+        frame: Name or index in ``model.frame_names``.
         value: The height, m.
-        rising: True for crossings upwards only, False for downwards only, None for both.
+        rising: True for upward crossings only, False for downward ones only, None for both.
 
     Raises:
         ModuleNotFoundError: diffrax is missing.
-        ValueError: there is no such frame, the value is no finite number.
+        ValueError: there is no such frame, or the value is not finite.
     """
     place = frame_index(model.topology, frame)
     name = f"the height of the frame {model.frame_names[place]!r}"

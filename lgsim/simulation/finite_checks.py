@@ -1,7 +1,7 @@
-"""Debugging: the first quantity of a motion that is not finite, and in reverse mode the first gradient that is not.
+"""Debugging: the first quantity of a motion that is not finite, and the first such gradient in reverse mode.
 
-Callbacks look at the numbers, on the way forward at the value of each part of the equations, backwards at the gradient
-with respect to its arguments. They cost much; without them nothing is left in a program.
+Callbacks check the values of each part of the equations in the forward pass, and the gradients with respect to its
+arguments in the backward pass. They are expensive; without them compiled programs contain no trace of the checks.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from lgsim.support.check import is_traced
 
 
 class CheckedQuantity(NamedTuple):
-    """The words for an array that is checked.
+    """Description of a checked array, for messages.
 
     Attributes:
-        topology: The topology of the machine, with the names of joints and bodies.
-        kind: The kind of things that the entries belong to, a key of ``_OWNERS``.
+        topology: The topology of the model, with the names of joints and bodies.
+        kind: The kind of objects that the entries belong to, a key of ``_OWNERS``.
         equation: The part of the equations of which the quantity is an argument.
     """
 
@@ -42,16 +42,16 @@ class CheckedQuantity(NamedTuple):
 def check_finite(
     step: Int[Array, ""], t: Float[Array, ""], *quantities: tuple[CheckedQuantity, Shaped[Array, ...] | None]
 ) -> None:
-    """Check on the way forward that all entries of some arrays are finite.
+    """Check in the forward pass that all entries of some arrays are finite.
 
     Args:
-        step: The number of the step, for the error.
+        step: The index of the step, for the error.
         t: Its time, s.
-        quantities: The arrays with their words; those that are None are skipped.
+        quantities: The arrays with their descriptions; those that are None are skipped.
 
     Raises:
-        FloatingPointError: an entry is not finite; the text names the first one. Out of a compiled program it is the
-            end of the text of JAX's own error.
+        FloatingPointError: an entry is not finite; the message names the first one. From a compiled program JAX's own
+            error is raised, whose message ends with it.
     """
     names, arrays = zip(*((name, array) for name, array in quantities if array is not None), strict=True)
     if is_traced(arrays):
@@ -63,17 +63,17 @@ def check_finite(
 def check_gradient_finite(
     quantity: CheckedQuantity, step: Int[Array, ""], t: Float[Array, ""], x: Float[Array, "*shape"]
 ) -> Float[Array, "*shape"]:
-    """The array x itself; in reverse mode an error is raised where the gradient with respect to it is not finite.
+    """The unchanged array x; in reverse mode an error is raised if the gradient with respect to it is not finite.
 
     Args:
-        step: The number of the step, for the error.
+        step: The index of the step, for the error.
         t: Its time, s.
     """
     return probe_gradient(_check_gradient, quantity, x, step, t)
 
 
 def check_model_gradient_finite(model: Model, step: Int[Array, ""], t: Float[Array, ""]) -> Model:
-    """The model with ``check_gradient_finite`` on all its numbers."""
+    """The model with ``check_gradient_finite`` on all its parameters."""
     found = {f.name: getattr(model, f.name) for f in fields(Model) if f.name != "topology"}
     numbers = {name: x for name, x in found.items() if x is not None}
     checked = {
@@ -86,7 +86,7 @@ def check_model_gradient_finite(model: Model, step: Int[Array, ""], t: Float[Arr
 
 @contextlib.contextmanager
 def plain_errors() -> Iterator[None]:
-    """A context that turns an error of the checks in a compiled program into a ``FloatingPointError`` with its text.
+    """A context that converts an error of the checks in a compiled program to a ``FloatingPointError``.
 
     Raises:
         FloatingPointError: a check failed in a compiled program.
@@ -103,7 +103,7 @@ def plain_errors() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _without_logged_tracebacks() -> Iterator[None]:
-    """A context in which JAX does not write the traceback of a failed callback, whose error is raised anyway."""
+    """A context in which JAX does not log the traceback of a failed callback, whose error is raised anyway."""
 
     def keeps(record: logging.LogRecord) -> bool:
         return not (record.exc_info and isinstance(record.exc_info[1], FloatingPointError))
@@ -119,7 +119,7 @@ def _without_logged_tracebacks() -> Iterator[None]:
 
 
 def _check_values(names: tuple[CheckedQuantity, ...], step: Any, t: Any, *arrays: Any) -> None:
-    """Raise FloatingPointError with the first entry of the arrays that is not finite."""
+    """Raise FloatingPointError for the first entry of the arrays that is not finite."""
     for name, array in zip(names, arrays, strict=True):
         text = _describe_fault(name, np.asarray(array))
         if text:
@@ -127,7 +127,7 @@ def _check_values(names: tuple[CheckedQuantity, ...], step: Any, t: Any, *arrays
 
 
 def _check_gradient(quantity: CheckedQuantity, gradient: Any, step: Any, t: Any) -> np.ndarray:
-    """The gradient itself; FloatingPointError with its first entry that is not finite."""
+    """The unchanged gradient; raises FloatingPointError for its first entry that is not finite."""
     gradient = np.asarray(gradient)
     text = _describe_fault(quantity, gradient)
     if text:
@@ -140,7 +140,7 @@ def _check_gradient(quantity: CheckedQuantity, gradient: Any, step: Any, t: Any)
 
 
 def _describe_fault(quantity: CheckedQuantity, array: Shaped[np.ndarray, ...]) -> str:
-    """The first entry that is not finite, in words; empty where all are."""
+    """A description of the first entry that is not finite; empty if all are finite."""
     bad = np.argwhere(~np.isfinite(array))
     if not len(bad):
         return ""
@@ -149,7 +149,7 @@ def _describe_fault(quantity: CheckedQuantity, array: Shaped[np.ndarray, ...]) -
 
 
 def _joint(tree: Topology, joint: int) -> str:
-    """The words for a joint and its body, by their place in the topology."""
+    """A description of a joint and its body, by their index in the topology."""
     return f" of joint {tree.joint_names[joint]!r}, body {tree.body_names[joint]!r},"
 
 
@@ -202,4 +202,4 @@ _OWNERS = {
     "commands": lambda tree, at: f" number {at[-1]}",
     "actuators": lambda tree, at: f" number {at[-1]}",
 }
-"""For each kind the function of a topology and an entry's indices that gives the words for the entry's owner."""
+"""For each kind a function of a topology and an entry's indices that returns a description of the entry's owner."""

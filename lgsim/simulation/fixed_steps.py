@@ -1,4 +1,4 @@
-"""A motion by steps of one length, a compiled chunk of them at a time, at that length or another one."""
+"""Fixed-step motion in compiled chunks, with the given step or with a multiple of it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from lgsim.simulation.rollout import Drive, StateHistory, integrate_motion
 
 @dataclass(frozen=True)
 class Steps:
-    """A machine, what drives it, and the steps of a method.
+    """A model, its drives, and the steps of a method.
 
     Attributes:
-        rows: Joint forces or commands, all the time the same or of each step; None for none.
+        rows: Joint forces or commands, constant or for each step; None if there are none.
         dt: Step, s.
     """
 
@@ -38,13 +38,13 @@ class Steps:
 
 @dataclass(frozen=True)
 class FixedSteps(Steps):
-    """What a motion is computed from, but for its start.
+    """All inputs of a fixed-step motion except its initial state.
 
     Attributes:
-        chunk: Number of steps between two looks at the motion.
-        every: Number of steps from one node, a state that is looked at, to the next; a divisor of ``chunk``.
-        length: The most steps that the compiled program takes; the same for motions of any length and any nodes, which
-            then have the same program.
+        chunk: Number of steps between two checks of the motion.
+        every: Number of steps between nodes, the states that are checked; a divisor of ``chunk``.
+        length: The capacity of the compiled program in steps; the same for motions of any length and any nodes, which
+            then share the program.
     """
 
     chunk: int
@@ -66,8 +66,8 @@ class FixedSteps(Steps):
             count: The number of steps; by default a whole chunk.
 
         Returns:
-            The nodes of the chunk, y the first of them, arrays of numpy: of those of JAX a part of each size would be
-            compiled.
+            The nodes of the chunk, starting with y, as numpy arrays: slices of JAX arrays would be compiled for each
+            size.
         """
         count = self.chunk if count is None else count
         steps = {"count": jnp.asarray(count), "method": self.method, "steps": self.length}
@@ -81,11 +81,11 @@ class FixedSteps(Steps):
     def arguments(
         self, y: Shaped[np.ndarray, " state"] | Float[Array, " state"], done: int, ratio: tuple[int, int] = (1, 1)
     ) -> tuple[Any, ...]:
-        """(model, y, time, step, joint forces, control, wrenches) of a chunk, arguments as of ``motion``."""
+        """(model, y, time, step, joint forces, control, wrenches) of a chunk; arguments as for ``motion``."""
         a, b = ratio
         h, rows = self.dt * b / a, self.rows
         if rows is not None and not rows.steady:
-            # a shorter step has the row of the step that it lies in; beyond the end the last one again
+            # a shorter step takes the row of the step that contains it; beyond the end the last row repeats
             at = np.minimum((done + np.arange(self.length)) * b // a, len(rows.force) - 1)
             rows = jax.tree.map(lambda x: x[at], rows)
         t0, h = jnp.asarray(done * h, self.model.dtype), jnp.asarray(h, self.model.dtype)
@@ -106,5 +106,5 @@ def _chunk(
     method: Method,
     steps: int,
 ) -> StateHistory:
-    """The motion over ``count`` of at most ``steps`` steps from the state y0 at the time t0, each state of it."""
+    """The motion over ``count`` of at most ``steps`` steps from the state y0 at the time t0, with all states."""
     return integrate_motion((model, control, wrenches), y0, dt, steps, rows, method, t0, 1, FirstSteps(count))

@@ -1,7 +1,7 @@
-"""How much of its limits a motion uses: of positions, speeds and torques, with joint, time and value.
+"""Use of joint limits by a motion: positions, speeds and torques, with joint, time and value.
 
-A limit that is infinite or, as files write what they do not give, zero is none; so is a range of positions of length
-zero. This is numpy on what was computed.
+An infinite limit counts as no limit. So do a zero limit, which files write for a missing one, and a position range of
+length zero. The functions work in numpy on computed states.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from lgsim.support.messages import counted
 from lgsim.support.printable import printable
 
 ROUNDING = 1e-6
-"""The share of a limit by which a number may be beyond it through rounding."""
+"""The fraction of a limit by which rounding may exceed it."""
 LISTED = 5
-"""Joints that a warning names at most."""
+"""The largest number of joints that a warning names."""
 TURNS = 4 * np.pi
-"""An angle beyond that, two turns, looks like degrees."""
+"""An angle above this, two turns, looks like degrees."""
 FAR = 2
-"""The part of its limit from which on an angle looks like degrees, and not like one that is a little too large."""
+"""The fraction of its limit above which an angle looks like degrees rather than slightly too large."""
 BALL = ("swing", "angle", "twist")
-"""What the position limits of a ball are of."""
+"""The quantities of the position limits of a ball joint."""
 
 History = Float[np.ndarray, "_ _"]
-"""States one above the other; there may be more of one kind than of another."""
+"""Histories of states, one row each; positions and velocities may differ in number."""
 Numbers = Float[np.ndarray, " nv"]
 
 
 class LimitParts(NamedTuple):
-    """The part of its limit that each degree of freedom uses in each state, (times, nv); NaN where there is none.
+    """The fraction of its limit that each degree of freedom uses in each state, (times, nv); NaN without a limit.
 
     Attributes:
-        position: The distance from the middle of the range in halves of its length; of a range with one end infinity
-            outside, and NaN within. Of a ball those of swing, angle and twist. None without configurations.
-        speed: ``|v|`` by the velocity limit; None without velocities.
-        torque: ``|tau|`` by the effort limit; None without joint forces.
+        position: The distance from the middle of the range, relative to half its length; for a range with one end
+            infinity outside, and NaN inside. Ball joints have swing, angle and twist. None without configurations.
+        speed: ``|v|`` divided by the velocity limit; None without velocities.
+        torque: ``|tau|`` divided by the effort limit; None without joint forces.
     """
 
     position: History | None
@@ -50,16 +50,16 @@ class LimitParts(NamedTuple):
 
 
 class LimitUse(NamedTuple):
-    """The largest part of one limit that some states use.
+    """The largest use of one limit over some states.
 
     Attributes:
-        kind: What is limited: "position", "speed" or "torque".
-        joint: The joint, with the number of the degree of freedom where it has several.
-        part: The part used; above 1 the limit is passed.
-        value: The number that uses it, with its sign.
-        limit: The limits below and above.
-        unit: The unit of the number and its limits.
-        time: When, s; NaN where it is not known.
+        kind: The limited quantity: "position", "speed" or "torque".
+        joint: The joint, with the index of the degree of freedom where it has several.
+        part: The fraction of the limit that is used; above 1 the limit is exceeded.
+        value: The value that uses most of it, with its sign.
+        limit: The lower and the upper limit.
+        unit: The unit of the value and its limits.
+        time: The time at which it occurs, s; NaN where it is unknown.
     """
 
     kind: str
@@ -72,7 +72,7 @@ class LimitUse(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Whether the number is beyond its limit by more than rounding."""
+        """True if the value exceeds its limit by more than rounding."""
         return self.part > 1 + ROUNDING
 
     def __str__(self) -> str:
@@ -83,12 +83,12 @@ class LimitUse(NamedTuple):
 def limit_parts(
     model: Model, q: History | None = None, v: History | None = None, tau: History | None = None
 ) -> LimitParts:
-    """The part of its limit that each degree of freedom uses in each state; see ``LimitParts``.
+    """The fraction of its limit that each degree of freedom uses in each state; see ``LimitParts``.
 
     Args:
-        q: Configurations (times, nq); None for none.
-        v: Velocities (times, nv), rad/s or m/s; None for none.
-        tau: Joint forces of the drives (times, nv), N m or N; None for none.
+        q: Configurations (times, nq), or None.
+        v: Velocities (times, nv), rad/s or m/s, or None.
+        tau: Joint forces of the drives (times, nv), N m or N, or None.
     """
     parts = {limited.kind: limited.parts for limited in _limited_numbers(model, q, v, tau)}
     return LimitParts(*(parts.get(kind) for kind in LimitParts._fields))
@@ -101,15 +101,15 @@ def limit_uses(
     tau: History | None = None,
     time: Float[np.ndarray, " _"] | None = None,
 ) -> tuple[LimitUse, ...]:
-    """The largest part of each position, speed and torque limit that some states use; joints without one are left out.
+    """The largest use of each position, speed and torque limit over some states; joints without limits are left out.
 
-    Numbers that are not finite count for nothing.
+    Values that are not finite are ignored.
 
     Args:
-        q: Configurations (times, nq); None for none.
-        v: Velocities (times, nv), rad/s or m/s; None for none.
-        tau: Joint forces of the drives (times, nv), N m or N; None for none.
-        time: Times of the states, s; None where they are not known.
+        q: Configurations (times, nq), or None.
+        v: Velocities (times, nv), rad/s or m/s, or None.
+        tau: Joint forces of the drives (times, nv), N m or N, or None.
+        time: Times of the states, s; None where they are unknown.
     """
     found: list[LimitUse] = []
     for limited in _limited_numbers(model, q, v, tau):
@@ -125,23 +125,23 @@ def limit_uses(
 
 
 def limit_rows(uses: Iterable[LimitUse]) -> list[tuple[str, str]]:
-    """One row (name, text) for each kind of limit: the largest part that is used, by which joint, and when."""
+    """One row (name, text) for each kind of limit: the largest fraction used, by which joint, and when."""
     rows = []
     for kind, own in _by_kind(uses):
         worst = own[0]
-        # of a range with one end there is no part
-        share = f"{100 * worst.part:.3g} % used" if np.isfinite(worst.part) else "passed"
+        # a range with one end has no fraction
+        share = f"{100 * worst.part:.3g} % used" if np.isfinite(worst.part) else "exceeded"
         rows.append((f"{kind} limits", f"{share}: {worst}" if worst.part > 0 else "none used"))
     return rows
 
 
 def limit_warnings(uses: Iterable[LimitUse]) -> list[str]:
-    """One sentence for each kind of limit that is passed, with the joints that pass theirs, the worst ones first."""
+    """One sentence for each kind of limit that is exceeded, with the joints that exceed it, worst first."""
     found = []
     for kind, own in _by_kind(uses):
         passed = [use for use in own if use.passed]
         if passed:
-            shown = [f"{use} ({_range(use)}, passed by {_excess(use):.2g})" for use in passed[:LISTED]]
+            shown = [f"{use} ({_range(use)}, exceeded by {_excess(use):.2g})" for use in passed[:LISTED]]
             more = f" and {counted(len(passed) - LISTED, 'more joint')}" if len(passed) > LISTED else ""
             found.append(f"beyond {kind} limits: {', '.join(shown)}{more}")
     return found
@@ -153,14 +153,14 @@ def start_warnings(
     v: Numbers | None = None,
     tau: Numbers | None = None,
 ) -> list[str]:
-    """What is odd about the start of a motion: a sentence for each number beyond its limit or that looks like degrees.
+    """Warnings about the initial state: one sentence for each value that exceeds its limit or looks like degrees.
 
-    An angle looks like degrees where it is far beyond its limits and as degrees would be within them, or where it has
+    An angle looks like degrees where it is far beyond its limits but within them if read as degrees, or where it has
     no limits and is more than two turns.
 
     Args:
         v: Velocity (nv,), rad/s or m/s.
-        tau: Joint forces that are given (nv,), N m or N.
+        tau: Prescribed joint forces (nv,), N m or N.
     """
     found = []
     rows = (None if x is None else np.asarray(x, float)[None] for x in (q, v, tau))
@@ -182,13 +182,13 @@ def start_warnings(
 
 
 def limited_joints(model: Model) -> Bool[np.ndarray, " nv"]:
-    """Which degrees of freedom have a position limit (nv,), of balls those of swing, angle and twist."""
+    """True for each degree of freedom with a position limit (nv,); for ball joints those of swing, angle and twist."""
     _, lower, upper = _positions(model, np.asarray(model.neutral(), float)[None])
     return _given(lower, upper)
 
 
 class _LimitedNumbers(NamedTuple):
-    """The numbers of one kind, with their limits, the parts of them that are used, and (joint, unit) of each."""
+    """The values of one kind, with their limits, the fractions used, and (joint, unit) of each."""
 
     kind: str
     values: History
@@ -201,7 +201,7 @@ class _LimitedNumbers(NamedTuple):
 def _limited_numbers(
     model: Model, q: History | None, v: History | None, tau: History | None
 ) -> Iterator[_LimitedNumbers]:
-    """The numbers of the kinds that are given."""
+    """The values of the kinds that are given."""
     if q is not None:
         x, lower, upper = _positions(model, np.asarray(q, float))
         yield _LimitedNumbers("position", x, lower, upper, _parts(x, lower, upper), _names(model, ("rad", "m"), BALL))
@@ -216,7 +216,7 @@ def _limited_numbers(
 
 
 def _positions(model: Model, q: History) -> tuple[History, Numbers, Numbers]:
-    """The numbers that position limits are of (times, nv), and the limits; NaN and no limits where there are none."""
+    """The values that position limits apply to (times, nv), and the limits; NaN and no limits where there are none."""
     tree = model.topology
     lower, upper = (np.array(x, float) for x in (model.lower, model.upper))
     x = np.full((len(q), model.nv), np.nan)
@@ -245,12 +245,12 @@ def _ball(q: History, lower: Numbers, upper: Numbers) -> tuple[History, Numbers,
 
 
 def _given(lower: Numbers, upper: Numbers) -> Bool[np.ndarray, " nv"]:
-    """Which limits are some: an end is finite, and there is a number between them."""
+    """True for each limit that is given: an end is finite, and the range is not empty."""
     return (np.isfinite(lower) | np.isfinite(upper)) & (upper > lower)
 
 
 def _parts(x: History, lower: Numbers, upper: Numbers) -> History:
-    """The parts (times, nv) of the limits that numbers use; NaN where there is no part."""
+    """The fractions (times, nv) of the limits that values use; NaN where a limit is missing."""
     whole = _given(lower, upper) & np.isfinite(lower) & np.isfinite(upper)
     low, high = (np.where(whole, end, side) for end, side in ((lower, -1.0), (upper, 1.0)))
     half = high / 2 - low / 2
@@ -261,7 +261,7 @@ def _parts(x: History, lower: Numbers, upper: Numbers) -> History:
 
 
 def _names(model: Model, units: tuple[str, str], ball: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """The name and the unit of each degree of freedom, of turns and of slides; of balls with other names on request."""
+    """The name and unit of each degree of freedom, rotational or translational; ball joints may get other names."""
     names = []
     for name, joint, mimic in zip(model.joint_names, model.topology.joints, model.topology.mimics, strict=True):
         if mimic is None:
@@ -272,7 +272,7 @@ def _names(model: Model, units: tuple[str, str], ball: Sequence[str] = ()) -> li
 
 
 def _by_kind(uses: Iterable[LimitUse]) -> Iterator[tuple[str, list[LimitUse]]]:
-    """The uses of each kind that there is, the largest parts first."""
+    """The uses grouped by kind, largest fractions first."""
     given = list(uses)
     for kind in LimitParts._fields:
         own = sorted((use for use in given if use.kind == kind), key=lambda use: -use.part)
@@ -281,12 +281,12 @@ def _by_kind(uses: Iterable[LimitUse]) -> Iterator[tuple[str, list[LimitUse]]]:
 
 
 def _excess(use: LimitUse) -> float:
-    """How far a number is beyond its limit, in its unit."""
+    """The amount by which a value exceeds its limit, in its unit."""
     return max(use.value - use.limit[1], use.limit[0] - use.value)
 
 
 def _range(use: LimitUse) -> str:
-    """The limits of a number in words."""
+    """The limits of a value as text."""
     low, high = use.limit
     if low == -high:
         return f"limit {high:.4g} {use.unit}"

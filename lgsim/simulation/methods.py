@@ -1,4 +1,4 @@
-"""The methods that move machines, by name: explicit, linearly implicit, implicit and variational ones."""
+"""The integration methods for models, by name: explicit, linearly implicit, implicit and variational ones."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from lgsim.integrators.methods import IMPLICIT_METHODS, LINEARLY_IMPLICIT_METHOD
 from lgsim.simulation.variational.variational_tree import VariationalTree
 
 _VARIATIONAL_TREES: dict[str, Method] = {"variational": VariationalTree(), "variational4": VariationalTree(order=4)}
-"""Variational methods of machines, by name."""
+"""Variational methods for models, by name."""
 
 MOTION_METHODS: dict[str, Method] = {
     **METHODS, **LINEARLY_IMPLICIT_METHODS, **IMPLICIT_METHODS, **_VARIATIONAL_TREES
 }  # fmt: skip
-"""The methods that move machines, by name."""
+"""All integration methods for models, by name."""
 
 
 def method_name(method: Method) -> str:
-    """The name of a method in ``MOTION_METHODS``, or else the method's own."""
+    """The name of a method in ``MOTION_METHODS``, or else the method's own name."""
     return next((name for name, known in MOTION_METHODS.items() if known == method), method.name)

@@ -1,4 +1,4 @@
-"""The field of a motion with its linearization, as linearly implicit steps and the search for fast rates need it."""
+"""The equations of motion with their linearization, for linearly implicit steps and the search for fast rates."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from lgsim.simulation.equations_of_motion import (
 )
 
 SMALL = 20
-"""Up to this many degrees of freedom a dense system takes less time than the recursion: 0.8 us a step of Rodas4 for a
-Panda in a batch instead of 1.4; of 25 joints in a chain it is 54 instead of 45, of 200 it is 6 400 instead of 470."""
+"""The number of degrees of freedom up to which a dense solve is faster than the recursion: a Rodas4 step of a Panda in
+a batch takes 0.8 µs instead of 1.4; for a chain of 25 joints 54 µs instead of 45, of 200 joints 6400 instead of 470."""
 
 
 class ActuatorSlopes(NamedTuple):
-    """The rates g of the states w of actuators at one state of a machine, with the derivatives by w.
+    """The rates g of the actuator states w at one state of a model, with their derivatives.
 
     Attributes:
         rate: g (k,).
-        slopes: Its derivatives along the tangent at q, by v and by time: (k, nv), (k, nv), (k,).
-        own: Its derivative by w (k, k).
-        forces: The derivative of the drives' forces by w (nv, k).
+        slopes: Its derivatives with respect to the tangent at q, v and time: (k, nv), (k, nv), (k,).
+        own: Its derivative with respect to w (k, k).
+        forces: The derivative of the drives' forces with respect to w (nv, k).
     """
 
     rate: Array
@@ -58,17 +58,17 @@ class ActuatorSlopes(NamedTuple):
 
 
 class ForceSlopes(NamedTuple):
-    """The forces on a machine at one state, with their derivatives along the tangent at q, by v and by time.
+    """The forces on a model at one state, with their derivatives with respect to the tangent at q, v and time.
 
-    Where forces act joint by joint, the diagonals (nv,) stand for the matrices (nv, nv).
+    Where forces act joint by joint, the matrices (nv, nv) are represented by their diagonals (nv,).
 
     Attributes:
         drive_slopes: Derivatives of the drives' forces (nv, nv), (nv, nv), (nv,).
-        tau: The joint forces of drives and of the machine's own dampers, springs, friction and stops (nv,).
+        tau: The joint forces of drives and of the model's own dampers, springs, friction and stops (nv,).
         passive_slopes: The derivatives of the latter, (nv, nv) and (nv, nv).
-        wrenches: Wrenches on the bodies (bodies, 6), those of contacts included, or None.
-        wrench_slopes: What their derivatives are worth in the joints, as ``drive_slopes``; zero without wrenches.
-        actuators: Of actuators with states, else None.
+        wrenches: Wrenches on the bodies (bodies, 6), contacts included, or None.
+        wrench_slopes: Their derivatives mapped to joint forces, as ``drive_slopes``; zero without wrenches.
+        actuators: The rates of actuators with states, else None.
     """
 
     drive_slopes: tuple[Array, Array, Array]
@@ -80,13 +80,13 @@ class ForceSlopes(NamedTuple):
 
 
 def _force_slopes(t: Float[Array, ""], y: State, args: Any, by_joints: bool = False) -> ForceSlopes:
-    """The forces at (t, y): control and wrenches by forward mode, contacts and all else in closed form.
+    """The forces at (t, y): control and wrenches in forward mode, contacts and all others in closed form.
 
     Args:
         t: Time, s.
         y: State (q, v, w).
         args: As those of ``equations_of_motion``.
-        by_joints: Whether there are no wrenches and no contacts, and each joint's force depends on its own joint alone.
+        by_joints: True if there are no wrenches and no contacts, and each joint's force depends only on its own joint.
     """
     (model, control, wrenches), segment = args
     q, v = split_state(model, y)
@@ -126,27 +126,27 @@ def _force_slopes(t: Float[Array, ""], y: State, args: Any, by_joints: bool = Fa
 
 
 class MotionField(eqx.Module):
-    """``equations_of_motion`` with their linearization, whose systems have the size nv instead of 2 nv."""
+    """``equations_of_motion`` with their linearization, whose linear systems have size nv instead of 2 nv."""
 
     __call__ = staticmethod(equations_of_motion)
 
     def machine(self, args: Any) -> Any:
-        """((model, control, wrenches), segment): the arguments themselves."""
+        """((model, control, wrenches), segment): the unchanged arguments."""
         return args
 
     def sample(self, t: Float[Array, ""], y: State, dt: Float[Array, ""], args: Any) -> State:
-        """The state at the start of a step dt, after what jumps there in actuators with clocks."""
+        """The state at the start of a step dt, after jumps of actuators with sample times."""
         return sample_actuators(t, y, dt, args)
 
     def settle(self, y: State, args: Any) -> State:
-        """The state at the end of a step, after what bounds it there in actuators."""
+        """The state at the end of a step, after the bounds of actuator states."""
         return settle_actuators(y, args)
 
     def linearize(self, action: Action, t: Float[Array, ""], y: State, args: Any, s: Float[Array, ""]) -> Linearization:
         """The field at (t, y), and ``(1 - s J)^-1`` with its Jacobian J in the chart of the step.
 
-        The rows of actuators are eliminated first: ``(1 - s g_w) w = r_w + s (g_q x + g_v y)``. Large machines whose
-        forces act joint by joint are solved in O(n). Of machines with loops the dense Jacobian is taken.
+        The rows of actuators are eliminated first: ``(1 - s g_w) w = r_w + s (g_q x + g_v y)``. Large models whose
+        forces act joint by joint are solved in O(n). Models with loops use the dense Jacobian.
         """
         (model, control, wrenches), _ = args
         if model.topology.loops:
@@ -159,6 +159,7 @@ class MotionField(eqx.Module):
         (by_q, by_v, by_time), own = forces.drive_slopes, forces.actuators
         system_of_own, to_forces = None, None
         if own is not None:
+            # eliminate w = (1 - s g_w)^-1 (r_w + s (g_q x + g_v y)), which adds to the slopes of the joint forces
             system_of_own = jax.scipy.linalg.lu_factor(jnp.eye(own.rate.size, dtype=v.dtype) - s * own.own)
             to_forces = jax.scipy.linalg.lu_solve(system_of_own, own.forces.T, trans=1).T
             by_q, by_v = (c + s * to_forces @ g for c, g in zip((by_q, by_v), own.slopes[:2], strict=True))
@@ -193,17 +194,17 @@ MOTION_FIELD = MotionField()
 
 
 def _by_joints(control: Control | None) -> bool:
-    """Whether each force of a control depends on its own joint alone, which it says by its attribute ``by_joints``."""
+    """True if each force of a control depends only on its own joint, as declared by its attribute ``by_joints``."""
     return control is None or bool(getattr(control, "by_joints", False))
 
 
 def motion_jacobian(
     t: Float[Array, ""], y: State, args: Any
 ) -> tuple[Float[Array, "algebra algebra"], Float[Array, "nv nv"], ForceSlopes]:
-    """(J, M^-1, forces): the Jacobian of the equations of motion in the chart at (t, y), its eigenvalues the rates.
+    """(J, M^-1, forces): the Jacobian of the equations of motion in the chart at (t, y); its eigenvalues are the rates.
 
-    ``J = [[-ad_v/2, 1], [M^-1 B_q, M^-1 B_v]]``, with a row and a column more for the states of actuators; ``args`` as
-    those of ``equations_of_motion``.
+    ``J = [[-ad_v/2, 1], [M^-1 B_q, M^-1 B_v]]``, with further rows and columns for actuator states; ``args`` as for
+    ``equations_of_motion``.
     """
     (model, _, _), _ = args
     q, v = split_state(model, y)
@@ -215,6 +216,7 @@ def motion_jacobian(
             (a.dq, a.dv), forces.passive_slopes, forces.drive_slopes[:2], forces.wrench_slopes[:2], strict=True
         )
     )
+    # -ad_v/2, the derivative of dexpinv in the chart
     one, blocks = jnp.eye(model.nv, dtype=v.dtype), block_diagonal.of_ad(model.topology, _ONE_AND_HALF, v)
     chart = block_diagonal.applied(model.topology, blocks, one) - one
     rows = [[chart, one], [by_q, by_v]]
@@ -232,9 +234,9 @@ _ONE_AND_HALF = AdFunction.from_taylor([1.0, 0.5])
 def _worth(
     model: Model, wrenches: Wrenches | None, t: Float[Array, ""], q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> tuple[Array, tuple[Array, Array, Array]]:
-    """(the wrenches (bodies, 6), what their changes along q, by v and by time are worth in the joints).
+    """(wrenches (bodies, 6), their derivatives with respect to q, v and time as joint forces).
 
-    Those of contacts are known in closed form, given ones by forward mode.
+    The derivatives are in closed form for contacts, and by forward mode for external wrenches.
     """
     zero = jnp.zeros_like(v)
     own, worth = None, (jnp.zeros((model.nv, model.nv), v.dtype),) * 2
@@ -242,7 +244,7 @@ def _worth(
         own, worth = contact_wrenches(model, q, v), contact_derivatives(model, q, v)
         if wrenches is None:
             return own, (*worth, zero)
-    assert wrenches is not None  # else there is nothing to differentiate
+    assert wrenches is not None  # otherwise there is nothing to differentiate
 
     def moved(t: Array, dq: Array, dv: Array) -> Array:
         return wrenches(t, model.retract(q, dq), v + dv, model)

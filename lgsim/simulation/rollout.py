@@ -1,4 +1,4 @@
-"""The motion of a machine under all that drives it as a pure function, and the same with a look at every quantity."""
+"""The motion of a model with its drives as a pure function, and a variant that checks every quantity."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from lgsim.support import check as verify
 from lgsim.support.check import is_traced
 
 Drive = Control | None
-"""What drives a machine beside given rows: a control, or actuators that it commands."""
+"""The drive besides prescribed joint forces: a control, or actuators with their control."""
 
 
 @export_tuple("lgsim.StateHistory")
@@ -60,8 +60,8 @@ class StateHistory(NamedTuple):
         q: Configurations (saved, nq), the first one q0.
         v: Velocities (saved, nv), rad/s or m/s; of groups and a floating base in the child's frame.
         actuator_states: States of the actuators (saved, states); None where none has any.
-        residuals: Of an implicit method the largest relative residual of its equations since the state saved before,
-            (saved,), the first one 0; None of any other.
+        residuals: For an implicit method the largest relative residual of its equations since the previous saved
+            state, (saved,), the first one 0; None for other methods.
     """
 
     time: Float[Array, "*batch saved"]
@@ -72,7 +72,7 @@ class StateHistory(NamedTuple):
 
     @property
     def state_parts(self) -> tuple[Any, Any, Any]:
-        """(q, v, actuator_states), of which a state is made in this order; None for one that it lacks."""
+        """(q, v, actuator_states), the parts of a state in this order; None for a part that it lacks."""
         return self.q, self.v, self.actuator_states
 
 
@@ -95,37 +95,38 @@ def rollout(
     checkpoint: Checkpoint = "step",
     check: bool = False,
 ) -> StateHistory:
-    """The motion ``M(q) v' + h(q, v) = tau + passive_forces + J^T F`` from (q0, v0), by a method on the group.
+    """The motion ``M(q) v' + h(q, v) = tau + passive_forces + J^T F`` from (q0, v0), by a Lie group method.
 
-    q moves on the group of the machine's joints, v in a vector space; nothing is normalized. ``jax.jit`` it, map it
-    over any argument with ``jax.vmap`` or ``lgsim.tiled_vmap``, differentiate it in either mode and to any order in
-    anything that is an array. The time to compile does not grow with the number of steps, but another number of steps
-    or of saved states compiles again, since they are shapes: see ``checkpoint`` for one program of many of them. New
-    numbers, arrays or Python floats, never compile again; the first ``stribeck`` of a model that is not zero does,
-    since it adds equations.
+    q moves on the group of the model's joints, v in a vector space; nothing is normalized. The function can be compiled
+    by ``jax.jit``, mapped over any argument with ``jax.vmap`` or ``lgsim.tiled_vmap``, and differentiated in either
+    mode and to any order with respect to any array. The compile time does not grow with the number of steps. Another
+    number of steps or of saved states recompiles, since they are shapes: see ``checkpoint`` for one program of many of
+    them. New values, arrays or Python floats, do not recompile, except for the first nonzero ``stribeck`` of a model,
+    which adds equations.
 
     Args:
-        model: The machine; dampers, springs, dry friction, stops and contacts are its own, see ``passive_forces`` and
+        model: The model, with its own dampers, springs, dry friction, stops and contacts, see ``passive_forces`` and
             ``contact_forces``.
         q0: Configuration at t0.
         v0: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
-        dt: Step, s; negative ones run backwards.
-        torques: Joint forces, N m or N: (nv,) all the time, (steps, nv) one row held for each step, or (steps + 1, nv)
-            nodes with straight lines between; by default none.
-        control: ``control(t, q, v, model)`` gives joint forces (nv,) that are added; from ``lgsim.controls`` or any
+        dt: Step, s; negative to run backwards.
+        torques: Joint forces, N m or N: (nv,) constant, (steps, nv) one row held for each step, or (steps + 1, nv)
+            nodes of linear interpolation; by default none.
+        control: ``control(t, q, v, model)`` returns joint forces (nv,) that are added; from ``lgsim.controls`` or any
             function that JAX can trace. It is evaluated at every stage of the method.
-        wrenches: ``wrenches(t, q, v, model)`` gives external wrenches (bodies, 6) in the bodies' frames, e.g.
+        wrenches: ``wrenches(t, q, v, model)`` returns external wrenches (bodies, 6) in the bodies' frames, e.g.
             ``lgsim.controls.FrameWrench``.
-        actuators: What makes the joint forces of commands, from ``lgsim.actuators``; ``control`` then gives commands.
-        commands: Commands (n,) of the actuators, all the time, for each step or at nodes as ``torques``.
+        actuators: The map from commands to joint forces, from ``lgsim.actuators``; ``control`` then returns commands.
+        commands: Commands (n,) of the actuators, constant, for each step or at nodes as ``torques``.
         actuator_state: The actuators' states at t0, by default ``actuators.start(model, q0, v0)``.
         method: A method such as one of ``lgsim.METHODS``.
         t0: Initial time, s.
-        save_every: Save each ``save_every``-th state; it must divide ``steps``.
-        checkpoint: What reverse mode keeps, see ``lgsim.integrate``; or ``lgsim.integrators.FirstSteps(count)``, which
-            takes ``count`` steps of the ``steps`` that are the most, by the same program for any count.
-        check: For debugging, slow: name the first quantity that is not finite with its joint, body and step, and in
-            reverse mode the first gradient that is not. Without it nothing is left of this in the program.
+        save_every: Save every ``save_every``-th state; it must divide ``steps``.
+        checkpoint: Memory strategy of reverse mode, see ``lgsim.integrate``; or
+            ``lgsim.integrators.FirstSteps(count)``, which takes ``count`` steps out of at most ``steps``, by the same
+            program for any count.
+        check: For debugging, slow: report the first quantity that is not finite with its joint, body and step, and in
+            reverse mode the first such gradient. If False, the program contains no checks.
 
     Returns:
         StateHistory(time, q, v, actuator_states, residuals).
@@ -133,14 +134,14 @@ def rollout(
     Raises:
         TypeError: dtypes differ from the model's, or an argument is of the wrong kind.
         ValueError: a shape is wrong, steps < 1, dt is zero.
-        FloatingPointError: with ``check``, something is not finite. Inside of ``jax.jit``, ``jax.vmap`` or a derivative
-            the error is a ``jax.errors.JaxRuntimeError`` whose text ends with it.
+        FloatingPointError: with ``check``, something is not finite. Inside ``jax.jit``, ``jax.vmap`` or a derivative
+            the error is a ``jax.errors.JaxRuntimeError`` whose message ends with it.
     """
     if actuators is not None or commands is not None:
         control, torques = actuated(model, actuators, control), given_commands(actuators, torques, commands)
     steps = verify.count("steps", steps)
     check_model(model)
-    # without these simulate has its own start, a rollout has none
+    # simulate allows these to be missing, rollout does not
     q0, v0 = (verify.floating(name, x, dtype=model.dtype) for name, x in (("q0", q0), ("v0", v0)))
     y0 = initial_state(model, q0, v0, control, actuator_state)
     segments = torque_segments(model, torques, steps, t0, dt, control)
@@ -156,14 +157,14 @@ def rollout(
 
 
 DrivenModel = tuple[Model, Drive, Wrenches | None]
-"""(model, control, wrenches), as the equations of motion take them."""
+"""(model, control, wrenches), the arguments of the equations of motion."""
 
 
 def integrate_motion(
     machine: DrivenModel, y0: State, dt: Number, steps: int, segments: TorqueSegment | None, method: Method, t0: Number,
     save_every: int, checkpoint: Checkpoint,
 ) -> StateHistory:  # fmt: skip
-    """``rollout`` from a state with checked arguments."""
+    """``rollout`` from an initial state with checked arguments."""
     model, control, _ = machine
     arguments: dict[str, Any] = (
         {"args": (machine, segments)} if segments is None or segments.steady else {"args": machine, "inputs": segments}
@@ -183,7 +184,7 @@ def integrate_motion(
 
 
 def _history(model: Model, solution: Solution, ys: Float[Array, "saved state"]) -> StateHistory:
-    """The states ``ys`` of a solution by their parts."""
+    """The states ``ys`` of a solution, split into their parts."""
     residuals = solution.residuals
     if residuals is not None:
         largest = jnp.max(residuals.reshape(len(ys) - 1, -1), axis=1)
@@ -192,21 +193,21 @@ def _history(model: Model, solution: Solution, ys: Float[Array, "saved state"]) 
 
 
 def _between_jumps(method: Method, control: Drive) -> Method:
-    """The method, with what jumps between its steps where there are actuators."""
+    """The method, wrapped if actuator states jump between its steps."""
     return sampled_method(method, control) if isinstance(control, ActuatedControl) else method
 
 
-# The same, with a look at every quantity.
+# The same with checks of every quantity.
 
 
 def integrate_checked_motion(
     machine: DrivenModel, y0: State, dt: Number, steps: int, segments: TorqueSegment | None, method: Method, t0: Number,
     save_every: int, checkpoint: Checkpoint, first: int | Int[Array, ""] = 0,
 ) -> StateHistory:  # fmt: skip
-    """``integrate_motion`` that names what is not finite; steps count from ``first``.
+    """``integrate_motion`` that reports values that are not finite; steps are counted from ``first``.
 
     Raises:
-        FloatingPointError: something is not finite; out of a compiled program as ``finite_checks.plain_errors`` says.
+        FloatingPointError: a value is not finite; from a compiled program see ``finite_checks.plain_errors``.
     """
     steady = segments if segments is None or segments.steady else None
     model, control, _ = machine
@@ -230,10 +231,10 @@ def integrate_checked_motion(
 
 
 class CheckedField(eqx.Module):
-    """``checked_equations_of_motion`` with what jumps in actuators where steps begin."""
+    """``checked_equations_of_motion`` with jumps of actuator states at the start of steps."""
 
     def __call__(self, t: Float[Array, ""], y: State, args: Any) -> Float[Array, " algebra"]:
-        """The algebra vector, all its quantities checked."""
+        """The algebra vector, with all quantities checked."""
         return checked_equations_of_motion(t, y, args)
 
     def machine(self, args: Any) -> Any:
@@ -254,12 +255,12 @@ _CHECKED_FIELD = CheckedField()
 
 
 def checked_equations_of_motion(t: Float[Array, ""], y: State, args: Any) -> Float[Array, " algebra"]:
-    """``equations_of_motion`` that checks all its quantities on the way forward and their gradients backwards.
+    """``equations_of_motion`` that checks all quantities in the forward pass and their gradients in the backward pass.
 
     Args:
         t: Time, s.
         y: State (q, v, w).
-        args: (((model, control, wrenches), steady segment or None), (number of the step, segment of the step or None)).
+        args: (((model, control, wrenches), constant segment or None), (index of the step, its segment or None)).
 
     Raises:
         FloatingPointError: a quantity is not finite.

@@ -1,4 +1,4 @@
-"""The readings of sensors on a machine, as functions of its state."""
+"""Sensor readings as functions of the state: encoders, IMU, motion capture, force plate and foot switch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class IMU(NamedTuple):
     """The readings of an accelerometer and a gyroscope, in the axes of the sensor's frame.
 
     Attributes:
-        specific_force: Acceleration less that of free fall, (..., 3), m/s^2; (0, 0, 9.81) at rest with z up.
+        specific_force: Acceleration minus gravity, (..., 3), m/s^2; (0, 0, 9.81) at rest with z up.
         rate: Angular velocity, (..., 3), rad/s.
     """
 
@@ -31,13 +31,13 @@ class IMU(NamedTuple):
 
 
 class ForcePlate(NamedTuple):
-    """What a force plate feels, in the axes of its frame.
+    """The readings of a force plate, in the axes of its frame.
 
     Attributes:
-        force: That of the ground on what stands on it, (..., 3), N; (0, 0, m g) under a machine at rest.
+        force: Force of the ground on the robot, (..., 3), N; (0, 0, m g) at rest.
         moment: Its moment about the frame's origin, (..., 3), N m.
-        center: The center of pressure in the frame's plane of x and y, (..., 2), m: where a force alone, with a moment
-            about z, does the same. The origin where nothing presses.
+        center: The center of pressure in the frame's xy plane, (..., 2), m: the point where a single force with a
+            moment about z is equivalent. The origin where nothing presses.
     """
 
     force: Float[Array, "*batch 3"]
@@ -46,7 +46,7 @@ class ForcePlate(NamedTuple):
 
 
 def encoders(model: Model, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
-    """The readings of joint encoders: the number of each degree of freedom, 0 for spherical and free joints.
+    """The readings of joint encoders: the coordinate of each degree of freedom, 0 for spherical and free joints.
 
     Returns:
         The readings (nv,), rad or m.
@@ -64,9 +64,9 @@ def imu(
     """The readings of an accelerometer and a gyroscope at the origin of a frame, ``f = R^T (p'' - g)`` and w.
 
     Args:
-        frame: Name of the frame, or its place in ``model.frame_names``.
+        frame: Name of the frame, or its index in ``model.frame_names``.
         v: Velocity (..., nv), rad/s or m/s.
-        a: The derivative of v, (..., nv), rad/s^2 or m/s^2, e.g. of ``forward_dynamics``.
+        a: The derivative of v, (..., nv), rad/s^2 or m/s^2, e.g. from ``forward_dynamics``.
 
     Returns:
         IMU(specific_force, rate), each (..., 3), in the frame's axes.
@@ -85,10 +85,10 @@ def imu(
 
 
 def frame_pose(model: Model, frame: str | int, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch 4 4"]:
-    """The pose of a frame in the world, as a motion capture system gives it.
+    """The pose of a frame in the world, as measured by motion capture.
 
     Args:
-        frame: Name of the frame, or its place in ``model.frame_names``.
+        frame: Name of the frame, or its index in ``model.frame_names``.
 
     Returns:
         The homogeneous matrix ``T_WF`` (..., 4, 4), m.
@@ -105,7 +105,7 @@ def frame_twist(
     """The body twist (v, w) of a frame, in its own axes, m/s and rad/s.
 
     Args:
-        frame: Name of the frame, or its place in ``model.frame_names``.
+        frame: Name of the frame, or its index in ``model.frame_names``.
         v: Velocity (..., nv), rad/s or m/s.
 
     Returns:
@@ -124,7 +124,7 @@ def force_plate(
     v: Float[Array, "*#batch nv"],
     frame: str | int = ROOT,
 ) -> ForcePlate:
-    """The readings of a force plate under contacts: the sum of what the surfaces do to the shapes.
+    """The readings of a force plate under contacts: the sum of the forces of the surfaces on the shapes.
 
     With the forces f_i and couples n_i at the points p_i of the contacts, ``f = sum f_i``, ``n = sum p_i x f_i + n_i``,
     and the center of pressure is ``(-n_y, n_x) / f_z``.
@@ -132,8 +132,8 @@ def force_plate(
     Args:
         contacts: Name of a contact, or names of several, such as those of all feet.
         v: Velocity (..., nv), rad/s or m/s.
-        frame: Name of the plate's frame, or its place in ``model.frame_names``; its x and y axes span the plate. By
-            default the world's own.
+        frame: Name of the plate's frame, or its index in ``model.frame_names``; its x and y axes span the plate. By
+            default the world frame.
 
     Returns:
         ForcePlate(force, moment, center).
@@ -170,7 +170,7 @@ def foot_switch(
     derivatives exist where contacts begin and end.
 
     Args:
-        contacts: Name of a contact, or names of several under one switch.
+        contacts: Name of a contact, or names of several on one switch.
         v: Velocity (..., nv), rad/s or m/s.
         threshold: The force at which the switch is half on, N.
 
@@ -189,7 +189,7 @@ def foot_switch(
 
 
 def _points_of(model: Model, contacts: Sequence[str]) -> np.ndarray:
-    """The places of the points of contacts among those of all.
+    """The indices of the points of some contacts among those of all contacts.
 
     Raises:
         ValueError: there is no such contact, or none is named.
@@ -203,5 +203,5 @@ def _points_of(model: Model, contacts: Sequence[str]) -> np.ndarray:
 
 
 def _in_axes(T: Float[Array, "*batch 4 4"], x: Float[Array, "*batch points 3"]) -> Float[Array, "*batch points 3"]:
-    """Vectors of the world in the axes of a frame."""
+    """World vectors expressed in the axes of a frame."""
     return jnp.einsum("...ji,...pj->...pi", T[..., :3, :3], x, precision="highest")

@@ -1,4 +1,4 @@
-"""Simulation: a rollout in chunks that shows its progress, can be interrupted, and says what went wrong."""
+"""Fixed-step simulation in chunks, with progress reports, interruption and diagnosis of failures."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ from lgsim.support.packages import own_version
 from lgsim.support.padded_batches import in_padded_batches
 
 Progress = Callable[[int, int], Any]
-"""``progress(done, steps)`` is called after each chunk with the steps done and the steps in all."""
+"""``progress(done, steps)`` is called after each chunk with the number of steps done and in total."""
 
 CHUNK = 512
-"""Steps of a chunk: so often the state is looked at."""
+"""Steps of a chunk, between two checks of the state."""
 LAST = 32
-"""Nodes before the end of a motion that are looked at for why it ended."""
+"""Nodes before the end of a failed motion that are examined for the cause."""
 
 
 def simulate(
@@ -73,39 +73,39 @@ def simulate(
     step_check: bool = True,
     progress: Progress | None = None,
 ) -> Trajectory:
-    """Simulate a machine for some time and keep what came of it.
+    """Simulate a model for a given duration and return the trajectory.
 
-    ``rollout`` in chunks: after each the state is looked at. The simulation ends where the state is not finite, and
-    where it is interrupted (Ctrl-C); what was computed is returned, and ``result`` says why it ended and when.
+    This runs ``rollout`` in chunks and checks the state after each. The simulation ends early if the state is not
+    finite or if Ctrl-C interrupts it. The states up to then are returned, and ``result`` gives the reason and the time.
 
     Args:
-        model: The machine, as of ``lgsim.load_urdf``.
-        q0: Configuration at the start (nq,), by default ``model.neutral()``.
-        v0: Velocity at the start (nv,), rad/s or m/s, by default zero.
+        model: The model, e.g. from ``lgsim.load_urdf``.
+        q0: Initial configuration (nq,), by default ``model.neutral()``.
+        v0: Initial velocity (nv,), rad/s or m/s, by default zero.
         duration: Simulated time, s; rounded to a whole number of ``save_every`` steps.
         dt: Step, s.
         method: A method, such as those of ``lgsim.METHODS``, ``LINEARLY_IMPLICIT_METHODS`` and ``IMPLICIT_METHODS``; or
-            ``Automatic()``, which takes a stiff one where a rate of the motion is too fast for an explicit one.
+            ``Automatic()``, which switches to a stiff one if a rate of the motion is too fast for an explicit one.
         torques: Joint forces, see ``rollout``.
-        control: A control law, see ``rollout``.
-        wrenches: Wrenches on bodies, see ``rollout``.
-        actuators: What makes joint forces of commands, see ``rollout``.
+        control: A controller, see ``rollout``.
+        wrenches: External wrenches on bodies, see ``rollout``.
+        actuators: The map from commands to joint forces, see ``rollout``.
         commands: The actuators' commands, see ``rollout``.
-        actuator_state: The actuators' states at the start, see ``rollout``.
-        save_every: Number of steps from one saved state to the next.
-        check: Whether a motion that diverges is computed there again, slowly, so that ``result`` says which quantity
-            was the first that was not finite, with its joint, body and step, see ``rollout``.
-        step_check: Whether a motion that reaches its end is computed again with other steps, by the same compiled
-            program, so that ``step_error`` says how far the steps are off, see ``StepError``. That takes about as long
-            as the motion itself.
-        progress: Called after each chunk with the number of steps done and of all.
+        actuator_state: The actuators' initial states, see ``rollout``.
+        save_every: Number of steps between saved states.
+        check: True to compute the chunk in which a motion diverges again, slowly: ``result`` then names the first
+            quantity that was not finite, with its joint, body and step, see ``rollout``.
+        step_check: True to estimate the integration error of a complete motion from a second one with other steps, by
+            the same compiled program, see ``StepError``. That takes about as long as the motion itself.
+        progress: Called after each chunk with the number of steps done and in total.
 
     Returns:
         The trajectory with the drives' joint forces at the saved states.
 
     Raises:
         TypeError: an argument is of the wrong kind or dtype.
-        ValueError: a shape is wrong, dt or duration is not positive, a contact starts deeper than its shape is.
+        ValueError: a shape is wrong, dt or duration is not positive, or a contact starts deeper than the size of its
+            shape.
     """
     save_every = verify.count("save_every", save_every)
     for name, value in (("duration", duration), ("dt", dt)):
@@ -138,14 +138,14 @@ def simulate(
 
 
 Run = tuple["_Pieces", "_SimulationState", bool]
-"""What was computed, where it ended, and whether it was interrupted."""
+"""The computed states, the reason for the end, and whether the motion was interrupted."""
 
 
 def _run(
     fixed: FixedSteps, watch: bool = False, *, y0: Float[np.ndarray, " state"], steps: int, save_every: int,
     check: bool, progress: Progress | None,
 ) -> Run:  # fmt: skip
-    """The motion from y0; if it is watched, up to the first chunk with a rate that the method does not bear."""
+    """The motion from y0; if it is watched, up to the first chunk with a rate for which the method is unstable."""
     model = fixed.model
     parts: Any = np.split(y0[None], np.cumsum([model.nq, model.nv]), axis=1)
     time: Any = np.zeros(1, model.dtype)
@@ -166,21 +166,21 @@ def _run(
 def _run_automatically(
     choice: Automatic, fixed: FixedSteps, y0: Float[Array, " state"], run: Callable[..., Run]
 ) -> tuple[FixedSteps, str, Run]:
-    """(the steps that were taken, why they are no explicit ones or empty, the motion by them)."""
+    """(the steps taken, the reason for the stiff method or empty, the motion)."""
     mode, found = _unstable(fixed, np.asarray(y0)[None], 0), None
     if mode is None:
         found = run(fixed, True)
         mode = found[1].unstable
     if found is not None and mode is None:
         return fixed, "", found
-    # from the start, so that the whole motion has one method, whose order the check of its steps can rely on
-    remark = f"{mode}: {method_name(choice.stiff)} takes the place of {method_name(choice.explicit)}"
+    # from the start: with one method for the whole motion its order is known to the error estimate
+    remark = f"{mode}: {method_name(choice.stiff)} replaces {method_name(choice.explicit)}"
     stiff = replace(fixed, method=choice.stiff)
     return stiff, remark, run(stiff)
 
 
 def _step_error(fixed: FixedSteps, nodes: list[StateHistory], steps: int, save_every: int) -> StepError | None:
-    """The error of the steps at the saved states; None where Ctrl-C ended the search for it."""
+    """The integration error at the saved states; None if Ctrl-C interrupted its estimate."""
     states = np.concatenate([joined_state(node) for node in nodes])
     try:
         return check_steps(fixed, states)[:: save_every // fixed.every]
@@ -192,8 +192,8 @@ class _SimulationState(NamedTuple):
     """State of a simulation between two chunks.
 
     Attributes:
-        chunks: Number of pieces of the motion computed, the first state included.
-        unstable: The rate that the method's steps do not bear, where the motion is watched for one.
+        chunks: Number of pieces computed, including the initial state.
+        unstable: The mode for which the method is unstable, if the motion is watched for one.
     """
 
     steps: int
@@ -203,10 +203,10 @@ class _SimulationState(NamedTuple):
 
 
 class _Pieces(NamedTuple):
-    """What was computed, chunk by chunk; of these lists only the first ``_SimulationState.chunks`` entries count.
+    """Computed pieces of a motion; only the first ``_SimulationState.chunks`` entries of these lists are valid.
 
     Attributes:
-        nodes: The states that the check of the steps compares, the saved ones among them.
+        nodes: The states that the error estimate compares, the saved ones among them.
         forces: The drives' forces at the saved states (n, nv), N m or N.
     """
 
@@ -215,7 +215,7 @@ class _Pieces(NamedTuple):
     forces: list[Float[np.ndarray, "n nv"]]
 
     def cut(self, chunks: int) -> None:
-        """Forget what was computed after so many chunks."""
+        """Discard everything after so many chunks."""
         for pieces in self:
             del pieces[chunks:]
 
@@ -223,7 +223,7 @@ class _Pieces(NamedTuple):
 def _advance(
     fixed: FixedSteps, steps: int, save_every: int, check: bool, watch: bool, pieces: _Pieces, state: _SimulationState
 ) -> _SimulationState:
-    """The simulation one chunk later, whose states go into the pieces."""
+    """Advance the simulation by one chunk and append its states to the pieces."""
     pieces.cut(state.chunks)
     done, model, every = state.steps, fixed.model, fixed.every
     y = joined_state(pieces.nodes[-1])[-1]
@@ -251,7 +251,7 @@ def _advance(
 
 
 def _first_fault(again: Callable[[], StateHistory], found: str) -> str:
-    """How a chunk diverged, in words, found by computing it again with all quantities checked."""
+    """A description of how a chunk diverged, found by computing it again with all quantities checked."""
     try:
         with plain_errors():
             jax.block_until_ready(again())
@@ -268,13 +268,13 @@ def _slice(motion: StateHistory, part: slice | Int[np.ndarray, " n"]) -> StateHi
 def _forces(
     model: Model, control: Drive, rows: TorqueSegment | None, at: Int[np.ndarray, " n"], motion: StateHistory
 ) -> Float[np.ndarray, "n nv"]:
-    """The drives' forces at the states after ``at`` steps, N m or N; of a row for each step the one after the state."""
+    """The drives' forces at the states after ``at`` steps, N m or N; with one row per step, the row after the state."""
     if rows is None:
         torques = None
     elif rows.steady:
         torques = jnp.broadcast_to(rows.force, (len(motion.v), rows.force.size))
     else:
-        # the last state has no row after it: the end of the last one
+        # the last state has no next row: take the end of the last one
         since, force, slope = jax.tree.map(lambda x: x[np.minimum(at, len(x) - 1)], rows)
         torques = force + slope * (motion.time - since)[:, None]
     return in_padded_batches(partial(drives, model, control), torques, motion.time, *motion.state_parts)
@@ -283,8 +283,8 @@ def _forces(
 def _finite(
     fixed: FixedSteps, motion: StateHistory, done: int, start: Float[np.ndarray, " state"]
 ) -> tuple[StateHistory, str]:
-    """(the nodes before the first one that is not finite, or to which a step was not solved, what to say of that one);
-    ``start`` is before all.
+    """(the nodes before the first one that is not finite or to which a step was not solved, a description of that one);
+    ``start`` is the initial state.
     """
     model, dt = fixed.model, fixed.dt
     bad = ~np.all(np.isfinite(joined_state(motion)), axis=1)
@@ -296,7 +296,7 @@ def _finite(
     first = int(np.argmax(bad))
     step = done + (first + 1) * fixed.every
     joint = _worst_joint(model, np.asarray(motion.q[first]), np.asarray(motion.v[first]))
-    # no step is small enough for a mass matrix that cannot be solved
+    # a smaller step does not help where the mass matrix is singular
     before = np.concatenate([start[None], joined_state(_slice(motion, slice(first)))])
     advice = describe_missing_inertia(model, jnp.asarray(before[-1, : model.nq])) or _singular(fixed, before[0], done)
     if not advice:
@@ -323,7 +323,7 @@ def _first_unsolved(fixed: FixedSteps, motion: StateHistory) -> int | None:
 def _describe_unsolved(
     fixed: FixedSteps, motion: StateHistory, done: int, node: int, start: Float[np.ndarray, " state"]
 ) -> str:
-    """Which steps to a node were not solved, at which joint, and what to do."""
+    """A description of the steps to a node that were not solved, with joint and remedy."""
     first, last = done + node * fixed.every + 1, done + (node + 1) * fixed.every
     steps = f"step {last}" if first == last else f"one of the steps {first} to {last}"
     residual = np.asarray(motion.residuals)[node]
@@ -331,7 +331,7 @@ def _describe_unsolved(
     joint, advice = "", f"take a smaller dt than {fixed.dt:g} s"
     if isinstance(fixed.method, MachineMethod):
         joint, advice = fixed.method.why_unsolved(fixed.model, before, fixed.dt)
-    # no step is small enough for a mass matrix that cannot be solved
+    # a smaller step does not help where the mass matrix is singular
     missing = describe_missing_inertia(fixed.model, jnp.asarray(before[: fixed.model.nq]))
     joint, advice = ("", missing) if missing else (joint, advice)
     where = f", first at the joint {joint!r}" if joint else ""
@@ -342,7 +342,7 @@ def _describe_unsolved(
 
 
 def _singular(fixed: FixedSteps, y: Float[np.ndarray, " state"], done: int) -> str:
-    """What to do where the linear system of a step from y is singular, or empty."""
+    """Advice if the linear system of a step from y is singular, otherwise empty."""
     joint = singular_joint(fixed, fixed.dt * done, y)
     if not joint:
         return ""
@@ -352,7 +352,7 @@ def _singular(fixed: FixedSteps, y: Float[np.ndarray, " state"], done: int) -> s
 
 
 def _unstable(fixed: FixedSteps, states: Float[np.ndarray, "n state"], done: int) -> UnstableMode | None:
-    """The mode at nodes of the motion, after ``done`` steps and on, that the method's steps make grow."""
+    """The mode that the method's steps amplify at nodes of the motion, starting after ``done`` steps."""
     return unstable_mode(fixed, fixed.dt * (done + fixed.every * np.arange(len(states))), states)
 
 

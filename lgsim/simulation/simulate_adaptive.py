@@ -1,4 +1,4 @@
-"""Simulation with steps that a tolerance chooses, and events that end it."""
+"""Simulation with step-size control by a tolerance, ended by a time or an event."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ from lgsim.support.chunks import run_in_chunks
 from lgsim.support.packages import own_version
 
 SAVED, STEPS = 1024, 8192
-"""Saved states and steps of a chunk, at most: so often what was computed is looked at."""
+"""The largest number of saved states and of steps in a chunk, between two checks."""
 
 _EVENT = "event reached"
-"""How the ``result`` of a motion begins that an event ended."""
+"""The beginning of ``result`` for a motion that ended at an event."""
 
 
 def simulate_adaptive(
@@ -72,49 +72,50 @@ def simulate_adaptive(
     step_check: bool = True,
     progress: Progress | None = None,
 ) -> Trajectory:
-    """Simulate a machine with steps whose error stays below a tolerance, until a time or an event.
+    """Simulate a model with adaptive step-size control, until a time or an event.
 
     The equations are those of ``rollout``, the steps those of ``lgsim.integrators.adaptive.solve``: the error e of each
-    in the algebra keeps ``rms(e_i / (atol + rtol w_i)) < 1`` with w = 1 rad or 1 m for the configuration and ``|v|``
-    for velocities. The error at the end is proportional to the tolerance. Saved states lie on quartics between the
-    steps, of the same order of error. Needs the extra ``adaptive``; for gradients call ``solve`` itself.
+    step in the algebra satisfies ``rms(e_i / (atol + rtol w_i)) < 1`` with w = 1 rad or 1 m for the configuration and
+    ``|v|`` for velocities. The error at the end is proportional to the tolerance. Saved states between the steps are
+    interpolated by quartics, with an error of the same order. Needs the extra ``adaptive``; for gradients call
+    ``solve`` itself.
 
-    Between chunks of at most ``SAVED`` states and ``STEPS`` steps Ctrl-C ends it, and what was computed is returned.
+    Ctrl-C ends the simulation between chunks of at most ``SAVED`` states and ``STEPS`` steps; the states computed so
+    far are returned.
 
     Args:
-        model: The machine, as of ``lgsim.load_urdf``.
-        q0: Configuration at the start (nq,), by default ``model.neutral()``.
-        v0: Velocity at the start (nv,), rad/s or m/s, by default zero.
+        model: The model, e.g. from ``lgsim.load_urdf``.
+        q0: Initial configuration (nq,), by default ``model.neutral()``.
+        v0: Initial velocity (nv,), rad/s or m/s, by default zero.
         duration: Simulated time, s.
         rtol: Tolerance of one step, relative to w.
         atol: Tolerance of one step, rad, m, rad/s or m/s.
         method: Method with an error estimate: MK54, CF32a, CF32b, CF43.
         control: See ``rollout``; it should be smooth, each jump costs many steps.
-        torques: Joint forces (nv,) all the time, N m or N; by default none.
+        torques: Constant joint forces (nv,), N m or N; by default none.
         wrenches: As ``control``.
-        actuators: See ``rollout``; without clocks of their own.
-        commands: Commands (n,) of the actuators, all the time.
+        actuators: See ``rollout``; without sample times.
+        commands: Constant commands (n,) of the actuators.
         actuator_state: See ``rollout``.
-        save_at: Times of the states to keep, (n,), increasing, in [0, duration], s; by default ``dt_out`` apart.
-        dt_out: Time between saved states, s, from 0 to the end; only the last one may lie half to one and a half times
-            that from the one before.
+        save_at: Times of the states to save, (n,), increasing, in [0, duration], s; by default ``dt_out`` apart.
+        dt_out: Time between saved states, s, from 0 to the end; the last interval may be 0.5 to 1.5 of it.
         events: ``lgsim.integrators.adaptive.Event``, one or several, such as those of ``lgsim.simulation.events``; the
             first one to occur ends the motion.
-        max_steps: The largest number of steps, rejected ones included.
-        step_check: Whether a motion that is whole is computed again with 10 and 100 times the tolerance, in about the
-            same time, so that ``step_error`` says how far the steps are off, see ``StepError``.
-        progress: Called after each chunk with the number of states saved and of all.
+        max_steps: The largest number of steps, including rejected ones.
+        step_check: True to estimate the integration error of a complete motion from simulations with 10 and 100 times
+            the tolerance, in about the same time, see ``StepError``.
+        progress: Called after each chunk with the number of states saved and in total.
 
     Returns:
-        The trajectory with the drives' joint forces at the saved states. Where it ended before ``duration``, ``result``
-        says when and why, with the quantity, joint and body where something is not finite; its last state is the one
-        that was reached, at an event the state of the event. ``dt`` is NaN and ``method`` holds the tolerances.
+        The trajectory with the drives' joint forces at the saved states. If it ended before ``duration``, ``result``
+        gives the time and the reason, with the quantity, joint and body if something is not finite. Its last state is
+        the one reached, at an event the event state. ``dt`` is NaN and ``method`` contains the tolerances.
 
     Raises:
         ModuleNotFoundError: diffrax is missing.
         TypeError: an argument is of the wrong kind or dtype.
-        ValueError: a shape is wrong, a time or a tolerance is not positive, the method has no error estimate, a contact
-            starts deeper than its shape is.
+        ValueError: a shape is wrong, a time or a tolerance is not positive, the method has no error estimate, or a
+            contact starts deeper than the size of its shape.
     """
     from lgsim.integrators import adaptive
 
@@ -125,7 +126,7 @@ def simulate_adaptive(
     max_steps = check.count("max_steps", max_steps)
     if getattr(actuators, "is_sampled", False):
         raise ValueError(
-            "actuators: some have clocks or bounds that act at steps of a fixed length; simulate takes such steps"
+            "actuators: some have clocks or bounds that act at steps of a fixed length; use simulate, with fixed steps"
         )
     control = actuated(model, actuators, control)
     y0 = initial_state(model, q0, v0, control, actuator_state)
@@ -158,7 +159,7 @@ def _trajectory(
     states: Float[np.ndarray, "saved state"], chosen: tuple[Method, float, float], result: str,
     error: StepError | None,
 ) -> Trajectory:  # fmt: skip
-    """The trajectory of saved states, with the drives' forces; chosen were the method, rtol and atol."""
+    """The trajectory of saved states with the drives' forces; ``chosen`` contains the method, rtol and atol."""
     method, rtol, atol = chosen
     q, v = split_state(model, jnp.asarray(states))
     sequence = None if row is None else jnp.broadcast_to(row.force, (len(v), row.force.size))
@@ -172,7 +173,7 @@ def _again(
     motion: Callable[..., Any], solve: Callable[..., Any], y0: Float[Array, " state"],
     tolerances: tuple[float, float], result: str, factor: float, start: Float[Array, " state"] | None = None,
 ) -> tuple[Float[np.ndarray, "saved state"], bool]:  # fmt: skip
-    """The saved states with tolerances larger by a factor, and whether they end as the motion with this result does."""
+    """The saved states with tolerances scaled by a factor, and True if they end as the motion with this result does."""
     rtol, atol = tolerances
     other = partial(solve, rtol=factor * rtol, atol=factor * atol)
     _, states, how, _ = motion(other, y0 if start is None else start, progress=None)
@@ -183,10 +184,10 @@ class _SimulationState(NamedTuple):
     """State of an adaptive simulation between two chunks.
 
     Attributes:
-        t: Time that was reached, s.
+        t: Time reached, s.
         y: State (q, v, w) at that time.
-        chunks: Number of pieces of the motion computed, the first state included.
-        steps: Number of steps done, rejected ones included.
+        chunks: Number of pieces computed, including the initial state.
+        steps: Number of steps done, including rejected ones.
     """
 
     t: Float[Array, ""]
@@ -207,9 +208,9 @@ def _solve_in_chunks(
     progress: Progress | None,
     blame: Callable[[Array, Array], str],
 ) -> tuple[Float[np.ndarray, " saved"], Float[np.ndarray, "saved state"], str, int]:
-    """(times, states, how it ended, steps): ``solve`` chunk by chunk, to the end, an event, a failure, or Ctrl-C."""
+    """(times, states, reason for the end, steps): ``solve`` in chunks, to the end, an event, a failure, or Ctrl-C."""
     end, size, first = jnp.asarray(duration, times.dtype), min(SAVED, len(times)), int(times[0] == 0)
-    # what was computed, chunk by chunk; of this list only the first ``_SimulationState.chunks`` entries count
+    # computed pieces; only the first ``_SimulationState.chunks`` entries of this list are valid
     motions = [(times[:first], np.asarray(y0)[None][:first])]
 
     def advance(state: _SimulationState) -> _SimulationState:
@@ -241,7 +242,7 @@ def _solve_in_chunks(
 def _times(
     model: Model, save_at: ArrayLike | Sequence[float] | None, duration: float, dt_out: float
 ) -> Float[np.ndarray, " n"]:
-    """The times of the states to keep, s, in the model's dtype."""
+    """The times of the states to save, s, in the model's dtype."""
     if save_at is None:
         return np.append(dt_out * np.arange(max(1, round(duration / dt_out))), duration).astype(model.dtype)
     times = np.asarray(save_at, float).astype(model.dtype)
@@ -253,20 +254,20 @@ def _times(
 
 
 def _constant(model: Model, torques: ArrayLike | None, control: Drive) -> TorqueSegment | None:
-    """The row of joint forces or commands that are the same all the time."""
+    """The constant joint forces or commands."""
     name, width, what = "torques", model.nv, "forces"
     if isinstance(control, ActuatedControl):
         name, width, what = "commands", control.actuators.commands, "commands"
     if torques is not None and jnp.shape(torques) != (width,):
         raise ValueError(
-            f"{name}: expected shape ({width},), the same all the time, got {jnp.shape(torques)}; give {what} that"
+            f"{name}: expected shape ({width},), constant over time, got {jnp.shape(torques)}; give {what} that"
             " change as control, a function of time"
         )
     return torque_segments(model, torques, 1, 0.0, 1.0, control)
 
 
 def _blame(args: Any, t: Float[Array, ""], y: Float[Array, " state"]) -> str:
-    """Why the equations are not finite just after a state, in words; empty where they are."""
+    """A description of why the equations are not finite just after a state; empty if they are."""
     model = args[0][0]
     missing = describe_missing_inertia(model, y[: model.nq])
     if missing:
@@ -286,7 +287,7 @@ def _ended(
     duration: float,
     blame: Callable[[Array, Array], str],
 ) -> str:
-    """How a chunk, a ``Solution`` of ``adaptive.solve``, ended the motion, in words; empty where it goes on."""
+    """A description of how a chunk, a ``Solution`` of ``adaptive.solve``, ended the motion; empty if it continues."""
     from lgsim.integrators.adaptive import RESULTS
 
     at = f"at {float(str(np.asarray(found.t))):.9g} s"
@@ -299,7 +300,7 @@ def _ended(
     if found.result == RESULTS.max_steps_reached:
         if steps >= max_steps:
             return (
-                f"stopped {at} of {duration:g} s after {steps} steps: raise max_steps or the tolerances, or look"
+                f"stopped {at} of {duration:g} s after {steps} steps: raise max_steps or the tolerances, or check"
                 " whether the motion became stiff"
             )
         if found.accepted:

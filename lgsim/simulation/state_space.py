@@ -1,4 +1,4 @@
-"""The configuration space of a machine times its velocities, as a manifold that a group moves."""
+"""The state space of a model, configurations times velocities, as a manifold with a group action."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from lgsim.support import check
 
 
 class StateSpace(Action):
-    """States (q, v, z) of a machine in one array: q moves on its group from the right, v and z add up.
+    """States (q, v, z) of a model in one array: q is moved by its group from the right, v and z by addition.
 
-    The algebra vector is (velocity, derivative of v, derivative of z), (2 nv + further,). One array, because the cost
-    of a step on CPU grows with their number.
+    The algebra vector is (velocity, derivative of v, derivative of z), (2 nv + further,). A single array is used since
+    the cost of a step on CPU grows with the number of arrays.
 
     Attributes:
-        further: The length of z, the number of states of actuators.
+        further: The length of z, the number of actuator states.
     """
 
     topology: Topology = eqx.field(static=True)
@@ -37,7 +37,7 @@ class StateSpace(Action):
 
     @property
     def dim(self) -> int:
-        """The length of an algebra vector: twice the degrees of freedom, and the further numbers."""
+        """The length of an algebra vector: twice the degrees of freedom plus ``further``."""
         return 2 * self.topology.nv + self.further
 
     @property
@@ -48,7 +48,7 @@ class StateSpace(Action):
     def move(
         self, xi: Float[Array, "*#batch algebra"], y: Float[Array, "*#batch state"]
     ) -> Float[Array, "*batch state"]:
-        """The state with q retracted by xi, and v and z added up with it."""
+        """The state with q retracted by xi, and with xi added to v and z."""
         tree = self.topology
         xi, y = check.arguments(xi=(xi, (self.dim,)), y=(y, (self.length,)))
         if not tree.groups:
@@ -80,12 +80,12 @@ class StateSpace(Action):
     def difference_jacobian(
         self, y0: Float[Array, " state"], y: Float[Array, " state"]
     ) -> tuple[Float[Array, " algebra"], Float[Array, "nv nv"]]:
-        """The difference r from y0 to y, and the Jacobian of its configuration, ``dexpinv`` joint by joint."""
+        """The difference r from y0 to y, and the Jacobian of its configuration part, ``dexpinv`` joint by joint."""
         r = self.difference(y0, y)
         return r, _joint_dexpinv(self.topology)(r[: self.topology.nv])
 
     def restore(self, field: Any, y: Float[Array, " state"], args: Any) -> Float[Array, " state"]:
-        """The state with all loops closed and velocities along them, where the field is that of a machine."""
+        """The state projected onto closed loops and consistent velocities, if the field is that of a model."""
         tree = self.topology
         if not tree.loops or not isinstance(field, MachineField):
             return y
@@ -94,13 +94,13 @@ class StateSpace(Action):
         return jnp.concatenate([*restored(model, y[: tree.nq], y[tree.nq : end]), y[end:]])
 
     def sizes(self, y: Float[Array, " state"]) -> Float[Array, " algebra"]:
-        """The sizes of the algebra's components: 1 rad or 1 m for the configuration, v and z themselves for v and z."""
+        """The sizes of the algebra's components: 1 rad or 1 m for the configuration, v and z themselves otherwise."""
         return jnp.concatenate([jnp.ones(self.topology.nv, y.dtype), y[self.topology.nq :]])
 
     def _on_groups(
         self, f: Callable[..., list[Array]], a: Float[Array, "*#batch algebra"], b: Float[Array, "*#batch algebra"]
     ) -> Float[Array, "*batch algebra"]:
-        """``f`` applied joint by joint, and to all numbers alike where the algebra is a vector space."""
+        """``f`` applied joint by joint, or to the whole vector at once if the algebra is a vector space."""
         tree = self.topology
         a, b = check.arguments(a=(a, (self.dim,)), b=(b, (self.dim,)))
         if not tree.groups:
@@ -111,7 +111,7 @@ class StateSpace(Action):
 
 @cache
 def _joint_dexpinv(topology: Topology) -> Callable[[Float[Array, " nv"]], Float[Array, "nv nv"]]:
-    """The function of a difference of configurations that gives the block diagonal matrix of ``dexpinv``."""
+    """The function of a difference of configurations that returns the block diagonal matrix of ``dexpinv``."""
     return native_with_derivatives(
         lambda s: block_diagonal.matrix(topology, block_diagonal.of_ad(topology, DEXPINV, s), s)
     )

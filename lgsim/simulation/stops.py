@@ -1,4 +1,4 @@
-"""Stops at the position limits of a machine, as stiff as its own masses ask for."""
+"""Elastic stops at the joint limits of a model, with stiffness and damping from the inertia of each joint."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from lgsim.simulation.limits import limited_joints
 from lgsim.support import check
 
 CONTACT_TIME = 0.02
-"""Seconds that a joint is beyond its limit when it bounces."""
+"""Time for which a bouncing joint is beyond its limit, s."""
 STEPS = 10
-"""Steps of a contact: a method of order 4 then bears inertias down to 1/80 of those at the neutral configuration."""
+"""Steps per contact: a method of order 4 is then stable for inertias down to 1/80 of those at neutral configuration."""
 SPEED = 1.0
-"""The speed of impact for which ``RESTITUTION`` holds where the joint has no velocity limit, rad/s or m/s."""
+"""The impact speed for which ``RESTITUTION`` holds if the joint has no velocity limit, rad/s or m/s."""
 RESTITUTION = 0.5
-"""The share of its speed with which a joint that hits a stop at its velocity limit leaves it."""
+"""The fraction of its speed that a joint keeps after an impact at its velocity limit."""
 _LOSS = 1.4327505332713757
-"""``a v`` of an impact at the speed v that leaves with ``RESTITUTION v``: ``log((1 + x)/(1 - x/2)) = 1.5 x``."""
+"""``a v`` for an impact at the speed v that leaves with ``RESTITUTION v``: ``log((1 + x)/(1 - x/2)) = 1.5 x``."""
 
 
 def with_stops(model: Model, contact_time: float = CONTACT_TIME) -> Model:
-    """The machine with stops that act beyond its position limits, see ``passive_forces``.
+    """The model with stops that act beyond its joint limits, see ``passive_forces``.
 
-    Where a degree of freedom has a limit and no ``limit_stiffness`` yet, a spring and a damper beyond the limit,
+    Each degree of freedom with a limit and no ``limit_stiffness`` gets a spring and a damper beyond the limit,
 
         k = m (pi / contact_time)^2,    d = a k,    force = -k e - d |e| e',    a = 1.43275/v,
 
-    with the inertia m that the joint feels at the neutral configuration, all others being free to move,
-    ``1/(M^-1)_ii``; of a ball the smallest one about any axis. v is the velocity limit, or 1 rad/s or m/s without one.
+    with the inertia m of the joint at the neutral configuration, all others being free to move, ``1/(M^-1)_ii``; for a
+    ball joint the smallest one about any axis. v is the velocity limit, or 1 rad/s or m/s without one.
 
-    Alone, and hit slowly, a joint is beyond its limit for the contact time; with n stops at once the fastest rate is at
-    most ``sqrt(n) pi/contact_time``. A joint that arrives at the speed v passes its limit by at most ``v
-    contact_time/pi``, and a force tau presses it ``tau/k`` beyond. At the velocity limit it leaves with half of its
-    speed; slower impacts lose less. Where the joint feels another inertia m' than m, because the machine is bent or
-    others cannot give way, contact time and depth are ``sqrt(m'/m)`` times those.
+    A single joint that hits its stop slowly is beyond its limit for the contact time; with n stops at once the fastest
+    rate is at most ``sqrt(n) pi/contact_time``. A joint that arrives at the speed v exceeds its limit by at most ``v
+    contact_time/pi``, and a force tau deflects the stop by ``tau/k``. At the velocity limit the joint rebounds with
+    half of its speed; slower impacts lose less. Where the inertia is m' instead of m, in another configuration or
+    because other joints are blocked, contact time and depth are scaled by ``sqrt(m'/m)``.
 
-    A range of length zero is no limit, a joint that mimics has none of its own, a floating base neither.
+    A range of length zero is no limit. Mimic joints and a floating base get no stops.
 
     Args:
-        contact_time: Time of a bounce, s; at least some ten steps of an explicit method.
+        contact_time: Duration of a bounce, s; at least about ten steps of an explicit method.
 
     Raises:
-        ValueError: the time is not positive, or the mass matrix is singular; the joint is named.
+        ValueError: the time is not positive, or the mass matrix is singular; the message names the joint.
 
     Source: Hunt and Crossley, Coefficient of restitution interpreted as damping in vibroimpact, Journal of Applied
     Mechanics 42, 1975: ``m e'' = -k e (1 + a e')`` has the integral ``k e^2/2 + m (e'/a - log(1 + a e')/a^2)``.
@@ -70,7 +70,7 @@ def with_stops(model: Model, contact_time: float = CONTACT_TIME) -> Model:
 
 
 def resolved_contact_time(dt: float) -> float:
-    """The contact time that steps resolve: ``CONTACT_TIME``, s, but at least ``STEPS`` steps of the length dt, s."""
+    """The contact time that steps dt resolve, s: ``CONTACT_TIME``, but at least ``STEPS`` steps."""
     return max(CONTACT_TIME, STEPS * dt)
 
 

@@ -1,4 +1,4 @@
-"""A computed motion of a machine, with the model, the method and the end that belong to it."""
+"""A simulated motion with its model, method and result."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from lgsim.support.reading.file_faults import file_faults
 
 @dataclass(frozen=True)
 class TrajectorySummary:
-    """A motion in words; ``print`` shows it as a table.
+    """A summary of a motion; ``print`` shows it as a table.
 
     Attributes:
         rows: (name, text) of each fact.
-        warnings: What one should know before one believes the motion; empty for nothing.
+        warnings: Possible problems of the motion; empty if there are none.
     """
 
     rows: tuple[tuple[str, str], ...]
@@ -52,21 +52,21 @@ class TrajectorySummary:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A motion of one machine at the times that were saved; arrays of numpy.
+    """A simulated motion of one model at the saved times, in numpy arrays.
 
     Attributes:
         time: Times of the saved states, s, (n,).
         q: Configurations (n, nq).
         v: Velocities (n, nv), rad/s or m/s; of groups and a floating base in the child's frame.
         tau: Joint forces of the drives (n, nv), N m or N.
-        dt: Step, s; NaN where the steps were adapted.
-        result: Empty, or how the motion ended before its time and when.
+        dt: Step, s; NaN for adaptive steps.
+        result: The reason and the time of an early end; empty otherwise.
         version: Version of lgsim that computed the motion.
-        step_error: An estimate of the error of the steps at the saved states; None where it was not asked for.
-        remark: Empty, or why the method is another one than the explicit one of ``Automatic``.
+        step_error: The estimated integration error at the saved states; None if it was not requested.
+        remark: The reason why ``Automatic`` chose the stiff method; empty otherwise.
 
     Raises:
-        ValueError: an array has another shape than the model and the times ask for.
+        ValueError: the shape of an array does not fit the model and the times.
     """
 
     model: Model
@@ -94,10 +94,10 @@ class Trajectory:
         return len(self.time)
 
     def __getitem__(self, part: slice) -> Trajectory:
-        """A part of the motion, by a slice of the saved states.
+        """A part of the motion, selected by a slice of the saved states.
 
         Raises:
-            TypeError: the part is no slice.
+            TypeError: the part is not a slice.
         """
         if not isinstance(part, slice):
             raise TypeError(f"trajectory: expected a slice such as [10:20], got {part!r}; use .q[i] for one state")
@@ -108,7 +108,7 @@ class Trajectory:
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of the model, which is equal for equal machines."""
+        """The fingerprint of the model; equal models have equal fingerprints."""
         return fingerprint(self.model)
 
     @property
@@ -118,7 +118,7 @@ class Trajectory:
 
     @property
     def potential_energy(self) -> Float[np.ndarray, " times"]:
-        """The potential energy of gravity and of the springs in the joints, J, (n,)."""
+        """The potential energy of gravity and of joint springs, J, (n,)."""
         return self._energies[1]
 
     @property
@@ -133,7 +133,7 @@ class Trajectory:
 
     @cached_property
     def constraint_error(self) -> Float[np.ndarray, " times"]:
-        """The largest distance of a quaternion's norm from 1, (n,)."""
+        """The largest deviation of a quaternion's norm from 1, (n,)."""
         worst = np.zeros(len(self))
         for i, joint in enumerate(self.model.topology.joints):
             if isinstance(joint, Free | Spherical) and self.model.topology.mimics[i] is None:
@@ -144,14 +144,15 @@ class Trajectory:
     def resample(self, time: ArrayLike | Sequence[float]) -> Trajectory:
         """The motion at other times, between the first and the last one.
 
-        q lies on the cubic in the algebra that has the saved velocities at both ends (error O(h^4)), v is its velocity
-        (O(h^3)), tau lies on straight lines. A rotation between two saved states must not exceed half a turn.
+        q is interpolated by a cubic in the algebra that matches the saved velocities at both ends (error O(h^4)). v is
+        the velocity of that cubic (O(h^3)), and tau is linear. A rotation between two saved states must not exceed half
+        a turn.
 
         Args:
             time: The times, s, (m,), in any order.
 
         Raises:
-            ValueError: a time is outside, there are less than two states.
+            ValueError: a time is outside the range, or there are fewer than two states.
         """
         time = np.atleast_1d(np.asarray(time, self.time.dtype))
         if len(self) < 2 or not np.all((time >= self.time[0]) & (time <= self.time[-1])):
@@ -162,17 +163,17 @@ class Trajectory:
         ends = (jnp.asarray(x[j]) for j in (i, i + 1) for x in (self.q, self.v))
         q, v = _interpolate(self.model, *ends, jnp.asarray(h), jnp.asarray(s))
         tau = self.tau[i] + s[:, None] * (self.tau[i + 1] - self.tau[i])
-        # that of the steps; the cubic adds its own
+        # the integration error only; interpolation adds its own
         error = None if self.step_error is None else self.step_error[i + (s > 0)]
         return replace(self, time=time, q=np.asarray(q), v=np.asarray(v), tau=tau, step_error=error)
 
     @cached_property
     def limit_uses(self) -> tuple[LimitUse, ...]:
-        """The largest part of each position, speed and torque limit that the motion uses; see ``limits.limit_uses``."""
+        """The largest use of each position, speed and torque limit; see ``limits.limit_uses``."""
         return limit_uses(self.model, self.q, self.v, self.tau, self.time)
 
     def summary(self) -> TrajectorySummary:
-        """What one looks at first: final time, errors, energy drift, limits used, and what passes them.
+        """A summary of the motion: final time, integration error, energy drift, use of limits, and warnings.
 
         ``print(trajectory.summary())`` shows it.
 
@@ -184,7 +185,7 @@ class Trajectory:
         rows = [
             ("final time", f"{self.time[-1]:g} s"),
             *([("method", self.remark)] if self.remark else []),
-            *([] if self.step_error is None else [("error of the steps", str(self.step_error))]),
+            *([] if self.step_error is None else [("integration error", str(self.step_error))]),
             ("energy drift", energy_drift(self)),
             *([("constraint error", f"{self.constraint_error.max():.2g}")] if self._has_quaternions else []),
             *limit_rows(self.limit_uses),
@@ -193,7 +194,7 @@ class Trajectory:
 
     @property
     def _has_quaternions(self) -> bool:
-        """Whether a configuration can be off its manifold."""
+        """True if a configuration can leave its manifold."""
         return self.model.nq != self.model.nv
 
     @cached_property
@@ -202,17 +203,17 @@ class Trajectory:
         return np.asarray(kinetic), np.asarray(potential)
 
     def save(self, path: str | Path, description: str | Path | None = None) -> Path:
-        """Write the motion, whole or not at all: ``.npz`` or ``.parquet`` with the model in it, ``.csv``, or ``.mcap``.
+        """Write the motion atomically: ``.npz`` or ``.parquet`` with the model in it, ``.csv``, or ``.mcap``.
 
-        An MCAP file is what ROS 2 would have recorded, and what Foxglove, Rerun and PlotJuggler show: /joint_states,
-        /tf, /tf_static, and the odometry of free joints.
+        An MCAP file has the layout of a ROS 2 recording, for Foxglove, Rerun and PlotJuggler: /joint_states, /tf,
+        /tf_static, and the odometry of free joints.
 
         Args:
-            path: The file, whose ending says the format.
-            description: The machine's URDF file, which goes into an ``.mcap`` file as /robot_description.
+            path: The file; its extension selects the format.
+            description: The robot's URDF file, which is stored in an ``.mcap`` file as /robot_description.
 
         Raises:
-            ValueError: the ending is another one.
+            ValueError: the extension is not one of these.
             ModuleNotFoundError: a package is missing; the message names the extra.
             OSError: the file cannot be written; the error names it.
         """
@@ -220,11 +221,11 @@ class Trajectory:
 
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
-        """Read the motion of a file that ``save`` wrote, ``.npz`` or ``.parquet``.
+        """Read a motion from a file that ``save`` wrote, ``.npz`` or ``.parquet``.
 
         Raises:
             FileNotFoundError: there is no such file.
-            ValueError: it is no such file.
+            ValueError: the file was not written by ``save``.
         """
         fields = trajectory_files.load(Path(path))
         with file_faults(path, trajectory_files.EXPECTED):
@@ -242,9 +243,9 @@ class Trajectory:
 
 
 def energy_drift(trajectory: Trajectory) -> str:
-    """The largest change of the energy as a share of the largest kinetic energy, and what else changes it, in words."""
+    """The largest change of the energy relative to the largest kinetic energy, with other causes of change, as text."""
     energy, largest = trajectory.energy, float(trajectory.kinetic_energy.max())
-    # just before it diverges, a motion may have finite velocities whose squares are not
+    # just before a motion diverges its velocities may be finite and their squares infinite
     if not (np.isfinite(energy).all() and np.isfinite(largest)):
         return "the energy is too large for floats"
     change = float(np.abs(energy - energy[0]).max())
@@ -268,23 +269,23 @@ def _interpolate(
     h: Float[Array, ""],
     s: Float[Array, ""],
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-    """Configuration and velocity at the fraction s of a time h between two states."""
+    """Configuration and velocity at the fraction s of an interval h between two states."""
     action = StateSpace(model.topology)
     y0, y1 = jnp.concatenate([q0, v0]), jnp.concatenate([q1, v1])
-    # of the cubic through (q, v) only q is used, so that the accelerations at the ends do not matter
+    # only q of the cubic through (q, v) is used, so that the accelerations at the ends do not matter
     slope0, slope1 = (jnp.concatenate([h * v, jnp.zeros_like(v)]) for v in (v0, v1))
     q, rate = jax.jvp(lambda s: hermite(action, y0, y1, slope0, slope1, s)[: model.nq], (s,), (jnp.ones_like(s),))
     return q, model.velocity(q, rate / h)
 
 
-# compiled once for each topology and size of a batch, not for each trajectory
+# compiled once for each topology and batch size, not for each trajectory
 
 
 @jax.jit
 def energies(
     model: Model, q: Float[Array, "n nq"], v: Float[Array, "n nv"]
 ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
-    """The kinetic and potential energy of n states, that of springs in joints and contacts included, J, each (n,)."""
+    """The kinetic and potential energy of n states, including springs in joints and contacts, J, each (n,)."""
 
     def energies_of_state(
         model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
@@ -324,14 +325,14 @@ def tau_names(model: Model) -> list[str]:
 
 
 def _names(model: Model, count: Callable[[Joint], int], turning: str, sliding: str) -> list[str]:
-    """The names of the numbers of all joints, ``count(joint)`` of each, with the units of turns and of slides."""
+    """The names of the components of all joints, ``count(joint)`` each, with rotational and translational units."""
     names = []
     for name, joint, mimic in zip(model.joint_names, model.topology.joints, model.topology.mimics, strict=True):
         if mimic is not None:
             continue
         n = count(joint)
         units = [turning if row.turns else sliding for row in joint.rows]
-        if n != joint.nv:  # a quaternion in place of three turns
+        if n != joint.nv:  # a quaternion instead of three rotational velocities
             units = [sliding] * (n - 4) + ["-"] * 4
         names += [f"{name}[{i}] [{unit}]" if n > 1 else f"{name} [{unit}]" for i, unit in enumerate(units)]
     return names

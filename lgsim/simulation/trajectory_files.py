@@ -1,6 +1,6 @@
-"""Files of trajectories: npz and parquet, which hold the model too, csv, and mcap, which is for viewers.
+"""Trajectory files: npz and parquet, which include the model, csv, and mcap for viewers.
 
-What the functions call a motion is a ``Trajectory``, whose file imports this one.
+``motion`` is a ``Trajectory`` here; its module imports this one.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ Function = TypeVar("Function", bound=Callable)
 _ARRAYS = ("time", "q", "v", "tau")
 _FORMAT = "lgsim trajectory 1"
 EXPECTED = "a trajectory that lgsim wrote"
-"""What a reader expected, for messages."""
+"""The expected content of a file, for messages."""
 
-# what is not an array of a ``StepError``; JSON has its own words for NaN and infinity, which Python reads
+# fields of a ``StepError`` that are not arrays; Python's JSON reads and writes NaN and infinity
 _ERROR_FIELDS = ("names", "units", "places", "order", "claimed", "resolved", "reason", "rate", "until")
 _ERROR = "step error of "
 
 
 def save(motion: Any, path: Path, description: str | Path | None = None) -> Path:
-    """Write a trajectory, whole or not at all, in the format of the path's ending.
+    """Write a trajectory atomically, in the format of the path's extension.
 
     Args:
-        description: The machine's URDF file for ``.mcap``; None for none.
+        description: The robot's URDF file for ``.mcap``, or None.
 
     Raises:
-        ValueError: the ending is none of ``.npz``, ``.parquet``, ``.csv``, ``.mcap``.
+        ValueError: the extension is not ``.npz``, ``.parquet``, ``.csv`` or ``.mcap``.
         ModuleNotFoundError: pyarrow is missing for ``.parquet``, mcap-ros2-support for ``.mcap``.
         OSError: the file cannot be written; the error names it.
     """
@@ -60,8 +60,8 @@ def load(path: Path) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is no such file, or of another version of the format, or the ending is neither ``.npz`` nor
-            ``.parquet``.
+        ValueError: the file was not written by ``save`` or has another format version, or the extension is neither
+            ``.npz`` nor ``.parquet``.
         ModuleNotFoundError: pyarrow is missing for ``.parquet``.
     """
     read = _by_ending(_READERS, path)
@@ -71,7 +71,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def _by_ending(functions: dict[str, Function], path: Path, *more: str) -> Function:
-    """The function for a path's ending; ValueError if there is none, which names further endings too."""
+    """The function for a path's extension; otherwise a ValueError that lists these and further extensions."""
     if path.suffix not in functions:
         endings = " or ".join([*functions, *more])
         raise ValueError(f"{path}: expected a name that ends in {endings}, got {path.suffix or 'no ending'!r}")
@@ -79,7 +79,7 @@ def _by_ending(functions: dict[str, Function], path: Path, *more: str) -> Functi
 
 
 def _metadata(motion: Any) -> tuple[str, dict[str, np.ndarray]]:
-    """What is not an array of the motion, as JSON, and the model's numbers by name."""
+    """The fields of the motion that are not arrays, as JSON, and the model's parameters by name."""
     topology, numbers = to_record(motion.model)
     about = {name: getattr(motion, name) for name in ("method", "dt", "result", "version", "fingerprint", "remark")}
     if motion.step_error is not None:
@@ -102,23 +102,23 @@ def _npz(motion: Any) -> bytes:
 def _fields(
     about: dict[str, Any], arrays: list[np.ndarray], numbers: dict[str, np.ndarray], error: np.ndarray | None
 ) -> dict[str, Any]:
-    """The fields of a trajectory from the metadata, its arrays in the order of ``_ARRAYS``, the model's numbers, and
-    the error of the steps where the file has one.
+    """The fields of a trajectory from the metadata, its arrays in the order of ``_ARRAYS``, the model's parameters,
+    and the integration error if the file has one.
     """
     kept: dict[str, Any] = {name: str(about[name]) for name in ("method", "result", "version")}
     kept |= {"dt": float(about["dt"]), "remark": str(about.get("remark", ""))}
     if error is not None:
         kept["step_error"] = _step_error(about["step_error"], error, len(arrays[0]))
     if any(x.dtype.kind not in "fiu" for x in arrays):
-        raise TypeError("arrays that are no numbers")
+        raise TypeError("arrays that are not numeric")
     return {"model": from_record(about["topology"], numbers), **dict(zip(_ARRAYS, arrays, strict=True)), **kept}
 
 
 def _step_error(plain: dict[str, Any], error: np.ndarray, times: int) -> StepError:
-    """The error of the steps from the metadata and its numbers.
+    """The integration error from the metadata and its values.
 
     Raises:
-        ValueError, TypeError, KeyError: they are no such error, or of other lengths.
+        ValueError, TypeError, KeyError: they are not a valid error estimate, or their lengths differ.
     """
     size = np.array(plain["size"], float)
     found = {name: plain[name] for name in _ERROR_FIELDS if name != "resolved"}
@@ -126,9 +126,9 @@ def _step_error(plain: dict[str, Any], error: np.ndarray, times: int) -> StepErr
     found |= {name: float(plain[name]) for name in ("order", "rate", "until")}
     n, places, claimed = len(found["names"]), plain["places"], plain["claimed"]
     if error.shape != (times, n) or size.shape != (n,) or len(found["units"]) != n:
-        raise ValueError(f"an error of the steps of shape {error.shape}")
+        raise ValueError(f"an integration error of shape {error.shape}")
     if not (isinstance(places, int) and 0 <= places <= n and isinstance(claimed, int) and 0 < claimed < math.inf):
-        raise ValueError(f"an error of the steps with {places!r} places and order {claimed!r}")
+        raise ValueError(f"an integration error with {places!r} places and order {claimed!r}")
     return StepError(value=error, tolerance=RESOLVED * size, size=size, **found)
 
 
@@ -150,7 +150,7 @@ def _csv(motion: Any) -> bytes:
 
 
 def _arrow() -> Any:
-    """The package pyarrow; ModuleNotFoundError with the extra to install where it is missing."""
+    """The package pyarrow; a ModuleNotFoundError names the extra to install if it is missing."""
     package("pyarrow.parquet", "data", "parquet")
     return package("pyarrow", "data")
 
@@ -171,7 +171,7 @@ def _from_parquet(path: Path) -> dict[str, Any]:
     with file_faults(path, EXPECTED):
         file = open_parquet(path)
         if not all(arrow.types.is_floating(kind) or arrow.types.is_integer(kind) for kind in file.schema_arrow.types):
-            raise TypeError("columns that are no numbers")
+            raise TypeError("columns that are not numeric")
         extra = {key.decode(): value.decode() for key, value in (file.schema_arrow.metadata or {}).items()}
         about, plain = json.loads(extra["lgsim"]), json.loads(extra["lgsim.model"])
         check_format(path, about["format"], _FORMAT)
@@ -188,7 +188,7 @@ def _from_parquet(path: Path) -> dict[str, Any]:
 
 
 def _array(dtype: str, shape: list[int], flat: list[float]) -> np.ndarray:
-    """A number of the model; no entry may come from elsewhere than the list."""
+    """A parameter of the model; the list must hold exactly its entries."""
     return np.array(flat, float).astype(dtype).reshape(shape)
 
 

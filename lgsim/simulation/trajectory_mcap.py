@@ -1,9 +1,9 @@
-"""MCAP files of trajectories, as ROS 2 would have recorded them: what Foxglove, Rerun and PlotJuggler show.
+"""MCAP files of trajectories in the layout of ROS 2 recordings, for Foxglove, Rerun and PlotJuggler.
 
-- ``/joint_states``, sensor_msgs/JointState: positions, velocities and forces of all joints with one number;
-- ``/<joint>/odometry``, nav_msgs/Odometry, of each free joint: its pose in the parent and its body twist;
+- ``/joint_states``, sensor_msgs/JointState: positions, velocities and forces of all one-dimensional joints;
+- ``/<joint>/odometry``, nav_msgs/Odometry, for each free joint: its pose in the parent and its body twist;
 - ``/tf``, tf2_msgs/TFMessage: the pose of each body in its parent, and ``/tf_static`` that of each fixed frame;
-- ``/robot_description``, std_msgs/String: the URDF, where one is given.
+- ``/robot_description``, std_msgs/String: the URDF, if given.
 
 Message definitions: ROS 2 common_interfaces, geometry2 (Apache 2.0, BSD).
 """
@@ -48,12 +48,12 @@ _DEFINITIONS = {
     + _POINT + _VECTOR + _QUATERNION + _HEADER,
     "std_msgs/msg/String": "string data\n",
 }  # fmt: skip
-_STATES = 1024  # whose poses are computed at a time
+_STATES = 1024  # batch size of the computed poses
 _AXES = ("x", "y", "z")
 
 
 class _Joint(NamedTuple):
-    """A joint with one number: its place in q and v, and for one that follows another its factor and offset."""
+    """A one-dimensional joint: its index in q and v, and for a mimic joint its multiplier and offset."""
 
     name: str
     q: int
@@ -64,11 +64,11 @@ class _Joint(NamedTuple):
 
 
 def save(motion: Any, path: Path, description: str = "") -> Path:
-    """Write a trajectory as an MCAP file, whole or not at all.
+    """Write a trajectory as an MCAP file, atomically.
 
     Args:
         motion: A ``Trajectory``.
-        description: The text of the machine's URDF file; "" for none.
+        description: The text of the robot's URDF file; "" for none.
 
     Raises:
         ModuleNotFoundError: the packages of the extra ``logs`` are missing.
@@ -88,7 +88,7 @@ def save(motion: Any, path: Path, description: str = "") -> Path:
 
 
 def _messages(motion: Any, description: str) -> Iterator[tuple[str, str, dict[str, Any], int]]:
-    """(topic, type, message, time in ns after the first state) in the order of time."""
+    """(topic, type, message, time in ns after the first state) in chronological order."""
     model: Model = motion.model
     times = _nanoseconds(motion.time)
     first = int(times[0]) if len(times) else 0
@@ -101,7 +101,7 @@ def _messages(motion: Any, description: str) -> Iterator[tuple[str, str, dict[st
     names = [joint.name for joint in joints]
     q_at, v_at = [joint.q for joint in joints], [joint.v for joint in joints]
     factors, offsets = np.array([joint.factor for joint in joints]), np.array([joint.offset for joint in joints])
-    # a joint that follows has no drive of its own
+    # a mimic joint has no drive of its own
     driven = np.array([joint.driven for joint in joints], bool)
     for start in range(0, len(times), _STATES):
         part = slice(start, start + _STATES)
@@ -125,7 +125,7 @@ def _messages(motion: Any, description: str) -> Iterator[tuple[str, str, dict[st
 
 
 def _nanoseconds(time: Float[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
-    """Times in ns; stamps have no sign, so that times before 0 are counted from the first one."""
+    """Times in ns; stamps are unsigned, so that times before 0 are counted from the first one."""
     ns = np.round(np.asarray(time, float) * 1e9).astype(np.int64)
     return ns - min(int(ns.min()), 0) if len(ns) else ns
 
@@ -150,7 +150,7 @@ def _relative(poses: Float[np.ndarray, "n frames 4 4"], child: int, parent: int)
 
 
 def _single_joints(model: Model) -> list[_Joint]:
-    """The joints with one number each, those that follow others among them."""
+    """The one-dimensional joints, including mimic joints."""
     tree, found = model.topology, []
     for i, name in enumerate(tree.joint_names):
         other = tree.mimics[i]
@@ -163,7 +163,7 @@ def _single_joints(model: Model) -> list[_Joint]:
 
 
 def _free_joints(model: Model) -> list[tuple[str, str, str, slice, slice]]:
-    """(joint, parent body, body, place in q, place in v) of each joint that leaves a body free."""
+    """(joint, parent body, body, slice in q, slice in v) of each free joint."""
     tree = model.topology
     return [
         (name, ROOT if tree.parents[i] == WORLD else tree.body_names[tree.parents[i]], tree.body_names[i],
@@ -192,7 +192,7 @@ def _transforms(
 def _odometry(
     q: Float[np.ndarray, " 7"], v: Float[np.ndarray, " 6"], parent: str, child: str, time: int
 ) -> dict[str, Any]:
-    """Pose in the parent and twist in the child's frame, which is what nav_msgs/Odometry asks for."""
+    """Pose in the parent and twist in the child's frame, as nav_msgs/Odometry requires."""
     none = [0.0] * 36
     pose = {"position": _vector(q), "orientation": _turn(q[3:])}
     twist = {"linear": _vector(v), "angular": _vector(v[3:])}

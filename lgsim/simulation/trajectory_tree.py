@@ -1,6 +1,6 @@
-"""A trajectory as a pytree: an argument of functions that JAX compiles and exports.
+"""A trajectory as a pytree, so that it can be an argument of functions that JAX compiles and exports.
 
-Arrays, the model and the errors of the steps are its parts. What is no array is static, as JSON, in which NaN equals
+Arrays, the model and the integration errors are its children. All other fields are static, as JSON, in which NaN equals
 NaN.
 """
 
@@ -35,7 +35,7 @@ def _register(kind: type, name: str) -> None:
         return list(zip(map(jax.tree_util.GetAttrKey, dynamic), children, strict=True)), text
 
     def unflatten(text: str, children: Iterable[Any]) -> Any:
-        # leaves may be anything, which a constructor would refuse
+        # leaves may be arbitrary objects, which a constructor would reject
         made = object.__new__(kind)
         plain = [tuple(x) if isinstance(x, list) else x for x in json.loads(text)]
         for each, value in (*zip(static, plain, strict=True), *zip(dynamic, children, strict=True)):
@@ -47,7 +47,7 @@ def _register(kind: type, name: str) -> None:
 
 
 def _plain(x: Any) -> Any:
-    """A number of numpy as one of Python."""
+    """A numpy scalar as a Python one."""
     return x.item()
 
 

@@ -1,1 +1,1 @@
-"""What every floor leans on: argument checks, optional packages, the version, whole files, checkpoints, long work."""
+"""Common utilities: argument checks, files, checkpoints, optional packages."""

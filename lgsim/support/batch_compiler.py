@@ -1,4 +1,4 @@
-"""The compilers of batches that are asked before XLA: registered and found here, without JAX."""
+"""A registry of batch compilers that take precedence over XLA, without JAX."""
 
 from __future__ import annotations
 
@@ -6,29 +6,30 @@ from collections.abc import Callable
 from typing import Any
 
 COMPILERS: dict[str, Callable[..., Any]] = {}
-"""By platform the compiler that is asked first; see ``lgsim._compile.xla.compilers.BatchCompiler``."""
+"""The compiler that is asked first, by platform; see ``lgsim._compile.xla.compilers.BatchCompiler``."""
 
 LOOP_COMPILERS: dict[str, Callable[..., Any]] = {}
-"""By platform the compiler of loops of a step, which only counts its steps."""
+"""The compiler of loops over one step, by platform; the loops have a fixed number of steps."""
 
 
 def register_batch_compiler(compiler: Callable[..., Any], platform: str = "cpu") -> None:
-    """Ask this compiler first for what ``lgsim._compile.xla.batch_last`` and ``linear_last`` lower to on a platform.
+    """Register a compiler that takes precedence for the lowering of ``batch_last`` and ``linear_last`` on a platform.
 
     Args:
-        compiler: Of the program of one state, what compiles it, or None.
+        compiler: A function of the program of one state that returns its compiled form, or None to decline; see
+            ``lgsim._compile.xla``.
         platform: "cpu" or "cuda".
     """
     COMPILERS[platform] = compiler
 
 
 def register_loop_compiler(compiler: Callable[..., Any], platform: str) -> None:
-    """Ask this compiler first for what ``lgsim._compile.xla.straight_line_loop`` lowers to on a platform.
+    """Register a compiler that takes precedence for the lowering of ``straight_line_loop`` on a platform.
 
     Args:
-        compiler: Of the program of one step of one state, the number of arguments that it carries on, which come first
-            and are its results, and the number of steps: what compiles the loop, of leaves of which those come last, or
-            None.
+        compiler: A function of the program of one step of one state, of the number of carried arguments, and of the
+            number of steps. The carried arguments come first and are the program's results. It returns the compiled
+            loop, whose leaves have the carried ones last, or None to decline.
         platform: "cuda".
     """
     LOOP_COMPILERS[platform] = compiler

@@ -1,4 +1,4 @@
-"""Checks of arguments, with messages that say which argument, what was expected and what came."""
+"""Argument checks, with messages that give the argument, the expected value and the actual one."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from jax.errors import JAXTypeError
 from jax.typing import DTypeLike
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-"""The types of numbers in which everything is computed."""
+"""The supported dtypes."""
 
 
 def floating(name: str, value: Any, *trailing: int, dtype: DTypeLike | None = None) -> Array:
     """``value`` as an array of shape (..., *trailing) and of type float32 or float64.
 
     Args:
-        name: The argument, as errors call it.
-        value: An array, or Python numbers, alone or in lists.
+        name: The argument's name in errors.
+        value: An array, or Python numbers, single or in lists.
         trailing: The last axes.
-        dtype: The type that Python numbers take, those of an array keep theirs; by default JAX's own.
+        dtype: The dtype of Python numbers; arrays keep theirs. By default JAX's own.
 
     Raises:
         TypeError: the entries are not float32, float64 or Python numbers.
@@ -44,10 +44,10 @@ def floating(name: str, value: Any, *trailing: int, dtype: DTypeLike | None = No
 
 
 def cast(name: str, value: Any, dtype: DTypeLike) -> Array:
-    """``value`` as an array of ``dtype``, of whatever real numbers it is.
+    """``value``, real numbers of any type, as an array of ``dtype``.
 
     Raises:
-        TypeError: it is no array of real numbers.
+        TypeError: it is not an array of real numbers.
         ValueError: lists in it differ in length.
     """
     array = value if isinstance(value, Array) else _converted(name, value, (), dtype)
@@ -61,7 +61,7 @@ def _shape(trailing: tuple[int, ...]) -> str:
 
 
 def _converted(name: str, value: Any, trailing: tuple[int, ...], dtype: DTypeLike | None) -> Array:
-    """What is no array of JAX as one, Python numbers as floats."""
+    """A value that is not a JAX array as one, Python numbers as floats."""
     kinds = {type(x) for x in _entries(value)}
     numbers = kinds <= {int, float}
     fault = next((kind for kind in (type(None), str, bytes) if kind in kinds), None)
@@ -70,9 +70,9 @@ def _converted(name: str, value: Any, trailing: tuple[int, ...], dtype: DTypeLik
             if not numbers:
                 return jnp.asarray(value)
             own = None if dtype is None else dtypes.canonicalize_dtype(dtype)
-            # one Python number stays weakly typed, as everywhere in JAX
+            # a single Python number stays weakly typed, as usual in JAX
             return jnp.asarray(float(value) if kinds == {type(value)} else np.asarray(value, float), own)
-        except JAXTypeError:  # about tracers, in JAX's own words
+        except JAXTypeError:  # for tracers, with JAX's own message
             raise
         except (TypeError, ValueError, OverflowError) as error:
             if numbers and isinstance(error, ValueError):
@@ -84,7 +84,7 @@ def _converted(name: str, value: Any, trailing: tuple[int, ...], dtype: DTypeLik
 
 
 def _entries(value: Any) -> Iterator[Any]:
-    """What lists in lists hold."""
+    """The entries of nested lists."""
     if not isinstance(value, list | tuple):
         yield value
         return
@@ -95,15 +95,15 @@ def _entries(value: Any) -> Iterator[Any]:
 def _described(value: Any, fault: type | None) -> str:
     if isinstance(value, list | tuple):
         return f"a {type(value).__name__}" + (f" with {_called(fault)} in it" if fault else "")
-    return f"the text {value[:40]!r}" if isinstance(value, str) else _called(type(value))
+    return f"the string {value[:40]!r}" if isinstance(value, str) else _called(type(value))
 
 
 def _called(kind: type) -> str:
-    return {type(None): "None", str: "a text"}.get(kind, kind.__name__)
+    return {type(None): "None", str: "a string"}.get(kind, kind.__name__)
 
 
 def float_dtype(dtype: jnp.dtype | type) -> jnp.dtype:
-    """``dtype`` as JAX will use it; TypeError unless it is float32 or float64."""
+    """``dtype`` in the form that JAX uses; TypeError unless it is float32 or float64."""
     found = jnp.zeros((), dtype).dtype
     if found not in FLOATS:
         raise TypeError(f"dtype: expected float32 or float64, got {found}")
@@ -113,8 +113,8 @@ def float_dtype(dtype: jnp.dtype | type) -> jnp.dtype:
 def arguments(dtype: DTypeLike | None = None, /, **named: tuple[Any, tuple[int, ...]]) -> tuple[Array, ...]:
     """Several arrays, given as ``name=(value, trailing axes)``, of one dtype and with leading axes that broadcast.
 
-    They come back with leading axes of equal rank, so that their components combine without rank promotion. Python
-    numbers take the type ``dtype``, by default that of the first array.
+    The results have leading axes of equal rank, so that their components combine without rank promotion. Python numbers
+    take the type ``dtype``, by default that of the first array.
 
     Raises:
         TypeError: an array is not float32 or float64, or the dtypes differ.
@@ -139,15 +139,15 @@ def arguments(dtype: DTypeLike | None = None, /, **named: tuple[Any, tuple[int, 
 
 
 def is_traced(*values: Any) -> bool:
-    """Whether a number of these pytrees is being traced, so that its value is unknown."""
+    """True if a leaf of these pytrees is being traced, so that its value is unknown."""
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(values))
 
 
 def number(name: str, value: Any) -> None:
-    """Check that ``value`` is a single real number, of Python or in an array.
+    """Check that ``value`` is a single real number, in Python or in an array.
 
     Raises:
-        TypeError: it is no real number; a truth value is none.
+        TypeError: it is not a real number, or a boolean.
         ValueError: there are several.
     """
     if isinstance(value, np.ndarray | np.generic | Array):
@@ -163,10 +163,10 @@ def number(name: str, value: Any) -> None:
 
 
 def count(name: str, value: Any) -> int:
-    """``value`` as an integer of at least 1, the argument that errors call ``name``.
+    """``value`` as an integer of at least 1; ``name`` is the argument's name in errors.
 
     Raises:
-        TypeError: it is no integer that is known before compilation.
+        TypeError: it is not an integer that is known before compilation.
         ValueError: it is less than 1.
     """
     if isinstance(value, bool):
@@ -181,12 +181,12 @@ def count(name: str, value: Any) -> int:
 
 
 def unknown_name(what: str, name: str, names: Sequence[str]) -> ValueError:
-    """The nearest of the names, or else all.
+    """A ValueError for an unknown name, with similar names or else all names.
 
     Args:
-        what: Who takes the name and what it should be.
-        name: What came.
-        names: What there is.
+        what: The argument and what it should be.
+        name: The name that was given.
+        names: The valid names.
     """
     near = get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(names)}"

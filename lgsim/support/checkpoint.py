@@ -1,4 +1,4 @@
-"""Files that keep the state of long work, so that it goes on where it was interrupted."""
+"""Checkpoint files of long computations, from which they resume after an interruption."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ EVERY = 5.0
 
 
 class CheckpointError(ValueError):
-    """A file that keeps no state of this work, or cannot be one."""
+    """A file that is not a checkpoint of this computation, or cannot be one."""
 
 
 class Checkpoint:
-    """A file that keeps the state of some work: a pytree of arrays.
+    """A file that stores the state of a computation: a pytree of arrays.
 
     Args:
-        path: The file; it need not exist, but its folder does.
+        path: The file; it need not exist, but its folder must.
         mark: The ``fingerprint`` of all that a state belongs to.
-        owner: What that is, for messages: "problem, guess or solver".
-        every: Time between two writes while the work goes on, s.
+        owner: A description of it for messages: "problem, guess or solver".
+        every: Time between two writes during the computation, s.
 
     Raises:
-        CheckpointError: the path is a folder, or no file can be written beside it.
+        CheckpointError: the path is a folder, or no file can be written in its folder.
     """
 
     def __init__(self, path: str | Path, mark: str, *, owner: str = "problem", every: float = EVERY) -> None:
@@ -58,13 +58,13 @@ class Checkpoint:
             raise CheckpointError(f"{path}: the checkpoint's folder cannot be written ({_reason(error)})") from error
 
     def read(self, like: State) -> State:
-        """The state that the file keeps, or ``like`` itself if there is no file.
+        """The state in the file, or ``like`` itself if there is no file.
 
         Args:
-            like: Any state of this work; it gives the structure, shapes and dtypes.
+            like: Any state of this computation; it gives the structure, shapes and dtypes.
 
         Raises:
-            CheckpointError: the file belongs to other work or another version of lgsim, or is no checkpoint.
+            CheckpointError: the file belongs to another computation or version of lgsim, or is not a checkpoint.
         """
         if not self.path.exists():
             return like
@@ -88,10 +88,10 @@ class Checkpoint:
         )
 
     def write(self, state: PyTree) -> None:
-        """Write a state, whole or not at all.
+        """Write a state atomically.
 
         Raises:
-            OSError: it cannot be written, for example because the disk is full; the file is as it was.
+            OSError: it cannot be written, for example because the disk is full; the file is unchanged.
         """
         leaves: dict[str, Any] = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(state))}
         content = io.BytesIO()
@@ -101,14 +101,14 @@ class Checkpoint:
         except OSError as error:
             raise OSError(
                 error.errno,
-                f"the checkpoint cannot be written ({_reason(error)}); what was written before is whole: mend this,"
-                " and the same call goes on from there",
+                f"the checkpoint cannot be written ({_reason(error)}); the one written before is intact: fix this and"
+                " repeat the call to resume from there",
                 str(self.path),
             ) from error
         self._written = time.perf_counter()
 
     def write_if_due(self, state: PyTree) -> None:
-        """Write a state if the last one was written long enough ago.
+        """Write a state if the last write was long enough ago.
 
         Raises:
             OSError: see ``write``.
@@ -117,18 +117,18 @@ class Checkpoint:
             self.write(state)
 
     def _check(self, kind: str, mark: str, version: str = "") -> None:
-        """Raise where a file with this heading keeps no state of this work."""
+        """Raise unless a file with this heading is a checkpoint of this computation."""
         if kind != FORMAT:
             raise KeyError(kind)
         if version != own_version():
             raise CheckpointError(
                 f"{self.path}: this checkpoint is of another version of lgsim ({version}, not {own_version()}); take "
-                "another name, or remove the file to start anew"
+                "another name, or remove the file to restart"
             )
         if mark != self._mark:
             raise CheckpointError(
                 f"{self.path}: this checkpoint is of another {self._owner} (fingerprint {mark}, expected "
-                f"{self._mark}); take another name, or remove the file to start anew"
+                f"{self._mark}); take another name, or remove the file to restart"
             )
 
 

@@ -1,4 +1,4 @@
-"""Long work in chunks: it shows its progress, ends early where its state is whole, and goes on from a file."""
+"""Long computations in chunks, with progress, safe interruption, and resumption from a checkpoint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lgsim.support.checkpoint import Checkpoint
 State = TypeVar("State")
 
 SECONDS = 0.2
-"""Seconds that a chunk of ``paced`` work should take: so often progress is shown and Ctrl-C acts."""
+"""Target duration of a chunk of ``paced`` work, s: the interval of progress reports and of Ctrl-C."""
 
 
 def run_in_chunks(
@@ -27,24 +27,24 @@ def run_in_chunks(
 ) -> tuple[State, bool]:
     """Advance a state chunk by chunk until it is done.
 
-    The state is whole between two chunks and nowhere else: there it is kept and shown, and there it ends early. Ctrl-C
-    (``KeyboardInterrupt``) within ``advance`` gives the state before that chunk, within ``progress`` the one after it.
-    Every other error goes through; what was done before it is kept in the checkpoint.
+    The state is consistent only between two chunks: there it is saved and reported, and there the work may end early.
+    Ctrl-C (``KeyboardInterrupt``) within ``advance`` gives the state before that chunk, within ``progress`` the one
+    after it. Every other error is passed on; the work done before it is kept in the checkpoint.
 
     Args:
-        state: The first state; if the checkpoint's file exists, the state in that file takes its place.
-        advance: ``advance(state)`` computes the state one chunk later. It changes no state that it is given, and
-            returns when its numbers are there.
-        done: ``done(state)`` says whether no chunk is left.
+        state: The initial state; if the checkpoint's file exists, it is replaced by the state in that file.
+        advance: ``advance(state)`` computes the state one chunk later. It does not modify its argument, and returns
+            when its results are available.
+        done: ``done(state)`` is True if no chunk is left.
         progress: ``progress(before, after)`` is called with the states around each chunk.
-        checkpoint: The file that keeps the state, now and then and at the end.
+        checkpoint: The file that stores the state, at intervals and at the end.
 
     Returns:
-        The last whole state, and whether an interruption ended the work before it was done.
+        The last consistent state, and True if an interruption ended the work before it was done.
 
     Raises:
-        CheckpointError: the checkpoint's file belongs to other work, or is no checkpoint.
-        OSError: the checkpoint cannot be written; the file that was there before is as it was.
+        CheckpointError: the checkpoint's file belongs to another computation, or is not a checkpoint.
+        OSError: the checkpoint cannot be written; the previous file is unchanged.
     """
     if checkpoint is not None:
         state = checkpoint.read(state)
@@ -59,7 +59,7 @@ def run_in_chunks(
     except KeyboardInterrupt:
         interrupted = not done(state)
     except BaseException:
-        # an error in the first chunk leaves no file behind: the work may have to be put right before it can go on
+        # an error in the first chunk leaves no file behind: the work may have to be corrected first
         if checkpoint is not None and state is not first:
             with suppress(OSError):
                 checkpoint.write(state)
@@ -70,14 +70,14 @@ def run_in_chunks(
 
 
 def paced(advance: Callable[[State, int], State], seconds: float = SECONDS) -> Callable[[State], State]:
-    """Work whose chunks take about the same time, from work that is done in any number of steps.
+    """Chunks of about equal duration, from work that can be done in any number of steps.
 
     The first chunk has one step. The number of steps doubles after a chunk that took less than half of ``seconds`` and
-    halves after one that took more than twice as long; the first chunk, which compiles, changes nothing.
+    halves after one that took more than twice that; the first chunk, which compiles, does not count.
 
     Args:
         advance: ``advance(state, steps)`` computes the state so many steps later.
-        seconds: The time that a chunk should take, s.
+        seconds: The target duration of a chunk, s.
 
     Returns:
         The ``advance`` of ``run_in_chunks``; it waits for the arrays of the state.

@@ -1,4 +1,4 @@
-"""The user's files: written whole or not at all, read where they are regular ones, locked."""
+"""User files: atomic writing, reading of regular files only, and locks."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from typing import IO, Any
 from lgsim.support.reading.size_limits import check_size
 
 TEMPORARY = ".lgsim-"
-"""The beginning of the names of files that are not whole yet."""
+"""The prefix of the names of incomplete files."""
 _MOST_LINKS = 40
 _UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 """Errors of file systems that cannot sync a folder."""
 
 
 def write_whole(path: Path, content: bytes, *, links: bool = True) -> None:
-    """Write a file so that a reader finds the old one or the new one, never a part; see ``whole_file``.
+    """Write a file atomically: a reader finds the old one or the new one, never a part; see ``whole_file``.
 
     Args:
-        links: Whether a link is followed and a device or a pipe written into.
+        links: True to follow a link and to write into a device or a pipe.
 
     Raises:
-        OSError: it is a folder or cannot be written, for want of room or of rights; the error names the file.
+        OSError: it is a folder or cannot be written (no space left, or no permission); the error names the file.
         ValueError: it is a link, a device or a pipe, and ``links`` is False.
     """
     with whole_file(path, links=links) as file:
@@ -38,16 +38,16 @@ def write_whole(path: Path, content: bytes, *, links: bool = True) -> None:
 
 @contextmanager
 def whole_file(path: Path, *, links: bool = True) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of another one at the end of the block, and only if all went well.
+    """A file to write to, which replaces another one at the end of the block, and only if no error occurred.
 
-    The new file has the mode of the old one, and is on the disk when the block ends. A link stays, and the file behind
-    it is written. A device, a pipe or an open file such as /dev/stdout is written into.
+    The new file has the mode of the old one, and is on the disk when the block ends. A link is kept, and the file that
+    it points to is written. A device, a pipe or an open file such as /dev/stdout is written into.
 
     Args:
-        links: Whether a link is followed and a device or a pipe written into.
+        links: True to follow a link and to write into a device or a pipe.
 
     Raises:
-        OSError: it is a folder or cannot be written, for want of room or of rights; the error names the file.
+        OSError: it is a folder or cannot be written (no space left, or no permission); the error names the file.
         ValueError: it is a link, a device or a pipe, and ``links`` is False.
     """
     if not links and path.is_symlink():
@@ -58,7 +58,7 @@ def whole_file(path: Path, *, links: bool = True) -> Iterator[IO[bytes]]:
         if place is None:
             if not links:
                 raise _not_regular(path, stat.S_IFIFO)
-            # appended, where it is a file that a shell has open
+            # append, if it is a file that a shell has open
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND), "wb") as file:
                 yield file
             return
@@ -74,13 +74,13 @@ def whole_file(path: Path, *, links: bool = True) -> Iterator[IO[bytes]]:
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
         if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(temporary)):
-            # not the temporary file, whose name says nothing to a user
+            # not the temporary file, whose name is meaningless to a user
             raise type(error)(error.errno, error.strerror, str(path)) from error
         raise
 
 
 def _target(path: Path) -> tuple[Path | None, os.stat_result | None]:
-    """The file behind links, None for what is written into, and its status, None where nothing is there.
+    """The file behind links, None if it must be written into, and its status, None if it does not exist.
 
     Raises:
         OSError: it is a folder, may not be written, or there are too many links.
@@ -88,7 +88,7 @@ def _target(path: Path) -> tuple[Path | None, os.stat_result | None]:
     place = path.absolute()
     for _ in range(_MOST_LINKS):
         if place.parts[1:2] == ("proc",) or place.parts[1:3] == ("dev", "fd"):
-            break  # these links are no paths
+            break  # these links are not paths
         try:
             place = place.parent / os.readlink(place)
         except OSError:
@@ -108,7 +108,7 @@ def _target(path: Path) -> tuple[Path | None, os.stat_result | None]:
 
 
 def _new_file(path: Path, old: os.stat_result | None) -> IO[bytes]:
-    """A new file with the owner and the mode of an old one; without one the system applies the umask."""
+    """A new file with the owner and the mode of an old one; by default the umask applies."""
     bits = 0o666 if old is None else stat.S_IMODE(old.st_mode) & 0o777
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     handle = os.open(path, flags, bits)
@@ -121,10 +121,10 @@ def _new_file(path: Path, old: os.stat_result | None) -> IO[bytes]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to the disk, where the system can."""
+    """Flush the names in a folder to the disk, if the system can."""
     try:
         handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # a folder that may be written but not read, and all of Windows
+    except OSError:  # a folder that may be written but not read, or Windows
         return
     try:
         os.fsync(handle)
@@ -136,14 +136,14 @@ def _sync_folder(folder: Path) -> None:
 
 
 def open_regular(path: Path, *, links: bool = True) -> IO[bytes]:
-    """A file opened to be read, if it is a regular one: a pipe would be waited for, a device may have no end.
+    """A file opened for reading, if it is a regular one: reading a pipe would block, and a device may be endless.
 
     Args:
-        links: Whether a link is followed.
+        links: True to follow a link.
 
     Raises:
-        ValueError: it is something else.
-        OSError: it is not there or may not be read.
+        ValueError: it is not a regular file.
+        OSError: it does not exist or may not be read.
     """
     return os.fdopen(_open(path, os.O_RDONLY, links), "rb")
 
@@ -174,11 +174,11 @@ def read_json(path: Path, *, links: bool = True) -> Any:
     """The content of a JSON file.
 
     Args:
-        links: Whether a link is followed.
+        links: True to follow a link.
 
     Raises:
-        ValueError: it is damaged, larger than ``LGSIM_MAX_BYTES``, or no regular file.
-        OSError: it is not there or may not be read.
+        ValueError: it is damaged, larger than ``LGSIM_MAX_BYTES``, or not a regular file.
+        OSError: it does not exist or may not be read.
     """
     with open_regular(path, links=links) as file:
         check_size(path, os.fstat(file.fileno()).st_size, "has")
@@ -200,14 +200,14 @@ class FileLock:
         self._handle = handle
 
     def sign(self) -> None:
-        """Write this process's id in place of what the file holds."""
+        """Replace the content of the file by this process's id."""
         os.ftruncate(self._handle, 0)
         os.lseek(self._handle, 0, os.SEEK_SET)
         os.write(self._handle, f"{os.getpid()}\n".encode())
 
 
 _TAKEN = (errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK)
-"""Errors by which a system says that another process holds a lock."""
+"""Errors that report that another process holds a lock."""
 
 
 @contextmanager
@@ -215,10 +215,10 @@ def file_lock(path: Path) -> Iterator[FileLock]:
     """Hold a lock on a file for this process; the system frees it however the process ends.
 
     Args:
-        path: The file, which is made if it is not there, and stays; it holds what it held until it is signed.
+        path: The file, which is created if it does not exist, and kept; its content is unchanged until it is signed.
 
     Raises:
-        ValueError: it is a link or no regular file.
+        ValueError: it is a link or not a regular file.
         RuntimeError: another process holds the lock.
         OSError: the file may not be written, or the file system has no locks.
     """
@@ -236,7 +236,7 @@ def file_lock(path: Path) -> Iterator[FileLock]:
 
 
 def _try_lock(handle: int) -> bool:
-    """Whether the lock on an open file is now this process's; the system frees it with the file.
+    """True if this process now holds the lock on an open file; the system releases it with the file.
 
     Raises:
         OSError: the file system has no locks.
@@ -244,7 +244,7 @@ def _try_lock(handle: int) -> bool:
     try:
         if os.name == "nt":
             msvcrt = import_module("msvcrt")
-            # one byte far behind the text, which others may then read
+            # one byte far beyond the text, which others may then read
             os.lseek(handle, 2**20, os.SEEK_SET)
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
             os.lseek(handle, 0, os.SEEK_SET)
@@ -259,20 +259,20 @@ def _try_lock(handle: int) -> bool:
 
 
 class OtherFormat(ValueError):
-    """A file of lgsim in another version of its format than the one that is read."""
+    """A file of lgsim in another format version than the supported one."""
 
 
 def check_format(path: Path, found: object, expected: str) -> None:
-    """Whether a file's header names the format that its reader knows.
+    """Check that a file's header names the format that its reader supports.
 
     Args:
         path: The file, for the message.
-        found: What the header names.
-        expected: What it should name, such as "lgsim trajectory 1": the kind, and the version of its format.
+        found: The format in the header.
+        expected: The expected format, such as "lgsim trajectory 1": the kind, and the version of its format.
 
     Raises:
         OtherFormat: it is the kind, in another version.
-        ValueError: it is no such file.
+        ValueError: it is not such a file.
     """
     if found == expected:
         return

@@ -1,4 +1,4 @@
-"""The identity of plain data, pytrees and functions: a few digits that are the same in every process."""
+"""Fingerprints of plain data, pytrees and functions that are the same in every process."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ import jax.numpy as jnp
 import numpy as np
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-"""What ``repr`` says of the place of an object in the memory, which is another one in each process."""
+"""The memory address in a ``repr``, which differs between processes."""
 
 
 def fingerprint(*values: Any) -> str:
-    """Sixteen hexadecimal digits that differ between values of other structure, names of classes or numbers.
+    """Sixteen hexadecimal digits that differ between values of different structure, class names or entries.
 
     They do not depend on the process, on where lgsim is installed, or on the modules that define classes and functions.
-    Of a function count its code with the names that it uses, its defaults and what it closes over, not the values of
-    its global variables; of any other object its class's name and its attributes, not the code of its methods.
+    For a function they cover its code with the names that it uses, its defaults and its closure, not the values of its
+    global variables; for any other object its class name and its attributes, not the code of its methods.
     """
     return _digest(values, {}).hex()[:16]
 
@@ -34,10 +34,10 @@ def _digest(value: Any, known: dict[int, tuple[Any, bytes]]) -> bytes:
     """The digest of a value, from those of its parts.
 
     Args:
-        known: (value, digest) of values by their ids; the values are held, so that no id is used again.
+        known: (value, digest) of values by their ids; the values are held, so that no id is reused.
     """
     if id(value) not in known:
-        # what is met again within itself counts as such
+        # a value that contains itself
         known[id(value)] = value, b"recursion"
         kind, content, parts = _contents(value)
         digest = hashlib.sha256(f"{kind} {len(content)} {len(parts)} ".encode() + content)
@@ -48,7 +48,7 @@ def _digest(value: Any, known: dict[int, tuple[Any, bytes]]) -> bytes:
 
 
 def _contents(value: Any) -> tuple[str, bytes, list[Any]]:
-    """(what kind of thing a value is, its own content, the parts that it has)."""
+    """(the kind of a value, its own content, its parts)."""
     kind = type(value).__name__
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
         return kind, repr(value).encode(), []
@@ -62,7 +62,7 @@ def _contents(value: Any) -> tuple[str, bytes, list[Any]]:
     if isinstance(value, type):
         return kind, value.__qualname__.encode(), []
     if isinstance(value, CodeType):
-        # its parts, since the repr of code within code names a file and a line
+        # its parts, since the repr of nested code names a file and a line
         return kind, value.co_code, [value.co_names, value.co_consts]
     if callable(value) and hasattr(value, "__wrapped__"):
         return _contents(inspect.unwrap(value))
@@ -91,7 +91,7 @@ def _parts(value: Any) -> list[Any]:
 
 
 def _closure(function: FunctionType) -> list[Any]:
-    """What a function closes over; the name of what is bound later."""
+    """The closure of a function; the name of a variable that is bound later."""
     found = []
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:

@@ -1,4 +1,4 @@
-"""Objects whose ``repr`` is a name for people, and for fingerprints everything that they hold."""
+"""Objects whose ``repr`` is a short name for people and their full content for fingerprints."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _FULL: ContextVar[bool] = ContextVar("full", default=False)
 
 
 def is_full() -> bool:
-    """Whether ``repr`` is to show everything that an object holds, and not its name."""
+    """True if ``repr`` must show the full content of an object instead of its name."""
     return _FULL.get()
 
 
 @contextmanager
 def full_reprs() -> Iterator[None]:
-    """A context in which ``repr`` tells objects apart that have the same name."""
+    """A context in which ``repr`` distinguishes objects that have the same name."""
     token = _FULL.set(True)
     try:
         yield

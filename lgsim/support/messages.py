@@ -1,4 +1,4 @@
-"""Words of error messages: names that are nearly right, lists, counts, one line."""
+"""Parts of error messages: similar names, lists, counts, one line."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ from difflib import get_close_matches
 from lgsim.support.printable import printable
 
 LISTED_NAMES = 12
-"""Names that a message lists at most."""
+"""The largest number of names that a message lists."""
 
 
 def unknown_name(what: str, name: str, names: Sequence[str]) -> str:
-    """The message about a name that is none of some names: ``what, got 'name'; did you mean 'names'?``.
+    """The message for an unknown name: ``what, got 'name'; did you mean 'names'?``.
 
     Args:
-        what: Who takes the name and what it should be, such as "--q: expected names of joints".
+        what: The argument and what it should be, such as "--q: expected names of joints".
         name: The name that was given.
-        names: The names that there are; they are listed where none is near.
+        names: The valid names; they are listed if none is similar.
     """
     return f"{what}, got {name!r}; {hint(name, names)}"
 
 
 def unknown_choice(what: str, name: str, names: Sequence[str]) -> str:
-    """The message about a name that is none of a few, all of which it lists once.
+    """The message for a name that is not one of a few, all of which it lists once.
 
     Args:
-        what: Who takes the name, such as "--format: expected one of".
+        what: The argument, such as "--format: expected one of".
         name: The name that was given.
-        names: The names that there are.
+        names: The valid names.
     """
     near = _near(name, names)
     return f"{what} {', '.join(names)}, got {name!r}{'; ' * bool(near)}{near}"
 
 
 def hint(name: str, names: Sequence[str]) -> str:
-    """The names that are spelled like ``name`` as a question, or else a list of all names."""
+    """The names spelled like ``name`` as a question, or else a list of all names."""
     return _near(name, names) or f"there are {listed(names)}"
 
 
 def _near(name: str, names: Sequence[str]) -> str:
-    """The names that are spelled like ``name`` as a question; empty for none."""
+    """The names spelled like ``name`` as a question; empty if there are none."""
     near = get_close_matches(name, names, n=3, cutoff=0.6)
     return f"did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names with commas between; of more than ``LISTED_NAMES`` the first ones and the number of the others."""
+    """Names separated by commas; beyond ``LISTED_NAMES`` only the first ones and the number of the others."""
     more = f" and {len(names) - LISTED_NAMES} more" if len(names) > LISTED_NAMES else ""
     return ", ".join(map(printable, names[:LISTED_NAMES])) + more
 

@@ -1,4 +1,4 @@
-"""Installed packages: those of the extras, imported only when they are needed, and the version of lgsim itself."""
+"""Optional packages, imported only when they are needed, and the version of lgsim itself."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 
 def package(name: str, extra: str, what: str = "this") -> Any:
-    """A package or a module of an extra.
+    """A package or a module of an optional dependency.
 
     Args:
         name: Such as ``scipy.signal``.
-        extra: The extra of lgsim that brings it.
-        what: What needs it, for the message.
+        extra: The extra of lgsim that installs it.
+        what: The feature that needs it, for the message.
 
     Raises:
-        ModuleNotFoundError: it is missing; the message has the command that installs it.
+        ModuleNotFoundError: it is missing; the message gives the command that installs it.
     """
     try:
         return importlib.import_module(name)

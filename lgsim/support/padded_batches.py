@@ -1,4 +1,4 @@
-"""A function of many states in batches of few sizes, so that no other number of states compiles it again."""
+"""Evaluation of a function at many states in batches of a few sizes, to avoid recompilation for other numbers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import jax
 import numpy as np
 
 SIZES = (8, 64, 512)
-"""The sizes of batches: a number of states is one of them, of the largest one as many as needed."""
+"""The batch sizes; larger numbers of states use the largest one repeatedly."""
 
 
 def in_padded_batches(f: Callable[..., Any], *arrays: Any) -> Any:
-    """``f(*arrays)`` as arrays of numpy, for a function that treats each entry of the leading axes alone.
+    """``f(*arrays)`` as numpy arrays, for a function that treats each entry of the leading axes separately.
 
-    The last entry is repeated to the size of a batch, and what comes of the repetitions is left out.
+    The last entry is repeated to fill a batch, and the results of the repetitions are discarded.
 
     Args:
         f: A compiled function of arrays (m, ...), whose results have the leading axis m too.

@@ -1,23 +1,23 @@
-"""Names that users and files give, where they go into a text: a line for people, or a comment of generated code.
+"""Safe text for names from users and files, in a line for people or in a comment of generated code.
 
-Nothing in such a name ends a line, a comment or a string, or steers a terminal.
+Such a name cannot end a line, a comment or a string, or control a terminal.
 """
 
 from __future__ import annotations
 
 MARKS = frozenset(" _.-,;:()[]{}<>=+^/|'!%&~@")
-"""What a comment may hold beside letters and digits.
+"""The characters that a comment may contain besides letters and digits.
 
-Without ``*`` no comment of C begins or ends, without a backslash no two lines are one, without ``?`` there are no
+Without ``*`` no comment in C begins or ends, without a backslash no two lines are joined, without ``?`` there are no
 trigraphs, and without ``"`` no docstring ends.
 """
 
 
 def printable(name: str) -> str:
-    r"""The text of a name in a line: what no screen shows is an escape, such as ``\x1b``, ``\n`` or ``\u202e``.
+    r"""The text of a name within a line: invisible characters are escaped, such as ``\x1b``, ``\n`` or ``\u202e``.
 
-    These are control characters, ends of lines, marks of the direction of writing, marks without width, lone
-    surrogates: what ``repr`` escapes too. All other characters stay, backslashes too.
+    These are control characters, line ends, direction marks, zero-width marks and lone surrogates, as in ``repr``. All
+    other characters are kept, including backslashes.
     """
     if name.isprintable():
         return name

@@ -1,4 +1,4 @@
-"""Public names of a package that are imported when they are used first (PEP 562), as its stub ``__init__.pyi`` says."""
+"""Public names of a package that are imported on first use (PEP 562), as listed in its stub ``__init__.pyi``."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 
 
 def public_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package whose names are imported from elsewhere when they are used first.
+    """``__getattr__`` and ``__dir__`` of a package whose names are imported from elsewhere on first use.
 
-    The stub beside the package's file holds statements ``from module import name as name``; type checkers read the
-    same. ``__all__`` lists these names and what the stub declares. After ``from module import *`` the names in that
-    module's ``__all__`` belong to the package too, and to its ``__all__``; that module is imported only for a name that
-    stands nowhere else. All modules in the package are attributes of it too.
+    The stub in the folder of the package's file holds statements ``from module import name as name``; type checkers
+    read the same. ``__all__`` lists these names and the declarations of the stub. After ``from module import *`` the
+    names in that module's ``__all__`` belong to the package too, and to its ``__all__``; that module is imported only
+    for a name that is listed nowhere else. All modules in the package are attributes of it too.
 
     Args:
         package: The package's ``__name__``.
@@ -46,7 +46,7 @@ def public_names(package: str, file: str) -> tuple[Callable[[str], Any], Callabl
             return all_names()
         if name in modules:
             home = None if modules[name] == package else import_module(modules[name])
-            # a module is an attribute of its package only once it was imported
+            # a module is an attribute of its package only after its import
             return getattr(home, name) if hasattr(home, name) else import_module(f"{modules[name]}.{name}")
         if not name.startswith("_"):
             if find_spec(f"{package}.{name}") is not None:
@@ -69,5 +69,5 @@ def public_names(package: str, file: str) -> tuple[Callable[[str], Any], Callabl
 
 
 def _special(name: str) -> bool:
-    """Whether a name is one of Python's own, such as ``__file__``."""
+    """True for Python's own names, such as ``__file__``."""
     return name.startswith("__")

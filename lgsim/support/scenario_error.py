@@ -1,4 +1,4 @@
-"""The error of every file that is read here: where it stands, and what was expected there."""
+"""The error for all scenario files, with its place and the expected content."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from lgsim.support.printable import printable
 
 
 class ScenarioError(ValueError):
-    """A file that asks for what lgsim cannot do; its text is one line, ``file:line: key: expected ..., got ...``.
+    """A file that lgsim cannot process; the message is one line, ``file:line: key: expected ..., got ...``.
 
     Attributes:
-        line: The line, counted from 1; None where the fault is the file as a whole.
-        key: The key as it is written in the file, such as "reach[1].position", the tables of an array counted from 1;
-            "" where the fault belongs to no key.
+        line: The line, counted from 1; None if the fault concerns the whole file.
+        key: The key as written in the file, such as "reach[1].position", with the tables of an array counted from 1; ""
+            if the fault belongs to no key.
         reason: The fault without its place.
     """
 

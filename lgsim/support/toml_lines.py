@@ -1,4 +1,4 @@
-"""Where the keys of a TOML file stand, which the reader of Python's library does not tell."""
+"""Line numbers of the keys of a TOML file, which Python's TOML parser does not provide."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOKEN = re.compile(
 
 
 class Token(NamedTuple):
-    """A piece of the text, which is neither a comment nor a blank.
+    """A token of the text, neither a comment nor whitespace.
 
     Attributes:
         kind: The group of ``_TOKEN`` that matched, or "end".
@@ -30,18 +30,18 @@ class Token(NamedTuple):
 
 
 _LONGEST_KEY = 100
-"""The largest number of parts of a dotted key; the time that ``tomllib`` takes grows with their square."""
+"""The largest number of parts of a dotted key; the time that ``tomllib`` takes is quadratic in it."""
 
 
 def parse(text: str) -> dict[str, Any]:
-    """What a document holds, as ``tomllib`` gives it.
+    """The content of a document, as ``tomllib`` returns it.
 
     Raises:
-        ValueError: it is not TOML, or has a key of more parts than ``_LONGEST_KEY``.
-        RecursionError: arrays or tables are in too many of each other.
+        ValueError: it is not TOML, or has a key with more parts than ``_LONGEST_KEY``.
+        RecursionError: arrays or tables are nested too deeply.
     """
     parts = 1
-    # a key stands in one line; tokens of what is no TOML take long to tell
+    # a key is within one line; tokens of text that is not TOML may take long to find
     keys = any(line.count(".") >= _LONGEST_KEY for line in text.splitlines())
     for token in _tokens(text) if keys else ():
         parts = parts + 1 if token.text == "." else parts if token.kind in ("bare", "string") else 1
@@ -80,7 +80,7 @@ class _Scanner:
 
     @property
     def now(self) -> Token:
-        """The token at the present place."""
+        """The current token."""
         return self.tokens[self.place]
 
     def document(self) -> None:
@@ -114,7 +114,7 @@ class _Scanner:
         return path
 
     def inside(self, path: KeyPath) -> KeyPath:
-        """Append the number of the latest table where the path is an array of tables."""
+        """Append the index of the latest table if the path is an array of tables."""
         return (*path, self.last[path]) if path in self.last else path
 
     def key(self) -> list[str]:

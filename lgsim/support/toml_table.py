@@ -22,9 +22,9 @@ from lgsim.support.toml_lines import KeyPath
 
 T = TypeVar("T")
 
-KINDS = {bool: "true or false", int: "a whole number", str: "a text", dict: "a table", list: "a list"}
+KINDS = {bool: "true or false", int: "a whole number", str: "a string", dict: "a table", list: "a list"}
 LARGEST_COUNT = 2**31 - 1
-"""The largest whole number that counts something; XLA counts in 32 bits."""
+"""The largest integer for counts; XLA counts in 32 bits."""
 WHERE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
@@ -43,11 +43,11 @@ class Document(NamedTuple):
 
 
 class Table:
-    """A table of a file. Each method that reads a key raises ``ScenarioError`` where the value is not what it expects.
+    """A table of a file. Each method that reads a key raises ``ScenarioError`` if the value is not as expected.
 
     Attributes:
         path: The keys that lead to the table.
-        values: The content of the table as ``tomllib`` gives it.
+        values: The content of the table as ``tomllib`` returns it.
     """
 
     def __init__(self, document: Document, path: KeyPath, values: Mapping[str, object]) -> None:
@@ -57,11 +57,11 @@ class Table:
         return key in self.values
 
     def fault(self, key: str | None, message: str, *inner: str | int) -> ScenarioError:
-        """The error about a key of the table, or with None about the table itself.
+        """The error for a key of the table, or with None for the table itself.
 
         Args:
             key: The key, or None.
-            inner: Further keys and numbers of entries within the value.
+            inner: Further keys and indices of entries within the value.
         """
         path = (*self.path, *(() if key is None else (key,)), *inner)
         place = path
@@ -71,24 +71,24 @@ class Table:
         return ScenarioError(self.document.file, line, dotted(path), message)
 
     def only(self, *keys: str) -> Table:
-        """Return the table itself after a check that it has no other keys than these."""
+        """Return the table after checking that it has no other keys than these."""
         for key in self.values:
             if key not in keys:
                 raise self.fault(key, f"there is no such key; {hint(key, keys)}")
         return self
 
     def need(self, *keys: str) -> Table:
-        """Return the table itself after a check that it has these keys."""
+        """Return the table after checking that it has these keys."""
         for key in keys:
             if key not in self.values:
                 raise self.fault(None, f"the key {key!r} is missing")
         return self
 
     def known(self, key: str, value: object, names: Sequence[str], what: str, *inner: str | int) -> str:
-        """Return a value at a key, or within what is there, which is one of some names.
+        """Return the value of a key, or of an inner entry, which must be one of some names.
 
         Args:
-            what: The kind of the name, such as "the name of a body".
+            what: The kind of name, such as "the name of a body".
         """
         if not isinstance(value, str) or value not in names:
             raise self.fault(key, unknown_name(f"expected {what}", str(value), names), *inner)
@@ -99,11 +99,11 @@ class Table:
     @overload
     def of(self, key: str, kind: type[T], default: T) -> T: ...
     def of(self, key: str, kind: type, default: object = None) -> object:
-        """Return the value of a key, which is of one of ``KINDS``, or the default where there is no such key."""
+        """Return the value of a key, which must be of one of ``KINDS``, or the default if the key is missing."""
         if key not in self.values:
             return default
         value = self.values[key]
-        # to Python true and false are whole numbers
+        # in Python booleans are integers
         if isinstance(value, bool) != (kind is bool) or not isinstance(value, kind):
             raise self.fault(key, f"expected {KINDS[kind]}, got {shown(value)}")
         return value
@@ -113,22 +113,22 @@ class Table:
     @overload
     def text(self, key: str, default: str) -> str: ...
     def text(self, key: str, default: str | None = None) -> str | None:
-        """Return a text."""
+        """Return a string."""
         return self.of(key, str) if default is None else self.of(key, str, default)
 
     def flag(self, key: str, default: bool) -> bool:
-        """Return true or false."""
+        """Return a boolean."""
         return self.of(key, bool, default)
 
     def choice(self, key: str, names: Sequence[str], default: str) -> str:
-        """Return a text that is one of some names."""
+        """Return a string that is one of some names."""
         value = self.of(key, str, default)
         if value not in names:
             raise self.fault(key, unknown_choice("expected one of", value, names))
         return value
 
     def whole(self, key: str, default: int, least: int = 1, most: int = LARGEST_COUNT) -> int:
-        """Return a whole number from ``least`` to ``most``."""
+        """Return an integer from ``least`` to ``most``."""
         value = self.of(key, int, default)
         if value < least:
             raise self.fault(key, f"expected a whole number from {least} on, got {shown(value)}")
@@ -153,12 +153,12 @@ class Table:
         return value
 
     def needed_number(self, key: str, least: float = -math.inf, above: float = -math.inf) -> float:
-        """Return such a number of a key that must be there."""
+        """Return such a number for a key that is required."""
         self.need(key)
         return self.number(key, math.nan, least, above)
 
     def vector(self, key: str, *lengths: int) -> Float[np.ndarray, " n"] | None:
-        """Return a list of finite numbers, of one of the lengths where any are given; None where there is no key."""
+        """Return a list of finite numbers, of one of the lengths if any are given; None if the key is missing."""
         values = self.of(key, list)
         if values is None:
             return None
@@ -172,7 +172,7 @@ class Table:
         return np.array(default, float) if found is None else found
 
     def rows(self, key: str, *lengths: int) -> Float[np.ndarray, "rows columns"]:
-        """Return a list of lists of finite numbers, which all have the same one of the lengths."""
+        """Return a list of lists of finite numbers, which all have the same length, one of those given."""
         found: list[list[float]] = []
         for i, row in enumerate(self.of(key, list, [])):
             if not isinstance(row, list) or len(row) not in lengths:
@@ -186,14 +186,14 @@ class Table:
     def by_joint(
         self, key: str, slices: Mapping[str, slice], start: Float[np.ndarray, " n"]
     ) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
-        """Return numbers by joint, ``{ elbow = 0.5, ball = [1, 0, 0] }``, or of all joints as one list.
+        """Return numbers by joint, ``{ elbow = 0.5, ball = [1, 0, 0] }``, or for all joints as one list.
 
         Args:
-            slices: The place of each joint's numbers.
+            slices: The slice of each joint's numbers.
             start: The numbers of joints that are not named.
 
         Returns:
-            The numbers, and which of them were given.
+            The numbers, and True for those that were given.
         """
         out, given = np.array(start, float), np.zeros(len(start), bool)
         value = self.values.get(key, {})
@@ -219,7 +219,7 @@ class Table:
         return out, given
 
     def table(self, key: str) -> Table:
-        """Return a table, which is empty where there is no such key."""
+        """Return a table, empty if the key is missing."""
         return Table(self.document, (*self.path, key), self.of(key, dict, {}))
 
     def tables(self, key: str) -> list[Table]:
@@ -238,7 +238,7 @@ class Table:
 
     @contextmanager
     def at(self, key: str | None, *inner: str | int) -> Iterator[None]:
-        """Within the block, a ValueError or TypeError of the library becomes the error about this key."""
+        """Within the block, a ValueError or TypeError of the library becomes an error for this key."""
         try:
             yield
         except ScenarioError:
@@ -262,7 +262,7 @@ def read(path: str | PathLike[str]) -> Table:
     """Read a TOML file and return its outermost table.
 
     Raises:
-        ScenarioError: the file cannot be read, or is not TOML; the line is named.
+        ScenarioError: the file cannot be read, or is not TOML; the message gives the line.
     """
     file = Path(path)
     try:
@@ -272,14 +272,14 @@ def read(path: str | PathLike[str]) -> Table:
     except OSError as error:
         raise ScenarioError(file, None, "", f"the file cannot be read: {error.strerror or one_line(error)}") from error
     except UnicodeDecodeError as error:
-        raise ScenarioError(file, None, "", "expected a text in UTF-8") from error
+        raise ScenarioError(file, None, "", "expected text in UTF-8") from error
     try:
         values = toml_lines.parse(text)
         lines = toml_lines.lines_of(text)
     except RecursionError as error:
-        raise ScenarioError(file, None, "", "not TOML: arrays or tables in too many of each other") from error
+        raise ScenarioError(file, None, "", "not TOML: arrays or tables nested too deeply") from error
     except ValueError as error:
-        # TOMLDecodeError, or a whole number of thousands of digits
+        # TOMLDecodeError, or an integer with thousands of digits
         message = one_line(error)
         where = WHERE.search(message)
         line = where[1] if where and where[1] else text.count("\n") + 1
@@ -296,9 +296,9 @@ def dotted(path: KeyPath) -> str:
 
 
 def shown(value: object) -> str:
-    """A value for a message; of a long one the beginning."""
+    """A value for a message; a long one is abbreviated."""
     if isinstance(value, int) and abs(value) >= 10**60:
-        # Python writes no whole numbers of thousands of digits
+        # Python does not format integers with thousands of digits
         return "a whole number of more than 60 digits"
     text = f"{value!r}" if not isinstance(value, bool) else str(value).lower()
     return text if len(text) < 60 else f"{text[:56]} ..."

@@ -1,4 +1,4 @@
-"""Equality and hash of what holds arrays: the one is of values, the other is refused in words."""
+"""Equality and hash of objects with arrays: equality compares values, and the hash raises an error."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from jax.core import Tracer
 
 
 class ValueEquality:
-    """A pytree that is equal to another one of the same class, structure and numbers, and has a hash without arrays."""
+    """A pytree that equals another one of the same class, structure and values, and has a hash only without arrays."""
 
     def __eq__(self, other: object) -> Any:
-        """Whether all numbers are equal, in value and type; of traced numbers a traced boolean."""
+        """True if all values and dtypes are equal; a traced boolean for traced values."""
         if type(other) is not type(self):
             return NotImplemented
         if other is self:
             return True
-        # equinox takes arrays of numpy and of JAX for different ones
+        # equinox distinguishes arrays of numpy and of JAX
         equal = eqx.tree_equal(*(jax.tree.map(_on_jax, tree) for tree in (self, other)))
         return equal if isinstance(equal, Tracer) else bool(equal)
 
     def __hash__(self) -> int:
-        """The hash of a tree of static things, such as axes for ``jax.vmap``.
+        """The hash of a tree of static values, such as axes for ``jax.vmap``.
 
         Raises:
-            TypeError: there are arrays in it.
+            TypeError: it contains arrays.
         """
         leaves, structure = jax.tree.flatten(self)
         try:
@@ -36,8 +36,8 @@ class ValueEquality:
         except TypeError:
             name = type(self).__name__
             raise TypeError(
-                f"a {name} is an argument of a jitted function, not a static one: its numbers are arrays, which have no"
-                f" hash; leave it out of static_argnums and static_argnames, and take what is static of it, such as its"
+                f"a {name} is an argument of a jitted function, not a static one: it contains arrays, which have no"
+                f" hash; leave it out of static_argnums and static_argnames, and use its static parts, such as its"
                 f" topology, as the key of a dict or a cache"
             ) from None
 

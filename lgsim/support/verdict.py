@@ -1,4 +1,4 @@
-"""How a search for numbers ended: one of five outcomes, with the names that belong to it."""
+"""The verdict of a fit, a solve or a design: one of five outcomes, with the names that belong to it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from lgsim.support.messages import counted
 from lgsim.support.printable import printable
 
 NAMED = 3
-"""Number of bounds and combinations that a sentence names."""
+"""The largest number of bounds and combinations that a sentence names."""
 
 RESOLVED = 0.05
-"""The estimated error of the steps, as a fraction of the motion, up to which the motion is resolved."""
+"""The largest estimated integration error of a motion that has converged, as a fraction of the motion."""
 
 
 class Outcome(Enum):
-    """The ways in which a fit, a solve or a design ends; the value says it in words."""
+    """The outcomes of a fit, a solve or a design; the values are texts for messages."""
 
     CONVERGED = "converged"
     NOT_DETERMINED = "converged, with combinations that the data do not determine"
@@ -28,16 +28,16 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """The end of a search.
+    """The verdict of a search.
 
     Attributes:
-        outcome: How it ended; of two that hold, the later one in the list of ``Outcome``.
-        sentence: The same for people, with names and numbers, without a full stop.
-        bounds: The bounds at which the numbers lie, by name.
-        undetermined: The combinations that the prior decides more than the data do, each with the prior's share of what
-            is known of it, from 0.5 to 1; NaN where neither decides.
-        sample: The first sample at which it failed, where one is to blame.
-        remarks: What else to know before the numbers are used.
+        outcome: The outcome; if two apply, the later one in ``Outcome``.
+        sentence: The outcome as a sentence with names and numbers, without a full stop.
+        bounds: The active bounds, by name.
+        undetermined: The combinations that the prior determines more than the data do, each with the prior's share of
+            the information, from 0.5 to 1; NaN where neither determines it.
+        sample: The first sample at which the search failed, if there is one.
+        remarks: Further remarks on the use of the results.
     """
 
     outcome: Outcome
@@ -49,7 +49,7 @@ class Verdict:
 
     @property
     def converged(self) -> bool:
-        """Whether the search found what it looked for, at a bound or not."""
+        """True if the search converged, at a bound or not."""
         return self.outcome not in (Outcome.STOPPED, Outcome.FAILED)
 
     def __str__(self) -> str:
@@ -64,11 +64,11 @@ def converged(
     remainder: str,
     remarks: tuple[str, ...] = (),
 ) -> Verdict:
-    """The verdict of a search that found what it looked for.
+    """The verdict of a search that converged.
 
     Args:
-        bound: What one of the bounds is called, such as "limit".
-        remainder: What the sentence says of what is undetermined.
+        bound: The noun for one of the bounds, such as "limit".
+        remainder: The part of the sentence about undetermined combinations.
     """
     sentence = "converged"
     if bounds:
@@ -80,6 +80,6 @@ def converged(
 
 
 def first_names(names: Sequence[str]) -> str:
-    """Some names of many, and the number of the others."""
+    """The first of several names, and the number of the others."""
     more = f", and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more

@@ -1,6 +1,6 @@
-"""Ready problems: the systems of the papers that lgsim follows, as functions that return an `InitialValueProblem`.
+"""Example systems from published papers, as functions that return an `InitialValueProblem`.
 
-The biped of Wendlandt's thesis is a machine, `biped`, with its stance, feet and gains for `lgsim.controls.Workspace`.
+The biped of Wendlandt's thesis is a model, `biped`, with its stance, feet and gains for `lgsim.controls.Workspace`.
 The equations, positions and energies of the quadrotors are in `quadrotors`.
 """
 

@@ -1,7 +1,7 @@
-"""A biped in three dimensions: a central body on two legs of six joints, with rectangular feet on soft ground.
+"""A biped robot: a central body on two legs with six joints each, and rectangular feet on soft ground.
 
-The machine of J. M. Wendlandt, Control and simulation of multibody systems, thesis, Berkeley 1997, chapter 4: a
-central body and two legs whose hips turn about three axes, knees about one and ankles about two. The thesis gives no
+The robot of J. M. Wendlandt, Control and simulation of multibody systems, thesis, Berkeley 1997, chapter 4: a central
+body and two legs with three revolute axes in each hip, one in each knee and two in each ankle. The thesis gives no
 dimensions in its text; these are those of a person of 64 kg.
 """
 
@@ -21,11 +21,11 @@ from lgsim.systems.validation import Dtype
 
 SIDES = {"left": 1.0, "right": -1.0}
 _SOLE = {"front": 0.14, "back": 0.08, "side": 0.05}
-"""The sole reaches from x = -back to front and from y = -side to side about the point below the ankle, m."""
+"""The sole extends from x = -back to front and from y = -side to side about the point below the ankle, m."""
 _ANKLE = 0.08
 """The height of the ankle above the sole, m."""
 FRICTION = 0.8
-# name of the joint, axis, distance below the joint before, mass, center of mass, moments of inertia about it
+# name of the joint, axis, distance below the previous joint, mass, center of mass, moments of inertia about it
 _LEG = (
     ("hip_yaw", (0, 0, 1), 0.0, 0.5, (0, 0, 0), (2e-3, 2e-3, 2e-3)),
     ("hip_roll", (1, 0, 0), 0.0, 0.5, (0, 0, 0), (2e-3, 2e-3, 2e-3)),
@@ -37,13 +37,13 @@ _LEG = (
 
 
 class BipedGains(NamedTuple):
-    """Gains of ``lgsim.controls.Workspace`` for the biped, by the names that it has.
+    """Gains of ``lgsim.controls.Workspace`` for the biped, under the same names.
 
     Attributes:
-        stiffness: On the position, (3,), 1/s^2.
-        damping: On its rate, (3,), 1/s.
-        attitude: On the attitude, 1/s^2.
-        spin: On its rate, 1/s.
+        stiffness: Gain on the position, (3,), 1/s^2.
+        damping: Gain on its rate, (3,), 1/s.
+        attitude: Gain on the attitude, 1/s^2.
+        spin: Gain on its rate, 1/s.
     """
 
     stiffness: Float[Array, " 3"]
@@ -60,17 +60,17 @@ def biped(
     effort: float = 250.0,
     slip_speed: float = 0.1,
 ) -> Model:
-    """The biped: 13 bodies, 18 degrees of freedom, x to the front, y to the left.
+    """The biped model: 13 bodies, 18 degrees of freedom, x forward, y to the left.
 
     The frames of the feet are ``left_sole`` and ``right_sole``, below the ankles, parallel to the central body's at
     rest.
 
     Args:
         dtype: Floating dtype of the numbers; None for JAX's default.
-        ground: Whether the corners of the soles touch the plane z = 0 of the world.
-        damping: Of each joint, N m s/rad.
+        ground: True if the corners of the soles touch the plane z = 0 of the world.
+        damping: Damping of each joint, N m s/rad.
         effort: Largest torque of each joint, N m, for ``lgsim.controls.MotorLimits``.
-        slip_speed: Of the contacts, m/s.
+        slip_speed: Slip speed of the contacts, m/s.
     """
     builder = ModelBuilder(dtype=dtype)
     body = {"mass": 40.0, "center": (0, 0, 0.15), "inertia": np.diag([2.0, 1.8, 0.8])}
@@ -95,11 +95,11 @@ def biped(
 
 
 def biped_stance(model: Model, bend: float = 0.5, depth: float = 8e-4) -> Float[Array, " nq"]:
-    """The configuration (nq,) in which the biped stands with bent knees, the central body upright.
+    """The standing configuration (nq,) with bent knees and an upright central body.
 
     Args:
-        bend: Angle of the thighs and shanks against the vertical, rad.
-        depth: Of the soles in the ground, m.
+        bend: Angle of the thighs and shanks from the vertical, rad.
+        depth: Penetration of the soles into the ground, m.
     """
     q = model.neutral()
     for side in SIDES:
@@ -118,13 +118,13 @@ def biped_feet(dtype: Dtype | None = None) -> tuple[FlatFoot, FlatFoot]:
 
 
 def biped_gains(dtype: Dtype | None = None) -> BipedGains:
-    """Gains found by hand, with which the biped stands after a push of 120 N for 0.1 s to the front."""
+    """Gains tuned by hand, with which the biped keeps standing after a forward push of 120 N for 0.1 s."""
     numbers = ((16.0, 16.0, 60.0), (4.5, 4.5, 14.0), 60.0, 14.0)
     return BipedGains(*(jnp.asarray(x, dtype) for x in numbers))
 
 
 def _at(place: tuple[float, float, float]) -> Float[np.ndarray, "4 4"]:
-    """A pose that is not turned."""
+    """A pose without rotation."""
     T = np.eye(4)
     T[:3, 3] = place
     return T

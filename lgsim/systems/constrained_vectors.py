@@ -1,5 +1,4 @@
-"""A system of discrete mechanics whose configuration is a vector with constraints: the double spherical pendulum by the
-positions of its masses.
+"""A constrained mechanical system in vector coordinates: the double spherical pendulum by the positions of its masses.
 
 Source: Wendlandt 1997, Control and simulation of multibody systems, chapter 2; Wendlandt and Marsden 1997.
 """
@@ -21,7 +20,7 @@ from lgsim.systems.spherical_pendulum import PendulumParameters
 from lgsim.systems.validation import Dtype, Numbers
 
 State = tuple[Float[Array, " n"], Float[Array, " n"]]
-"""Positions of all masses one after another, and their momenta."""
+"""Concatenated positions of all masses, and their momenta."""
 
 
 def _pendulum_lagrangian(x: Float[Array, " n"], v: Float[Array, " n"], chain: PendulumParameters) -> Float[Array, ""]:
@@ -36,7 +35,7 @@ def _rods(x: Float[Array, " n"], chain: PendulumParameters) -> Float[Array, " ro
 
 
 def turns_about_vertical(x: Float[Array, " n"], chain: PendulumParameters | None = None) -> Float[Array, " n"]:
-    """The velocities (3 N,) of a turn of all masses about the vertical: a generator for ``discrete_momentum_map``."""
+    """The velocities (3 N,) of a rotation of all masses about the vertical, for ``discrete_momentum_map``."""
     places = x.reshape(-1, 3)
     return jnp.stack([-places[:, 1], places[:, 0], jnp.zeros_like(places[:, 0])], axis=-1).ravel()
 
@@ -55,17 +54,17 @@ def double_spherical_pendulum_constrained(
     positions: Numbers | None = None,
     velocities: Numbers | None = None,
 ) -> InitialValueProblem:
-    """Two masses on rods by their positions x1, x2 from the pivot, z up: the thesis' double spherical pendulum.
+    """Two masses on rods by their positions x1, x2 from the pivot, z up: the double spherical pendulum of the thesis.
 
         L = sum m_i (|v_i|^2/2 - g z_i),    (|x1|^2 - l1^2)/2 = 0,    (|x2 - x1|^2 - l2^2)/2 = 0.
 
-    The multipliers are the forces in the rods by their lengths, N/m, positive where a rod pulls.
+    The multipliers are the forces in the rods divided by their lengths, N/m, positive in tension.
 
     Args:
         dtype: Floating dtype of the state and of the parameters; None for JAX's default.
-        masses: Masses from the pivot outwards, (2,), kg; any number of them makes a chain.
+        masses: Masses from the pivot outwards, (2,), kg; any number of them forms a chain.
         lengths: Lengths of the rods, (2,), m.
-        gravity: Acceleration of free fall, downwards, m/s^2.
+        gravity: Gravitational acceleration, downwards, m/s^2.
         positions: x(0), (2, 3), m; None for (1, 0, 0) and (1 + sqrt(1/2), 0, -sqrt(1/2)).
         velocities: x'(0), (2, 3), m/s, along the constraints; None for ones in three directions.
 
@@ -74,10 +73,10 @@ def double_spherical_pendulum_constrained(
         `PendulumParameters`, and the invariants `energy` (), `vertical_momentum` (), `lengths` (2,) (the constraints).
 
     Raises:
-        ValueError: a shape does not fit, or a mass or length is not positive. What violates the constraints is refused
-            by ``integrate``.
+        ValueError: a shape does not fit, or a mass or length is not positive. ``integrate`` refuses states that violate
+            the constraints.
 
-    Source: Wendlandt 1997, chapter 2; its parameters are not known, these are of this library.
+    Source: Wendlandt 1997, chapter 2; its parameters are unknown, these are lgsim's own.
     """
     count = validation.count("masses", masses)
     chain = PendulumParameters(
@@ -89,7 +88,7 @@ def double_spherical_pendulum_constrained(
         raise ValueError(f"positions, velocities: expected both for {count} masses; the defaults are of two")
     root = 0.5**0.5
     positions = [[1.0, 0.0, 0.0], [1 + root, 0.0, -root]] if positions is None else positions
-    drop = -0.8 + root / 2  # the second mass moves along the first rod's end and across its own rod
+    drop = -0.8 + root / 2  # the second mass moves with the first rod's end and orthogonally to its own rod
     velocities = [[0.0, 0.6, -0.8], [root / 2, 0.9, drop]] if velocities is None else velocities
     x = validation.numbers("positions", positions, dtype, count, 3).ravel()
     v = validation.numbers("velocities", velocities, dtype, count, 3).ravel()

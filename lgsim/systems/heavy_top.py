@@ -1,7 +1,7 @@
 """A rigid body with a fixed point in a uniform field, in the formulations of one paper and on SO(3) x R^3.
 
 E. Celledoni, E. Cokaj, A. Leone, D. Murari, B. Owren, Lie group integrators for mechanical systems, 2021, Section 3.4.
-The defaults are an asymmetric top without a further integral; all builders take the same numbers and the same start.
+The defaults are an asymmetric top without a further integral; all functions use the same parameters and initial state.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from lgsim.systems.validation import Dtype, Numbers
 
 
 class HeavyTop(NamedTuple):
-    """The numbers of a rigid body with a fixed point in a uniform field.
+    """The parameters of a rigid body with a fixed point in a uniform field.
 
     Attributes:
         inertia: Principal moments of inertia about the fixed point, shape (3,), kg m^2.
@@ -43,7 +43,7 @@ _FAST_SPIN = {"up": (0.0, 0.0, 1.0), "arm": (0.0, 1.0, 0.0), "angular_velocity":
 BRULS_CARDONA_TOP: Mapping[str, Any] = MappingProxyType(
     {"inertia": (15.234375, 0.46875, 15.234375), "weight_moment": 15 * 9.81, **_FAST_SPIN}
 )
-"""The fast symmetric top of Bruls and Cardona, arguments of all builders: 15 kg at 1 m from the fixed point.
+"""The fast symmetric top of Bruls and Cardona, arguments of all functions: 15 kg at 1 m from the fixed point.
 
 The moments are those about the fixed point; the paper prints (0.234375, 0.46875, 0.234375) about the center of mass.
 
@@ -54,7 +54,7 @@ and Nonlinear Dynamics 5(3), 2010.
 CELLEDONI_TOP: Mapping[str, Any] = MappingProxyType(
     {"inertia": (0.234375, 0.46875, 0.234375), "weight_moment": 15 * 9.81 * 2, **_FAST_SPIN}
 )
-"""The top of Figs. 2 and 3 as printed, arguments of all builders: 15 kg at 2 m, the moments about the fixed point.
+"""The top of Figs. 2 and 3 as printed, arguments of all functions: 15 kg at 2 m, the moments about the fixed point.
 
 No rigid body has these moments with this arm; gravity points down, as Section 3.4.1 has it and 3.4.4 does not.
 
@@ -71,7 +71,7 @@ def _parameters(dtype: Any, inertia: Any, weight_moment: Number, up: Any, arm: A
     )
 
 
-# Fields are functions of the module, so that two problems of one kind share their compiled programs.
+# Fields are module-level functions, so that two problems of one kind share their compiled programs.
 def _euler(t: Number, y: State, top: HeavyTop) -> Float[Array, "6"]:
     attitude, omega = y
     weight = top.weight_moment * jnp.cross(attitude.T @ top.up, top.arm)
@@ -111,9 +111,9 @@ def heavy_top(
         `vertical_momentum` () (angular momentum about `up`).
 
     Raises:
-        ValueError: a moment is not positive, `up` or `arm` no unit vector, or `attitude` no rotation.
+        ValueError: a moment is not positive, `up` or `arm` is not a unit vector, or `attitude` is not a rotation.
 
-    Source: Celledoni et al. 2021, (19) and (20), with Omega = I^-1 Pi in place of Pi.
+    Source: Celledoni et al. 2021, (19) and (20), with Omega = I^-1 Pi instead of Pi.
     """
     top = _parameters(dtype, inertia, weight_moment, up, arm)
 
@@ -158,7 +158,7 @@ def heavy_top_cotangent(
     """A heavy top on T*SO(3), in space variables: R' = hat(omega) R, pi' = m g l e x R X, omega = R I^-1 R^T pi.
 
     The canonical equations of H(R, pi) = 1/2 pi . omega + m g l e . R X. States are elements of
-    `lgsim.Cotangent(lgsim.SO3)` that the group moves from the left, so the field is
+    `lgsim.Cotangent(lgsim.SO3)` with the group acting from the left, so the field is
     (dH/dpi, -dH/dR) = (omega, m g l e x R X - omega x pi).
 
     The arguments are those of `heavy_top`.
@@ -168,7 +168,7 @@ def heavy_top_cotangent(
         () and `vertical_momentum` (), and the Hamiltonian.
 
     Raises:
-        ValueError: a moment is not positive, `up` or `arm` no unit vector, or `attitude` no rotation.
+        ValueError: a moment is not positive, `up` or `arm` is not a unit vector, or `attitude` is not a rotation.
 
     Source: Celledoni et al. 2021, Section 3.4.1, (14), (21) and (22).
     """
@@ -220,7 +220,7 @@ def euler_poisson(
         `up_squared` () (|Gamma|^2) and `vertical_momentum` () (Gamma . Pi).
 
     Raises:
-        ValueError: a moment is not positive, `up` or `arm` no unit vector, or `attitude` no rotation.
+        ValueError: a moment is not positive, `up` or `arm` is not a unit vector, or `attitude` is not a rotation.
 
     Source: Celledoni et al. 2021, (23) and (24), which write (Pi, Gamma).
     """

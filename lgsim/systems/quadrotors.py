@@ -1,4 +1,4 @@
-"""Two quadrotors that carry a point mass on rigid massless links; any other number of them works as well.
+"""Two quadrotors that carry a point mass on rigid massless links; any other number is possible as well.
 
 e3 = (0, 0, 1) points **along** gravity. y is the load, q_i the unit vector from quadrotor i to the load, so the
 quadrotors are at y - L_i q_i; q_i' = omega_i x q_i with omega_i . q_i = 0 in the world; R_i is the attitude of
@@ -36,14 +36,14 @@ State = tuple[Float[Array, "6"], Float[Array, "n 3 3"], Float[Array, "n 3"], Flo
 
 
 class QuadrotorParameters(NamedTuple):
-    """The numbers of n quadrotors and their load.
+    """The parameters of n quadrotors and their load.
 
     Attributes:
         load_mass: Mass of the load, scalar, kg.
         masses: Masses of the quadrotors, shape (n,), kg.
         lengths: Lengths of the links, shape (n,), m.
         inertia: Principal moments of inertia of each quadrotor about its center of mass, shape (n, 3), kg m^2.
-        gravity: Acceleration of free fall along e3, scalar, m/s^2.
+        gravity: Gravitational acceleration along e3, scalar, m/s^2.
     """
 
     load_mass: Float[Array, ""]
@@ -97,13 +97,13 @@ def two_quadrotors(
     control: Control | None = None,
     parameters: Any = None,
 ) -> InitialValueProblem:
-    """Two quadrotors with a load, without inputs or under any control; the default numbers are those of no paper.
+    """Two quadrotors with a load, without inputs or with any control; the default parameters are from no paper.
 
-    `benchmarks/systems/quadrotor_control.py` has controls: given forces, given thrusts, and the tracking of a path.
+    `benchmarks/systems/quadrotor_control.py` has controls: given forces, given thrusts, and path tracking.
 
     Args:
         dtype: Floating dtype of the state and of the numbers; None for JAX's default.
-        vehicles: Numbers of n quadrotors and their load; n = 2 unless you give other shapes throughout.
+        vehicles: Parameters of n quadrotors and their load; n = 2 unless all arguments have other shapes.
         position: y(0), (3,), m.
         velocity: v(0), (3,), m/s.
         attitudes: R_i(0), (n, 3, 3), body to world; None for the identity, with thrust against gravity.
@@ -178,7 +178,7 @@ def state_rates(y: State, vehicles: QuadrotorParameters, inputs: Inputs | None) 
     """The rates of a state under forces and moments.
 
     Args:
-        vehicles: The numbers of the quadrotors.
+        vehicles: The parameters of the quadrotors.
         inputs: Forces in the world (n, 3), N, and moments in the body frames (n, 3), N m; None for none.
 
     Returns:
@@ -198,6 +198,7 @@ def state_rates(y: State, vehicles: QuadrotorParameters, inputs: Inputs | None) 
 def _accelerations(q: Vec, omega: Vec, forces: Vec, vehicles: QuadrotorParameters) -> tuple[Vec, Vec]:
     """The accelerations y'' - g e3, with components (), and omega_i', with components (n,) for all links at once."""
     masses, lengths = vehicles.masses, vehicles.lengths
+    # (m_y + sum m_i q_i q_i^T)(y'' - g e3) = sum q_i (q_i . u_i - m_i L_i |omega_i|^2)
     pull = _sum(q * (q.dot(forces) - masses * lengths * omega.dot(omega)))
     load_acceleration = fusion_barrier(_solve(*fusion_barrier((_effective_mass(q, vehicles), pull))))
     return load_acceleration, q.cross(load_acceleration - forces * (1 / masses)) * (1 / lengths)
@@ -217,7 +218,7 @@ def _effective_mass(q: Vec, vehicles: QuadrotorParameters) -> Mat:
 
 
 def _solve(A: Mat, b: Vec) -> Vec:
-    """The solution x of A x = b, A symmetric and positive definite, by its factors L D L^T."""
+    """The solution x of A x = b, A symmetric and positive definite, by the factorization L D L^T."""
     d0, low1, low2 = A.r0.x, A.r1.x / A.r0.x, A.r2.x / A.r0.x
     d1 = A.r1.y - low1 * A.r1.x
     low3 = (A.r2.y - low2 * A.r1.x) / d1

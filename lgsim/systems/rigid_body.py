@@ -1,7 +1,7 @@
-"""One rigid body that turns freely: with its attitude, on the cotangent bundle of SO(3), and by its momentum alone.
+"""A torque-free rigid body: with its attitude, on the cotangent bundle of SO(3), and by its momentum only.
 
 E. Celledoni, E. Cokaj, A. Leone, D. Murari, B. Owren, Lie group integrators for mechanical systems, 2021, Sections 2.1
-and 3. An asymmetric body (moments 1, 2, 3) is the default; all builders take the same start.
+and 3. An asymmetric body (moments 1, 2, 3) is the default; all functions use the same initial state.
 """
 
 import jax.numpy as jnp
@@ -31,7 +31,7 @@ def _numbers(
     )
 
 
-# Fields are functions of the module, so that two problems of one kind share their compiled programs.
+# Fields are module-level functions, so that two problems of one kind share their compiled programs.
 def _euler(t: Number, y: State, moments: Moments) -> Float[Array, "6"]:
     omega = y[1]
     return jnp.concatenate([omega, jnp.cross(moments * omega, omega) / moments])
@@ -57,7 +57,7 @@ def free_rigid_body(
         `kinetic_energy` () and `angular_momentum` (3,) (R I Omega, in the world frame).
 
     Raises:
-        ValueError: a moment is not positive, or `attitude` is no rotation.
+        ValueError: a moment is not positive, or `attitude` is not a rotation.
 
     Source: Euler's equations, (19) and (20) of Celledoni et al. 2021 without gravity.
     """
@@ -89,7 +89,7 @@ def free_rigid_body_momentum(
     """A torque-free rigid body on so(3)*, by the coadjoint action: Pi' = Pi x I^-1 Pi, Pi = I Omega.
 
     The Lie-Poisson equation of H(Pi) = 1/2 Pi . I^-1 Pi. The action moves Pi by xi x Pi, so the field is minus the
-    angular velocity. |Pi| is constant on every orbit of the action, so at any step.
+    angular velocity. |Pi| is constant on every orbit of the action, hence for any step size.
 
     The arguments are those of `free_rigid_body` without the attitude.
 
@@ -148,7 +148,7 @@ def free_rigid_body_cotangent(
     """A torque-free rigid body on T*SO(3), in space variables: R' = hat(omega) R, pi' = 0, omega = R I^-1 R^T pi.
 
     The canonical equations of H(R, pi) = 1/2 pi . R I^-1 R^T pi. States are elements of `lgsim.Cotangent(lgsim.SO3)`
-    that the group moves from the left, pi' = f2 + omega x pi, so the field is (omega, -omega x pi).
+    with the group acting from the left, pi' = f2 + omega x pi, so the field is (omega, -omega x pi).
 
     The arguments are those of `free_rigid_body`.
 
@@ -157,7 +157,7 @@ def free_rigid_body_cotangent(
         invariants `kinetic_energy` () and `angular_momentum` (3,) (pi itself), and the Hamiltonian.
 
     Raises:
-        ValueError: a moment is not positive, or `attitude` is no rotation.
+        ValueError: a moment is not positive, or `attitude` is not a rotation.
 
     Source: Celledoni et al. 2021, (12), (14), (21) and (22) without gravity.
     """

@@ -1,9 +1,9 @@
 """A chain of point masses on rigid massless rods from a fixed pivot: the N-fold spherical pendulum on (TS^2)^N.
 
-q_i (unit vectors) are the directions of the rods from the pivot outwards, x_i = x_{i-1} + L_i q_i the places of the
+q_i (unit vectors) are the directions of the rods from the pivot outwards, x_i = x_{i-1} + L_i q_i the positions of the
 masses, omega_i . q_i = 0 the angular velocities in the world, q_i' = omega_i x q_i; e3 points up. A state is one array
-(N, 6): rows (q_i, omega_i), or (q_i, pi_i) in the Hamiltonian form. One text for all N: compiling takes no longer for
-longer chains, and a field costs O(N), because the forces in the rods solve a tridiagonal system.
+(N, 6): rows (q_i, omega_i), or (q_i, pi_i) in the Hamiltonian form. The same program serves all N: longer chains
+compile as fast, and a field costs O(N), because the forces in the rods solve a tridiagonal system.
 
 E. Celledoni, E. Cokaj, A. Leone, D. Murari, B. Owren, Lie group integrators for mechanical systems, 2021, Section 5.
 """
@@ -28,12 +28,12 @@ Vectors = Float[Array, "rods 3"]
 
 
 class PendulumParameters(NamedTuple):
-    """The numbers of a chain of N point masses.
+    """The parameters of a chain of N point masses.
 
     Attributes:
         masses: Masses from the pivot outwards, shape (N,), kg.
         lengths: Lengths of the rods, shape (N,), m.
-        gravity: Acceleration of free fall, downwards, scalar, m/s^2.
+        gravity: Gravitational acceleration, downwards, scalar, m/s^2.
     """
 
     masses: Float[Array, " rods"]
@@ -42,7 +42,7 @@ class PendulumParameters(NamedTuple):
 
 
 def planar_start(rods: int) -> tuple[Float[np.ndarray, "rods 3"], Float[np.ndarray, "rods 3"]]:
-    """The paper's start, (q, omega) of shapes (N, 3): a straight chain that turns in the plane of x and z.
+    """The initial state of the paper, (q, omega) of shapes (N, 3): a straight chain that rotates in the xz plane.
 
     Source: Celledoni et al. 2021, Section 5.3: q_i = (sqrt 2 / 2, 0, sqrt 2 / 2), omega_i = (0, 1, 0).
     """
@@ -50,7 +50,7 @@ def planar_start(rods: int) -> tuple[Float[np.ndarray, "rods 3"], Float[np.ndarr
 
 
 def generic_start(rods: int) -> tuple[Float[np.ndarray, "rods 3"], Float[np.ndarray, "rods 3"]]:
-    """A start without a plane or a symmetry, (q, omega) of shapes (N, 3): a hanging helix whose rods turn unlike.
+    """A generic initial state without symmetry, (q, omega) of shapes (N, 3): a hanging helix with different rates.
 
     q_i = (sin a cos b_i, sin a sin b_i, -cos a) with a = 0.6, b_i = 0.5 i, and omega_i = q_i x (0.4, -0.3, 0.2 cos i).
     """
@@ -78,7 +78,7 @@ def spherical_pendulum(
         dtype: Floating dtype of the state and of the parameters; None for JAX's default.
         masses: Masses from the pivot outwards, (N,), kg; their number is the number of rods.
         lengths: Lengths of the rods, (N,), m; None for 1 m each.
-        gravity: Acceleration of free fall, downwards, m/s^2.
+        gravity: Gravitational acceleration, downwards, m/s^2.
         directions: q(0), (N, 3), unit vectors; None for `planar_start`.
         angular_velocities: omega(0), (N, 3), rad/s in the world, omega_i . q_i = 0; None for `planar_start`.
 
@@ -109,7 +109,7 @@ def spherical_pendulum(
 def double_spherical_pendulum(dtype: Dtype | None = None) -> InitialValueProblem:
     """Two rods of 4 and 3 m with 2 and 3.5 kg in generic motion, hanging.
 
-    The numbers are those of no paper; the example of Celledoni et al. 2021, Section 5.3, is `spherical_pendulum()`.
+    The parameters are from no paper; the example of Celledoni et al. 2021, Section 5.3, is `spherical_pendulum()`.
 
     Args:
         dtype: Floating dtype of the state and of the parameters; None for JAX's default.
@@ -142,8 +142,8 @@ def spherical_pendulum_hamiltonian(
         q_i' = omega_i x q_i,    pi_i' = dH/dq_i x q_i + omega_i x pi_i,
         dH/dq_i = L_i (omega_i x P_i + g sum_{j >= i} m_j e3).
 
-    pi gives P_i up to its part along q_i, which follows from q_i . (x_i' - x_{i-1}') = 0: the tridiagonal system of
-    the tensions again, so omega(q, pi) costs O(N).
+    pi determines P_i up to its part along q_i, which follows from q_i . (x_i' - x_{i-1}') = 0: the tridiagonal system
+    of the tensions again, so that omega(q, pi) costs O(N).
 
     The arguments are those of `spherical_pendulum`.
 
@@ -180,7 +180,7 @@ _ON_THE_MANIFOLD = {
 
 
 def _parameters(dtype: Dtype | None, masses: Numbers, lengths: Numbers | None, gravity: Number) -> PendulumParameters:
-    """The numbers of a chain as checked arrays."""
+    """The parameters of a chain as checked arrays."""
     rods = validation.count("masses", masses)
     return PendulumParameters(
         masses=validation.positive("masses", masses, dtype, rods),
@@ -211,7 +211,7 @@ def _inner(a: Float[Array, "rods ..."]) -> Float[Array, "rods ..."]:
 
 
 def _outer(a: Float[Array, "rods ..."]) -> Float[Array, "rods ..."]:
-    """The array with a_{i+1} in row i and zero in the last: nothing hangs on the last mass."""
+    """The array with a_{i+1} in row i and zero in the last: no mass follows the last one."""
     return jnp.concatenate([a[1:], jnp.zeros_like(a[:1])])
 
 
@@ -251,8 +251,9 @@ def pendulum_accelerations(y: State, chain: PendulumParameters) -> Vectors:
     Source: Celledoni et al. 2021, Section 5.2; Fig. 11(c) plots their second components.
     """
     q, omega = y[:, :3], y[:, 3:]
-    # gravity moves all masses alike, and so parts only the first from the pivot
+    # gravity accelerates all masses equally, and so separates only the first from the pivot
     fall = jnp.zeros_like(q).at[0, 2].set(-chain.gravity)
+    # rod forces for q_i . (x_i'' - x_(i-1)'') = -L_i |omega_i|^2
     compression = _rod_forces(q, -chain.lengths * _dot(omega, omega) - _dot(q, fall), chain)
     relative = _relative_accelerations(compression[:, None] * q, chain) + fall
     return jnp.cross(q, relative) / chain.lengths[:, None]
@@ -261,7 +262,7 @@ def pendulum_accelerations(y: State, chain: PendulumParameters) -> Vectors:
 def _outer_momenta(y: State, chain: PendulumParameters) -> tuple[Vectors, Vectors]:
     """The momenta P_i of the masses beyond each rod and the velocities x_i' - x_{i-1}', from rows (q_i, pi_i)."""
     q, momentum = y[:, :3], y[:, 3:]
-    # across and along the rods; momenta part the masses as forces do, with velocities in the place of accelerations
+    # across and along the rods; momenta separate the masses as forces do, with velocities instead of accelerations
     across = jnp.cross(momentum, q) / chain.lengths[:, None]
     along = _rod_forces(q, -_dot(q, _relative_accelerations(across, chain)), chain)
     outer = across + along[:, None] * q

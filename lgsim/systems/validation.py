@@ -1,4 +1,4 @@
-"""Checks of the numbers from which a system is built; values are checked where they are known, not under a trace."""
+"""Checks of the parameters of a system; values are checked only if they are known, not under a trace."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Numbers = Sequence[Any] | ArrayLike
 
 
 def numbers(name: str, value: Numbers, dtype: Dtype | None, *shape: int) -> Float[Array, ...]:
-    """``value`` as an array of the given shape and dtype (None: JAX's default), the argument that errors call ``name``.
+    """``value`` as an array of the given shape and dtype (default: JAX's); ``name`` is the argument's name in errors.
 
     Raises:
         TypeError: the dtype is neither float32 nor float64.
-        ValueError: the shape is another one.
+        ValueError: the shape differs.
     """
     array = jnp.asarray(value, check.float_dtype(float if dtype is None else dtype))
     if array.shape != shape:
@@ -35,10 +35,10 @@ def numbers(name: str, value: Numbers, dtype: Dtype | None, *shape: int) -> Floa
 
 
 def positive(name: str, value: Numbers, dtype: Dtype | None, *shape: int) -> Float[Array, ...]:
-    """``value`` as ``numbers`` gives it, which must be above zero, such as masses and lengths.
+    """``value`` as positive numbers, such as masses and lengths; see ``numbers``.
 
     Raises:
-        ValueError: the shape is another one, or a number is not above zero.
+        ValueError: the shape differs, or a number is not positive.
     """
     array = numbers(name, value, dtype, *shape)
     if not is_traced(array) and not np.all(np.asarray(array) > 0):
@@ -50,7 +50,7 @@ def count(name: str, value: Numbers) -> int:
     """The length of a list of numbers, one for each part of a system.
 
     Raises:
-        ValueError: it is no list of one number or more.
+        ValueError: it is not a list of one number or more.
     """
     shape = jnp.shape(jnp.asarray(value))
     if len(shape) != 1 or shape[0] < 1:
@@ -62,7 +62,7 @@ def direction(name: str, value: Numbers, dtype: Dtype | None) -> Float[Array, " 
     """``value`` as a unit vector (3,).
 
     Raises:
-        ValueError: its norm is not 1; the message says by how much.
+        ValueError: its norm is not 1; the message gives the deviation.
     """
     array = numbers(name, value, dtype, 3)
     if not is_traced(array):
@@ -71,7 +71,7 @@ def direction(name: str, value: Numbers, dtype: Dtype | None) -> Float[Array, " 
         if not gap <= limit:
             raise ValueError(
                 f"{name}: expected a unit vector, but |{name}| = 1 fails by {gap:.3g}, where up to {limit:.1g} is "
-                f"taken for rounding; {name} / norm({name}) is the nearest one"
+                f"counts as rounding; {name} / norm({name}) is the nearest one"
             )
     return array
 
@@ -80,16 +80,16 @@ def point(name: str, value: Float[Array, "*shape"], action: Action) -> Float[Arr
     """``value`` itself, a point of the manifold of ``action``.
 
     Raises:
-        ValueError: it is off the manifold; the message says by how much.
+        ValueError: it is off the manifold; the message gives the deviation.
     """
     action.check_point(value, name)
     return value
 
 
 def attitude(name: str, value: Numbers | None, dtype: Dtype | None) -> Float[Array, "3 3"]:
-    """``value`` as a rotation matrix (3, 3), the identity where it is None.
+    """``value`` as a rotation matrix (3, 3), by default the identity.
 
     Raises:
-        ValueError: it is no rotation.
+        ValueError: it is not a rotation.
     """
     return point(name, numbers(name, jnp.eye(3) if value is None else value, dtype, 3, 3), LeftTranslation(SO3))

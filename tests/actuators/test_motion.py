@@ -214,13 +214,13 @@ def test_errors(without_import_hook):
     model = cart()
     drive = Actuators(Transmission.of_joints(model), actuators.Gear(2.0))
     q, options = jnp.zeros(1), {"dt": 0.1, "steps": 1}
-    with pytest.raises(ValueError, match="torques: the actuators make the joint forces; give what they take as com"):
+    with pytest.raises(ValueError, match="torques: expected none with actuators, which make the joint forces"):
         rollout(model, q, q, actuators=drive, torques=q, **options)
-    with pytest.raises(ValueError, match="commands: there are no actuators that take them"):
+    with pytest.raises(ValueError, match="commands: expected actuators that take them, got none"):
         rollout(model, q, q, commands=q, **options)
     with pytest.raises(ValueError, match=r"commands: expected shape \(..., 1\), got \(2,\)"):
         rollout(model, q, q, actuators=drive, commands=jnp.zeros(2), **options)
-    with pytest.raises(ValueError, match="actuator_state: nothing that drives the machine has states"):
+    with pytest.raises(ValueError, match="actuator_state: expected None, since no actuator has states"):
         rollout(model, q, q, actuators=drive, actuator_state=q, **options)
     with pytest.raises(TypeError, match=r"actuators: expected lgsim\.actuators\.Actuators, got Gear"):
         rollout(model, q, q, actuators=actuators.Gear(2.0), **options)

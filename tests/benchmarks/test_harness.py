@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 
 import jax
@@ -56,6 +58,8 @@ def test_only_a_full_run_writes_a_record(results):
     assert set(record["machine"]["versions"]) == {"python", *harness.PACKAGES}
     assert record["machine"]["device"]["platform"] == jax.devices()[0].platform
     assert record["machine"]["cpu"] and record["machine"]["platform"]
+    assert datetime.fromisoformat(record["date"]).tzinfo and record["lowering"] in ("LLVM", "XLA")
+    assert record["commit"] is None or re.fullmatch(r"[0-9a-f]{8,}\+?", record["commit"])
 
 
 @pytest.mark.parametrize(

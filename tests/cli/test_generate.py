@@ -65,7 +65,7 @@ def test_bad_input(files, tmp_path):
     assert "got 'mass_matrx'; did you mean 'mass_matrix'?" in refused(
         "generate", machine, "--functions", "mass_matrx", *out
     )
-    assert "'step' occurs twice" in refused("generate", machine, "--functions", "step,step", *out)
+    assert "expected distinct names, got 'step' twice" in refused("generate", machine, "--functions", "step,step", *out)
     assert "--language: expected one of c" in refused("generate", machine, "--language", "fortran", *out)
     assert "--out: there is no folder" in refused("generate", machine, "--out", tmp_path / "no" / "folder")
     (tmp_path / "file").write_text("x")

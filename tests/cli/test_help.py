@@ -116,15 +116,56 @@ def test_paragraphs_fill_their_lines(name):
             assert len(f"{line} {after.split()[0]}") > 78, line
 
 
+VERBS = set(
+    """Apply Check Compute Connect Continue Control Convert Draw Drive Embed Find Fit Generate Give Hold Identify Ignore
+    Keep Plot Print Read Replace Replay Report Run Save Serve Set Show Simulate Skip Start Turn Write""".split()
+)
+"""First words of helps, all imperative."""
+LONGEST = 170
+"""Characters of the help of an option."""
+LISTED = 64
+"""Characters of a command's first line, so that it is one line of the list of commands at 80 columns."""
+
+
+def parameters(name):
+    """The options and arguments of a command with their types."""
+    hints = typing.get_type_hints(FUNCTIONS[name], include_extras=True)
+    return {
+        key: (hint.__metadata__[0], hint.__origin__) for key, hint in hints.items() if hasattr(hint, "__metadata__")
+    }
+
+
+@pytest.mark.parametrize("name", FUNCTIONS, ids=lambda name: name or "lgsim")
+def test_helps_are_short_and_imperative(name):
+    """The first line of a command is one line of the list of commands."""
+    title = inspect.getdoc(FUNCTIONS[name]).split("\n\n")[0]
+    assert title.split()[0].rstrip(",") in VERBS and title.endswith(".") and len(title) <= (LISTED if name else 78)
+    wrong = [
+        info.help
+        for info, _ in parameters(name).values()
+        if info.help.split()[0] not in VERBS or not info.help.endswith(".") or len(info.help) > LONGEST
+    ]
+    # the functions and methods that a help lists are what makes it long
+    assert not [text for text in wrong if "inverse_dynamics, " not in text and not text.startswith("Set the method.")]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS, ids=lambda name: name or "lgsim")
+def test_helps_of_physical_quantities_have_units(name):
+    units = r", (s|m|m/s²|inches|samples|N m or N)\b|: rad, m,|fraction"
+    for info, kind in parameters(name).values():
+        if kind in (float, float | None):
+            assert re.search(units, info.help), info.help
+
+
 def test_an_argument_that_may_be_left_out_has_one_pair_of_brackets():
     assert "[FILE]" in printed(["demo"], 80) and "[[" not in printed(["demo"], 80)
     assert "[MOTION]" in printed(["identify"], 80)
 
 
 def test_the_help_of_a_simulation_has_the_numbers_of_the_code():
-    shown = " ".join(printed(["simulate"], 200).split())
-    assert f"more than {100 * RESOLVED:g} % of the motion is not resolved" in shown and RESOLVED == 0.05
-    assert "half the time" not in shown and "as large as the motion" not in shown
+    shown = packed(printed(["simulate"], 200))
+    assert RESOLVED == 0.05
+    assert packed(f"more than {100 * RESOLVED:g} % of the motion is not converged in the step size") in shown
 
 
 @pytest.mark.parametrize(

@@ -147,9 +147,9 @@ def test_repairs_iterations_and_a_table_are_shown(found):
     assert "500 samples in 4.99 s, of q, v, tau" in said
     assert "missing values, q shoulder: 2 % are missing (10 samples); interpolated, weight 0" in said
     assert "missing velocity, v: no joint was measured" in said
-    assert "6 unknowns of masses, friction, damping, by TorqueFit" in said
+    assert "6 parameters of masses, friction, damping, by TorqueFit" in said
     assert "iteration cost falls by damping round" in said
-    assert "6 of 6 combinations" in table and "held out (rms)" in table
+    assert "6 of 6 combinations" in table and "held-out (rms)" in table
     assert all(str(path) in table for path in folder.iterdir())
     assert not list(folder.glob("*.checkpoint.npz"))
 
@@ -187,18 +187,18 @@ def test_interrupted_is_kept_and_goes_on_to_the_same_numbers(found, case, tmp_pa
         patch.setattr(identification, "FitWatch", Pressed)
         result = command(*given)
     assert result.exit_code == 130, result.output
-    assert "interrupted after 2 iterations" in result.stderr and "the same command goes on" in result.stderr
+    assert "interrupted after 2 iterations" in result.stderr and "the same command continues" in result.stderr
     kept = tmp_path / "fit.checkpoint.npz"
     assert [path.name for path in tmp_path.iterdir()] == [kept.name]
 
     result = command(*words(case), "--fit", "masses,friction", "--out", tmp_path / "fit.npz")
     assert result.exit_code == 2
     message = result.stderr.strip().splitlines()[-1]
-    assert "this checkpoint is of another problem" in message and message.endswith("--restart begins anew")
+    assert "this checkpoint is of another problem" in message and message.endswith("--restart starts again")
 
     result = command(*given)
     assert result.exit_code == 0, result.output
-    assert f"note: going on from {kept}; --restart begins anew" in result.stderr
+    assert f"note: continuing from {kept}; --restart starts again" in result.stderr
     with np.load(tmp_path / "fit.npz") as part, np.load(found[1] / "fit.npz") as whole:
         assert set(part) == set(whole)
         for name in part:
@@ -212,7 +212,7 @@ def test_delays_are_found(case, tmp_path):
     (tmp_path / "map.toml").write_text(MAP + '[delays]\ntau = "estimate"\n')
     result = command("identify", case[0], late, "--map", tmp_path / "map.toml", "--check")
     assert result.exit_code == 0, result.output
-    assert 24 < float(re.search(r"note: tau comes (\S+) ms late", result.stderr)[1]) < 26
+    assert 24 < float(re.search(r"note: tau: estimated delay (\S+) ms", result.stderr)[1]) < 26
 
 
 @pytest.mark.slow
@@ -272,7 +272,7 @@ def test_steps_that_are_too_long(tmp_path):
     result = command(*words, *(["--report", tmp_path / "out.html"] if plots else []))
     assert result.exit_code == 3, result.output
     assert "note: not resolved: with dt = 0.3 s and MK4 the integration error is" in " ".join(result.stderr.split())
-    assert "steps not resolved, see below" in " ".join(result.stdout.split())
+    assert "steps not converged, see below" in " ".join(result.stdout.split())
     if plots:
         assert '<p class="remark bad">Not resolved: steps of 0.3 s by MK4' in (tmp_path / "out.html").read_text()
     result = command(*words, "--no-step-check", "--restart")
@@ -313,15 +313,15 @@ def test_faults_of_maps_have_their_line(case, tmp_path):
     ("more", "message"),
     [
         (["--fit", "mases"], "--fit: expected names of unknowns, got 'mases'; did you mean 'masses'?"),
-        (["--fit", "masses,bodies"], "--fit: expected one of masses and bodies, which move the same numbers"),
-        (["--fit", "masses,masses"], "--fit: 'masses' is there twice"),
+        (["--fit", "masses,bodies"], "--fit: expected one of masses and bodies, which change the same parameters"),
+        (["--fit", "masses,masses"], "--fit: expected distinct names, got 'masses' twice"),
         (["--fit", ","], "--fit: expected names of unknowns"),
         (["--method", "torqe"], "--method: expected one of auto, torque, linear, simulation, got 'torqe'"),
-        (["--held-out", "1"], "--held-out: expected a part of the motion, from 0 to less than 1, got 1"),
-        (["--lags", "2", "--method", "simulation"], "--lags: only for joint forces or currents"),
+        (["--held-out", "1"], "--held-out: expected a fraction from 0 to less than 1, got 1"),
+        (["--lags", "2", "--method", "simulation"], "--lags: expected joint forces or currents"),
         (
             ["--method", "linear", "--fit", "mass,friction"],
-            "--method linear: masses not linear; it takes standard",
+            "--method linear: expected parameters among standard",
         ),
         (["--out", "fit.csv"], "--out: expected a name that ends in .npz, got 'fit.csv'"),
         (["--report", "out.htm"], "--report: expected a name that ends in .html"),
@@ -353,7 +353,7 @@ def test_records_without_forces_have_no_torque_method(case, tmp_path):
                                         "q elbow [deg]": columns["enc 2"]})  # fmt: skip
     result = command("identify", case[0], record, "--method", "torque")
     assert result.exit_code == 2
-    assert "--method torque: the record has neither joint forces nor currents" in result.stderr
+    assert "--method torque: the record contains neither joint forces nor currents" in result.stderr
 
 
 @pytest.mark.parametrize(("package", "extra"), [("scipy", "identify"), ("matplotlib", "plot")])
@@ -380,7 +380,7 @@ def test_a_record_with_findings_to_answer_is_fitted_by_force_only(case, tmp_path
     given = (*backwards(tmp_path, case), "--fit", "masses,friction", "--out", tmp_path / "fit.npz")
     refused_now = command(*given)
     assert refused_now.exit_code == 2 and "wrong sign" in refused_now.stderr
-    assert "1 finding to answer, above" in refused_now.stderr and "--force" in refused_now.stderr
+    assert "1 unresolved issue in the record, listed above" in refused_now.stderr and "--force" in refused_now.stderr
     assert not (tmp_path / "fit.npz").exists()
     assert command(*given, "--check").exit_code == 0
     forced = command(*given, "--force")

@@ -19,7 +19,7 @@ def test_machine_is_shown(files):
     result = lgsim("info", files / "arm.urdf")
     text = squeezed(result.stdout)
     assert result.exit_code == 0
-    assert "2 moving bodies on a fixed base, 3 kg in all; 2 degrees of freedom (nq = 2, nv = 2)" in text
+    assert "2 moving bodies on a fixed base, 3 kg in total; 2 degrees of freedom (nq = 2, nv = 2)" in text
     assert "shoulder (continuous) → upper, 2 kg" in text
     assert "elbow (revolute) → fore, 1 kg" in text
     assert text.index("upper, 2 kg") < text.index("fore, 1 kg") < text.index("frames: tip")
@@ -27,7 +27,7 @@ def test_machine_is_shown(files):
     assert "elbow revolute 1 1 -2 … 1.5 rad 5 rad/s 10 N m" in text
     assert "shoulder continuous 0 0 none" in text
     assert "nothing to report" in text
-    limits = "Position limits are numbers at which nothing stops; lgsim simulate --stops makes them act."
+    limits = "Position limits are not enforced by default; lgsim simulate --stops turns them into stops."
     assert limits in text and limits not in squeezed(lgsim("info", files / "ball.urdf").stdout)
 
 
@@ -36,12 +36,12 @@ def test_joints_of_many_numbers_followers_and_remarks(files):
     assert "socket spherical 0-3 0-2 none" in text
     assert "wheel continuous 4 3 none" in text
     assert "shadow (continuous, 2 × wheel +0.5) → last" in text
-    assert "inertias that no body has: line 4: link 'odd'" in text
+    assert "non-physical inertias: line 4: link 'odd'" in text
 
 
 def test_floating_base(files):
     text = squeezed(lgsim("info", files / "arm.urdf", "--floating-base").stdout)
-    assert "3 moving bodies on a floating base, 3 kg in all; 8 degrees of freedom (nq = 9, nv = 8)" in text
+    assert "3 moving bodies on a floating base, 3 kg in total; 8 degrees of freedom (nq = 9, nv = 8)" in text
     assert "root_joint free 0-6 0-5 none" in text
     assert "link 'base' moves without mass of its own" in text
 
@@ -50,10 +50,10 @@ def test_mjcf_by_its_first_element(files):
     pytest.importorskip("mujoco")
     text = squeezed(lgsim("info", files / "slider.xml").stdout)
     assert (
-        "1 moving body on a fixed base, 2 kg in all; 1 degree of freedom (nq = 1, nv = 1); gravity (0, 0, -3)" in text
+        "1 moving body on a fixed base, 2 kg in total; 1 degree of freedom (nq = 1, nv = 1); gravity (0, 0, -3)" in text
     )
     assert "rail (prismatic) → cart, 2 kg" in text
-    assert "--floating-base: only for URDF files" in refused("info", files / "slider.xml", "--floating-base")
+    assert "--floating-base: expected a URDF file" in refused("info", files / "slider.xml", "--floating-base")
 
 
 def test_names_are_no_markup(tmp_path):
@@ -78,9 +78,7 @@ def test_bad_files(tmp_path, text, message):
 
 
 def test_a_run_and_a_folder_are_no_machines(tmp_path):
-    assert "expected a machine, a URDF, SDF or MJCF file, got the name of a run" in refused(
-        "info", tmp_path / "run.npz"
-    )
+    assert "expected a robot's URDF, SDF or MJCF file, got the name of a run" in refused("info", tmp_path / "run.npz")
     assert f"{tmp_path}: the file cannot be read: Is a directory" in refused("info", tmp_path)
 
 
@@ -106,9 +104,9 @@ def test_version():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (("inf",), "No such command 'inf'. Did you mean 'info'?; lgsim --help shows what it takes"),
-        (("info",), "Missing argument 'FILE'; lgsim info --help"),
-        (("--bogus",), "No such option: --bogus; lgsim --help"),
+        (("inf",), "No such command 'inf'. Did you mean 'info'?; see lgsim --help"),
+        (("info",), "Missing argument 'FILE'; see lgsim info --help"),
+        (("--bogus",), "No such option: --bogus; see lgsim --help"),
         (("simulate", "arm.urdf", "--dt", "fast"), "Invalid value for '--dt'"),
         (("simulate", "arm.urdf", "--save-every", "0"), "Invalid value for '--save-every'"),
     ],

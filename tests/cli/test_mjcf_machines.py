@@ -23,7 +23,7 @@ def test_a_machine_with_ties_that_are_no_loops_is_not_simulated_as_a_tree(tmp_pa
     file.write_text(FOUR_BAR.replace('<connect body1="b" body2="c" anchor=".3 0 0"/>', '<joint joint1="j1"/>'))
     result = lgsim("simulate", file, *SHORT, "--out", out)
     assert result.exit_code == 2 and not out.exists()
-    assert "four.xml:2: equality 'equality0': it holds a single joint" in result.stderr
+    assert "four.xml:2: equality 'equality0': it fixes a single joint" in result.stderr
     result = lgsim("simulate", file, *SHORT, "--out", out, "--ignore-equalities")
     assert result.exit_code == 0 and out.exists()
     assert "equality 'equality0' is not represented" in result.stderr
@@ -46,7 +46,7 @@ def test_what_is_left_out_is_said_in_one_line(tmp_path):
         "simulate", file, *SHORT, "--out", tmp_path / "run.npz", "--q", "abdomen_y=0.2", "--v", "abdomen_z=1"
     )
     assert result.exit_code == 0
-    assert "3 geoms can touch others; contacts are not represented; shown by: lgsim info" in result.stderr
+    assert "3 geoms can collide; contacts are not represented; details: lgsim info" in result.stderr
     result = lgsim("info", file)
     assert "3 moving bodies on 2 floating bases" in result.stdout
     file.write_text(FLYERS.replace('<freejoint name="fly"/>', '<joint name="fly" type="slide"/>'))

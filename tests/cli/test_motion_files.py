@@ -62,12 +62,12 @@ def test_forces_of_a_file(files, tmp_path):
     ("content", "message"),
     [
         ("time,elbo\n0,1\n", "expected time and names of joints, got 'elbo'; did you mean 'elbow'?"),
-        ("elbow\n1\n", "expected a column 'time' of times that increase"),
-        ("time,elbow\n1,0\n0,0\n", "expected a column 'time' of times that increase"),
-        ("time,elbow\n0,nan\n", "expected a line of names and lines of as many finite numbers"),
-        ("time,elbow\n0\n", "expected a line of names and lines of as many"),
-        ("time,elbow\n0,a\n", "expected a line of names and lines of as many numbers"),
-        ("", "expected a line of names"),
+        ("elbow\n1\n", "expected a column 'time' of increasing times"),
+        ("time,elbow\n1,0\n0,0\n", "expected a column 'time' of increasing times"),
+        ("time,elbow\n0,nan\n", "expected a header and rows of as many finite numbers"),
+        ("time,elbow\n0\n", "expected a header and rows of"),
+        ("time,elbow\n0,a\n", "expected a header and rows of the same length"),
+        ("", "expected a header"),
         (None, "the file cannot be read: No such file"),
     ],
 )
@@ -83,11 +83,11 @@ def test_words_that_the_file_says_itself(files, tmp_path):
     path = written(tmp_path, files, PD)
     for words in (["--dt", "0.1"], ["--q", "elbow=1"], ["--method", "MK2"], ["--stops"]):
         assert refused("simulate", path, *words).startswith(
-            f"{words[0]}: not with {path}, which says what moves and how"
+            f"{words[0]}: not allowed with {path}, which defines the simulation"
         )
     path.write_text(path.read_text().replace('"MK4"', '"MK44"'))
     assert "did you mean 'MK4'" in refused("simulate", path)
-    assert "torque, all the time, or torques, a file" in refused(
+    assert "torque, constant joint forces, or torques, a file" in refused(
         "simulate", written(tmp_path, files, 'torque = { elbow = 1.0 }\ntorques = "tau.csv"')
     )
 

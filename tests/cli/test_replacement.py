@@ -53,7 +53,7 @@ COMMANDS = {
         ("identify", "arm.urdf", "swing.csv", "--report", "notes.html"), "notes.html", "--report", "report",
     ),
     "identify write": (
-        ("identify", "arm.urdf", "swing.csv", "--write", "arm.urdf"), "arm.urdf", "--write", "machine's file",
+        ("identify", "arm.urdf", "swing.csv", "--write", "arm.urdf"), "arm.urdf", "--write", "URDF file",
     ),
     "identify plots": (("identify", "arm.urdf", "swing.csv", "--plot"), "fit-changes.png", "--plot", "plot"),
     "identify restart": (
@@ -87,7 +87,8 @@ def test_a_file_of_others_is_not_replaced(case, place, monkeypatch):
     result = lgsim(*words)
     assert result.exit_code == 2, result.output
     assert result.stderr.strip().splitlines()[-1] == (
-        f"error: {option}: {name} is there and is no {kind} that lgsim wrote; take another name, or --force replaces it"
+        f"error: {option}: {name} exists and contains no {kind} written by lgsim; choose another name, or replace it"
+        " with --force"
     )
     assert {path: path.read_bytes() for path in place.iterdir()} == before
 
@@ -101,10 +102,10 @@ def test_with_force_it_is(case, place, monkeypatch):
     (place / name).write_bytes(FOREIGN)
     result = lgsim(*words, "--force")
     assert result.exit_code == 0, result.output
-    assert FOREIGN not in (place / name).read_bytes()[:10] and "will be replaced" not in result.stderr
+    assert FOREIGN not in (place / name).read_bytes()[:10] and "replacing" not in result.stderr
     again = lgsim(*words)
     assert again.exit_code == 0, again.output
-    notes = [line for line in again.stderr.splitlines() if line.startswith("note: will be replaced: ")]
+    notes = [line for line in again.stderr.splitlines() if line.startswith("note: replacing ")]
     assert len(notes) == 1 and (name in notes[0] or "README.txt" in notes[0])
 
 
@@ -114,10 +115,10 @@ def test_a_run_of_another_machine_is_kept(place, monkeypatch):
     assert lgsim("simulate", "slider.xml", *SHORT, "--out", "run.npz").exit_code == 0
     assert lgsim("convert", "run.npz", "run.parquet").exit_code == 0
     line = refused("simulate", "arm.urdf", *SHORT, "--out", "run.npz")
-    assert line.startswith("--out: run.npz is the run of another machine (rail, not shoulder, elbow); take another")
+    assert line.startswith("--out: run.npz is the run of another robot (rail, not shoulder, elbow); choose another")
     for out in ("run.npz", "run.parquet"):
         kept = (place / out).read_bytes()
-        assert refused("convert", "motion.npz", out).startswith(f"OUT: {out} is the run of another machine (")
+        assert refused("convert", "motion.npz", out).startswith(f"OUT: {out} is the run of another robot (")
         assert (place / out).read_bytes() == kept
         for force in (["--force"], []):
             assert lgsim("convert", "motion.npz", out, *force).exit_code == 0
@@ -132,7 +133,7 @@ def test_the_report_of_another_study_is_kept(place, monkeypatch):
     assert lgsim("montecarlo", "study.toml", "--out", "a", *few).exit_code == 0
     assert lgsim("montecarlo", "study.toml", "--out", "b", "--seed", 9, *few).exit_code == 0
     line = refused("montecarlo", "report", "a", "--out", "notes.html", "--cases", 0)
-    assert line.startswith("--out: notes.html is there and is no report that lgsim wrote")
+    assert line.startswith("--out: notes.html exists and contains no report written by lgsim")
     assert (place / "notes.html").read_bytes() == FOREIGN
     assert lgsim("montecarlo", "report", "a", "--out", "notes.html", "--cases", 0, "--force").exit_code == 0
     assert lgsim("montecarlo", "report", "a", "--out", "notes.html", "--cases", 0).exit_code == 0
@@ -167,7 +168,7 @@ def wrong_files(folder):
 def test_what_is_near_to_a_result_is_none(tmp_path):
     for path in wrong_files(tmp_path):
         for kind in KINDS:
-            with pytest.raises(BadInput, match="is no"):
+            with pytest.raises(BadInput, match="contains no"):
                 check_replaced([Output("--out", path, kind)], force=False)
 
 
@@ -191,5 +192,5 @@ def test_generated_code_is_known_by_the_page_beside_it(place, monkeypatch):
     (place / "code" / "mass_matrix.py").write_bytes(FOREIGN)
     assert lgsim(*words, "gravity_forces").exit_code == 0
     said = lgsim(*words, "gravity_forces,mass_matrix")
-    assert said.exit_code == 2 and "error: --out: code/mass_matrix.py is there and is no code" in said.stderr
+    assert said.exit_code == 2 and "error: --out: code/mass_matrix.py exists and contains no code" in said.stderr
     assert (place / "code" / "mass_matrix.py").read_bytes() == FOREIGN

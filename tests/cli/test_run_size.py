@@ -16,8 +16,10 @@ def test_a_long_simulation_needs_a_word(files, tmp_path):
     """Steps and states by hand: 1e12 steps, and as many states of time, two q, two v, two forces, three times."""
     out = tmp_path / "run.npz"
     text = refused("simulate", files / "arm.urdf", "--q", "1,1", "--duration", "1e9", "--out", out)
-    assert text.startswith("--duration: 1e+12 steps take about ") and " steps/s, and the 1e+12 states" in text
-    assert text.endswith("need about 168 TB of memory; a larger --save-every keeps fewer, --yes begins all the same")
+    assert text.startswith("--duration: 1e+12 steps take about ") and " steps/s, and the 1e+12 saved states" in text
+    assert text.endswith(
+        "need about 168 TB of memory; a larger --save-every saves fewer, --yes starts without confirmation"
+    )
     assert any(unit in text for unit in (" days", " years"))
     assert not out.exists()
 
@@ -26,8 +28,8 @@ def test_memory_alone(files, tmp_path, monkeypatch):
     monkeypatch.setattr(run_size, "_memory", lambda: 1e6)
     asked = ("simulate", files / "arm.urdf", "--duration", 10, "--dt", 0.001, "--out", tmp_path / "run.npz")
     text = refused(*asked)
-    assert text == "--duration: the 1e+04 states that are kept need about 1.68 MB of memory; a larger --save-every" \
-        " keeps fewer, --yes begins all the same"  # fmt: skip
+    assert text == "--duration: the 1e+04 saved states need about 1.68 MB of memory; a larger --save-every" \
+        " saves fewer, --yes starts without confirmation"  # fmt: skip
     assert command(*asked, "--save-every", 100).exit_code == 0
     assert command(*asked, "--yes").exit_code == 0
 
@@ -44,13 +46,13 @@ def test_the_question(monkeypatch):
     assert not asked
     confirm(large, False)
     assert asked == [
-        "1e+10 steps take about 1.16 days at 100,000 steps/s, and the 1e+10 states that are kept need about 1 TB of"
-        " memory. Begin all the same?"
+        "1e+10 steps take about 1.16 days at 100,000 steps/s, and the 1e+10 saved states need about 1 TB of"
+        " memory. Start anyway?"
     ]
-    with pytest.raises(BadInput, match="--duration: not begun; a larger --save-every keeps fewer"):
+    with pytest.raises(BadInput, match="--duration: run canceled; a larger --save-every saves fewer"):
         confirm(large, False)
     confirm(RunSize(3 * 10**8, 1e5, 10, 1e3), False)
-    with pytest.raises(BadInput, match="not begun"):
+    with pytest.raises(BadInput, match="run canceled"):
         confirm(RunSize(4 * 10**8, 1e5, 10, 1e3), False)
 
 

@@ -32,7 +32,7 @@ def test_largest_differences(run, tmp_path):
     shift = np.array([[0, 0], [0, -0.25], [0.125, 0]])
     other = replace(one, q=one.q + shift, v=one.v + 2 * shift[::-1])
     text = squeezed(lgsim("compare", run, other.save(tmp_path / "other.npz")).stdout)
-    assert "3 times in common, from 0 s to 0.004 s" in text
+    assert "3 common times, from 0 s to 0.004 s" in text
     assert "q 0.25 rad 0.002 s elbow" in text
     assert "v 0.5 rad/s 0.002 s elbow" in text
     change = np.abs(other.energy - one.energy)
@@ -43,12 +43,12 @@ def test_only_common_times_count(run, tmp_path):
     one = Trajectory.load(run)
     part = replace(one[1:], q=one.q[1:] + 1.0, time=one.time[1:] * (1 + 1e-12))
     text = squeezed(lgsim("compare", run, part.save(tmp_path / "part.npz")).stdout)
-    assert "2 times in common, from 0.002 s to 0.004 s" in text
+    assert "2 common times, from 0.002 s to 0.004 s" in text
     assert "q 1 rad" in text
     later = replace(one, time=one.time + 0.0005).save(tmp_path / "later.npz")
     message = refused("compare", run, later)
-    assert "have no time in common" in message
-    assert f"{later} has 3 from 0.0005 s to 0.0045 s" in message
+    assert "have no common times" in message
+    assert f"{later} has 3 times from 0.0005 s to 0.0045 s" in message
 
 
 def test_configurations_are_compared_on_the_group(files, tmp_path):
@@ -71,7 +71,7 @@ def test_precisions_may_differ(run, tmp_path):
     single = Trajectory(model, *(np.float32(x) for x in (one.time, one.q, one.v, one.tau)))
     result = lgsim("compare", run, single.save(tmp_path / "single.npz"))
     assert result.exit_code == 0, result.output
-    assert "3 times in common" in result.stdout
+    assert "3 common times" in result.stdout
 
 
 def test_different_machines_are_refused(run, files, tmp_path):
@@ -82,13 +82,13 @@ def test_different_machines_are_refused(run, files, tmp_path):
         tmp_path / "light.npz"
     )
     message = refused("compare", run, light)
-    assert "are of different machines" in message
+    assert "are of different robots" in message
     assert one.fingerprint in message
     assert message.endswith("they differ in drives, gravity")
 
     ball = read_machine(files / "ball.urdf")[0]
     other = still(ball, ball.neutral()).save(tmp_path / "ball.npz")
-    assert "the joints of one are shoulder, elbow, of the other socket, wheel, shadow" in refused("compare", run, other)
+    assert "the joints are shoulder, elbow and socket, wheel, shadow" in refused("compare", run, other)
 
 
 def test_convert_to_csv_and_back_to_npz(run, tmp_path):
@@ -100,7 +100,7 @@ def test_convert_to_csv_and_back_to_npz(run, tmp_path):
     np.testing.assert_array_equal(np.array(rows[1:], float)[:, 1:3], one.q)
     assert lgsim("convert", run, tmp_path / "copy.npz").exit_code == 0
     np.testing.assert_array_equal(Trajectory.load(tmp_path / "copy.npz").v, one.v)
-    assert "a .csv file holds no machine; expected a run that ends in .npz or .parquet" in refused(
+    assert "a .csv file contains no model; expected a run that ends in .npz or .parquet" in refused(
         "convert", tmp_path / "run.csv", tmp_path / "again.npz"
     )
     assert "OUT: expected a name that ends in .npz or .parquet or .csv or .mcap, got 'run.txt'" in refused(
@@ -154,13 +154,13 @@ def test_a_finished_run_is_kept_elsewhere_where_the_disk_is_full(run, files, tmp
     fill(monkeypatch, folder)
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(other))
     said = refused("convert", run, folder / "run.csv", code=1)
-    assert said.startswith(f"{folder / 'run.csv'}: No space left on device; the run is kept in {other / 'lgsim-run-'}")
+    assert said.startswith(f"{folder / 'run.csv'}: No space left on device; the run is saved in {other / 'lgsim-run-'}")
     (kept,) = other.iterdir()
     np.testing.assert_array_equal(Trajectory.load(kept).q, Trajectory.load(run).q)
     kept.unlink()
     result = lgsim("simulate", files / "arm.urdf", "--duration", 0.004, "--dt", 0.001, "--out", folder / "run.npz",
                    "--no-step-check")  # fmt: skip
-    assert result.exit_code == 1 and "the run is kept in" in " ".join(result.stderr.split())
+    assert result.exit_code == 1 and "the run is saved in" in " ".join(result.stderr.split())
     (kept,) = other.iterdir()
     assert len(Trajectory.load(kept)) == 5 and not list(folder.iterdir())
 
@@ -191,7 +191,7 @@ def test_convert_to_mcap(run, files, tmp_path):
     read = read_recording(tmp_path / "run.mcap", load_urdf(files / "arm.urdf"), checked=False)
     np.testing.assert_array_equal(read.q, Trajectory.load(run).q)
     assert b"<robot" in description(tmp_path / "run.mcap")
-    assert "a .mcap file holds no machine" in refused("convert", tmp_path / "run.mcap", tmp_path / "again.npz")
+    assert "a .mcap file contains no model" in refused("convert", tmp_path / "run.mcap", tmp_path / "again.npz")
 
 
 def description(path):
@@ -233,9 +233,7 @@ def test_plot_refuses(run, files, tmp_path):
 def test_what_is_no_run(content, run, tmp_path):
     path = tmp_path / "odd.npz"
     path.write_bytes(run.read_bytes()[:2000] if content is None else content)
-    assert (
-        refused("plot", path) == f"{path}: expected a run that lgsim wrote, got a file of another kind or a part of one"
-    )
+    assert refused("plot", path) == f"{path}: expected a run of lgsim, got an incomplete file or one of another kind"
 
 
 def test_other_archives_and_other_endings(run, tmp_path):

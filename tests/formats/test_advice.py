@@ -43,7 +43,7 @@ def test_a_joint_that_mimics_nothing():
         FileError, match=r"no joint 'screw'; joints are 'l', 'r'; load_urdf\(\.\.\., missing_mimic='free'"
     ):
         lgsim.load_urdf(text=LOST)
-    with pytest.warns(FileWarning, match="no joint 'screw' that joint 'r' could mimic: it moves by itself"):
+    with pytest.warns(FileWarning, match="no joint 'screw' that joint 'r' could mimic: it becomes independent"):
         model = lgsim.load_urdf(text=LOST, missing_mimic="free")
     assert model.nv == 2 and model.topology.mimics == (None, None)
     with warnings.catch_warnings():
@@ -81,6 +81,6 @@ def test_info_names_meshes_that_are_not_there(tmp_path):
     result = command("info", tmp_path / "arm.urdf")
     assert result.exit_code == 0
     said = " ".join(result.stdout.split())
-    assert "7 mesh files not found, sought beside the file and in ROS_PACKAGE_PATH" in said
+    assert "7 mesh files not found, searched next to the file and in ROS_PACKAGE_PATH" in said
     assert "line 5: there is no file 'package://arm/meshes/hand.dae'" in said and "and 2 more" in said
     assert "there.stl'" not in said

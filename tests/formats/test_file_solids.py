@@ -138,8 +138,8 @@ def test_planes_and_unknown_shapes_of_sdf():
     field = SDF.replace("<sphere><radius>0.05</radius></sphere>", "<heightmap/>")
     model, report = read_sdf(text=field, solids=True)
     assert model.solid_names == ("base 0", "base 1")
-    assert any("is a heightmap, which distances do not know" in finding.text for finding in report.ignored)
-    with pytest.raises(FileError, match="is a heightmap, which distances do not know"):
+    assert any("is a heightmap, which distances do not support" in finding.text for finding in report.ignored)
+    with pytest.raises(FileError, match="is a heightmap, which distances do not support"):
         read_sdf(text=field, solids=["foot"])
 
 
@@ -149,7 +149,7 @@ def test_bad_names_and_numbers(read):
         read(solids=["fot"])
     with pytest.raises(FileError, match="expected one of vertices, capsules for meshes, got 'vertex'"):
         read(solids={"foot": {"vertex": 3}})
-    with pytest.raises(FileError, match="vertices: expected a whole number of one or more, got 0"):
+    with pytest.raises(FileError, match="vertices: expected a positive integer, got 0"):
         read(solids=True, solid_meshes={"vertices": 0})
     with pytest.raises(FileError, match="expected one of vertices, capsules for meshes, got both"):
         read(solids=True, solid_meshes={"vertices": 5, "capsules": 1})

@@ -139,20 +139,18 @@ def test_numbers_names_and_frames_are_read():
     assert {key: float(getattr(model, key)[0]) for key in numbers} == numbers
     assert model.gravity.tolist() == [1, 2, 3]
     assert model.inertias[0, 0] == pytest.approx(2 * 1000 * 4 / 3 * np.pi * 0.1**3, rel=1e-12)  # hand is merged
-    with pytest.warns(
-        FileWarning, match="^<text>: 4 geoms can touch others; contacts are not represented, body 'hook'"
-    ):
+    with pytest.warns(FileWarning, match="^<text>: 4 geoms can collide; contacts are not represented, body 'hook'"):
         assert load_mjcf(text=NAMED, dtype=jnp.float32).dtype == np.float32
     lines = str(report).splitlines()
     assert "    line 9: site 'body2' has the name of a body; its frame is 'site:body2'" in lines
     assert not any("'drive'" in line for line in lines)  # load_actuators reads it
-    assert "    is moved from outside (mocap); it is fixed here: body 'hook', line 13" in lines
-    assert "    4 geoms can touch others; contacts are not represented; lines 6, 7, 8, 10" in lines
+    assert "    is a mocap body; it is fixed here: body 'hook', line 13" in lines
+    assert "    4 geoms can collide; contacts are not represented; lines 6, 7, 8, 10" in lines
 
 
 ODD = {
     '<joint type="ball" stiffness="1"/>': "stiffness of a joint with a quaternion is not represented",
-    '<joint type="free" armature="1"/>': "armature of a free joint acts on the velocity in the body's axes",
+    '<joint type="free" armature="1"/>': "armature of a free joint acts on the velocity in body axes",
     '<joint actuatorfrcrange="-1 3"/>': "actuatorfrcrange is not symmetric",
 }
 
@@ -184,7 +182,7 @@ def test_a_machine_with_ties_is_another_one_and_refused():
     text = robot(body('<joint name="j"/>'), ties)
     for read in (read_mjcf, load_mjcf):
         with pytest.raises(
-            FileError, match=r"equality 'tie': it holds a single joint.*, and 1 more: .*ignore_equalities=True"
+            FileError, match=r"equality 'tie': it fixes a single joint.*, and 1 more: .*ignore_equalities=True"
         ) as caught:
             read(text=text)
         assert caught.value.line == 2
@@ -238,7 +236,7 @@ MALFORMED = {
         "expected <mujoco>, the root of an MJCF file, got <robot>; lgsim.formats.load_u",
     ),
     "other root": ("<sdf/>", 1, "expected <mujoco>, the root of an MJCF file, got <sdf>"),
-    "nothing": ("<mujoco/>", None, "nothing moves: expected at least one joint"),
+    "nothing": ("<mujoco/>", None, "expected at least one joint"),
     "unknown element": (simple(content="<limb/>"), 4, "unrecognized element; Element 'limb'"),
     "unknown joint type": (simple('<joint type="helical"/>'), 4, "invalid keyword: 'helical'"),
     "no mass": (simple(content=""), 3, "mass and inertia of moving bodies must be larger than mjMINVAL"),
@@ -266,9 +264,9 @@ MALFORMED = {
     "negative damping": (
         simple('<joint damping="-1"/>'),
         4,
-        "joint 'joint0': damping: expected a number that is not n",
+        "joint 'joint0': damping: expected a nonnegative n",
     ),
-    "negative armature": (simple('<joint armature="-1"/>'), 4, "armature: expected a number that is not negative, got"),
+    "negative armature": (simple('<joint armature="-1"/>'), 4, "armature: expected a nonnegative number, got"),
 }
 
 

@@ -123,7 +123,7 @@ def test_what_is_left_out_is_in_the_report():
 
 
 ERRORS = {
-    "a single joint": ('<joint name="tie" joint1="ja"/>', "'tie': it holds a single joint; Model.lock does that"),
+    "a single joint": ('<joint name="tie" joint1="ja"/>', "'tie': it fixes a single joint; use Model.lock"),
     "a joint among others": (
         '<joint name="tie" joint1="ja" joint2="e1"/>', "joint 'e1' is not the only hinge or slide of its body"
     ),
@@ -131,7 +131,7 @@ ERRORS = {
         '<connect name="tie" body1="d" body2="fixed" anchor="0 0 0"/>',
         "equality 'tie': loop 'tie': both ends, 'tie.a' and 'tie.b', are on 'd'; expected frames of two bodies",
     ),
-    "a tendon": ('<tendon name="tie" tendon1="t"/>', "it is neither a connect, a weld nor of joints"),
+    "a tendon": ('<tendon name="tie" tendon1="t"/>', "it is neither a connect, a weld nor a joint equality"),
 }  # fmt: skip
 MORE = """<worldbody>
 <body name="e"><joint name="e1" axis="1 0 0"/><joint name="e2" axis="0 1 0"/><geom size=".1"/></body>

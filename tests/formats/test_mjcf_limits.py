@@ -192,7 +192,7 @@ def test_a_model_that_attaches_itself(tmp_path):
             load_mjcf(tmp_path / f"{name}.xml")
     for i in range(60):
         (tmp_path / f"{i}.xml").write_text(text.format(i, i + 1))
-    with pytest.raises(FileError, match="50 within each other"):
+    with pytest.raises(FileError, match="nested 50 deep"):
         load_mjcf(tmp_path / "0.xml")
 
 

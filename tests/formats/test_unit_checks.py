@@ -31,7 +31,7 @@ def changed(*pairs):
     ([('lower="-1" upper="1"', 'lower="0" upper="13"')],
      "11: joint 'shoulder' has limits of 0 to 13 rad: looks like degrees"),
     ([('<origin xyz="0 0 1"', '<origin xyz="0 0 -400"')],
-     "11: joint 'shoulder' is off its parent by 400 m: millimeters?"),
+     "11: joint 'shoulder' has an offset from its parent of 400 m: millimeters?"),
     ([('<origin xyz="0 0 0.1"', '<origin xyz="30 40 0"')],
      "4: link 'upper' has its center of mass at a distance of 50 m: millimeters?"),
     ([('name="shoulder" type="revolute"', 'name="shoulder" type="prismatic"'), ('upper="1"', 'upper="850"'),
@@ -75,7 +75,7 @@ def test_limits_that_are_not_given():
     assert [str(finding) for finding in report.assumed] == [
         "16: joint 'shoulder': <limit> has a velocity limit of 0: not given? It counts as none",
         "16: joint 'shoulder': <limit> has an effort limit of 0: not given? It counts as none, in optimize as a joint"
-        " without a drive",
+        " without an actuator",
     ]
     follower = changed(('<mimic joint="shoulder"', '<limit velocity="0" effort="0"/>\n    <mimic joint="shoulder"'))
     assert read_urdf(text=follower)[1].assumed == ()
@@ -106,7 +106,7 @@ def test_numbers_of_an_mjcf_file():
     pytest.importorskip("mujoco")
     _, report = read_mjcf(text=MJCF)
     assert texts(report) == [
-        "6: body 'hand' is off its parent by 400 m: millimeters?",
+        "6: body 'hand' has an offset from its parent of 400 m: millimeters?",
         "4: joint 'hinge' has limits of -180 to 90 rad: looks like degrees",
         "7: joint 'slide' has limits of 0 to 250 m: millimeters?",
     ]

@@ -190,9 +190,9 @@ def test_limits_and_dynamics_are_leaves_of_the_model():
     assert model.effort_limit.tolist() == [7, 8, inf, inf, 1, inf]
     assert (model.damping.tolist(), model.friction.tolist()) == ([0.4, 0, 0, 0, 0, 0], [0.6, 0, 0, 0, 0, 0])
     assert [str(finding) for finding in report.assumed] == [
-        "19: joint 'j3': <limit> has a negative velocity, -1; no limit was taken",
-        "20: joint 'j4': <limit> has neither lower nor upper; no limits were taken",
-        "21: joint 'j5' has no limits; none were taken",
+        "19: joint 'j3': <limit> has a negative velocity, -1; no limit is assumed",
+        "20: joint 'j4': <limit> has neither lower nor upper; no limits are assumed",
+        "21: joint 'j5' has no limits; no limits are assumed",
     ]
     assert [finding.text for finding in report.ignored] == ["lower and upper of a continuous joint"]
 
@@ -251,15 +251,13 @@ def test_an_inertia_that_no_body_has_is_kept_and_reported_with_the_nearest_one(b
     model, report = read_urdf(text=source)
     (found,) = report.inertias
     assert (found.line, found.subject) == (4, "link 'b'") and text in found.text
-    assert "inertias that no body has:\n    line 4: link 'b'" in str(report) and report.lines[0].startswith(
-        "<text>:4: "
-    )
+    assert "non-physical inertias:\n    line 4: link 'b'" in str(report) and report.lines[0].startswith("<text>:4: ")
     np.testing.assert_array_equal(model.inertias[0], found.parameters)
     repaired, again = read_urdf(text=source, physical="nearest")
     np.testing.assert_allclose(repaired.inertias[0], found.nearest, atol=1e-15)
     assert len(again.inertias) == 1 and (body == NO_MASS or defect(found.nearest) is None)
     with pytest.warns(
-        FileWarning, match=r"^<text>: 1 links have inertias that no body has; the first one: 4: link 'b' has"
+        FileWarning, match=r"^<text>: 1 links have non-physical inertias; the first one: 4: link 'b' has"
     ):
         load_urdf(text=source)
     with pytest.raises(FileError, match=r"^<text>:4: link 'b': it has "):
@@ -278,7 +276,9 @@ def test_the_nearest_inertia_has_no_negative_moment_of_the_density():
 
 def test_moving_links_without_mass_are_reported():
     bodies = robot(("continuous", ""), ("continuous", ""), ("continuous", ""), ("fixed", ""), body="")
-    with pytest.warns(FileWarning, match="3 moving links have no mass on and behind them; the first one: 3: link 'b'"):
+    with pytest.warns(
+        FileWarning, match="3 moving links have no mass on them or on their descendants; the first one: 3: link 'b'"
+    ):
         load_urdf(text=bodies)
     _, report = read_urdf(text=bodies.replace('<link name="e">', f'<link name="e">{BODY}'))
     assert [(found.line, found.text) for found in report.massless] == [
@@ -295,7 +295,7 @@ def test_a_mass_without_inertia_is_a_point():
         text=robot(("continuous", ""), body='<inertial><origin xyz="0 1 0"/><mass value="2"/></inertial>')
     )
     assert model.inertias[0].tolist() == [2, 0, 2, 0, 2, 0, 0, 0, 0, 2]
-    assert "link 'b': <inertial> has no <inertia>; a point mass was taken" in str(report)
+    assert "link 'b': <inertial> has no <inertia>; a point mass is assumed" in str(report)
 
 
 def test_links_and_joints_may_share_names():

@@ -123,7 +123,7 @@ FAULTS = {
     "circle without a root": (
         '<parent link="base"/>\n    <child link="upper"/>',
         '<parent link="lower"/>\n    <child link="upper"/>',
-        r"11: joint 'shoulder': links carry each other in a circle: 'upper', 'lower'; expected a tree",
+        r"11: joint 'shoulder': circular parents: 'upper', 'lower'; expected a tree",
     ),
     "two roots": (
         '<link name="base"/>',
@@ -134,18 +134,22 @@ FAULTS = {
     "nothing moves": (
         ROBOT[22:],
         '<robot name="stone"><link name="a"/></robot>',
-        r"2: robot 'stone': nothing moves: expected .*floating_base=True",
+        r"2: robot 'stone': expected at least one joint .*floating_base=True",
     ),
     "negative mass": (
         'mass value="2"',
         'mass value="-2"',
-        r"7: link 'upper': <inertial>: <mass>: value: expected a finite number that is not negative, got '-2'",
+        r"7: link 'upper': <inertial>: <mass>: value: expected a finite nonnegative number, got '-2'",
     ),
-    "mass nan": ('mass value="2"', 'mass value="nan"', r"7: .*<mass>: value: expected a finite number .*, got 'nan'"),
+    "mass nan": (
+        'mass value="2"',
+        'mass value="nan"',
+        r"7: .*<mass>: value: expected a finite nonnegative number, got 'nan'",
+    ),
     "mass infinite": (
         'mass value="2"',
         'mass value="inf"',
-        r"7: .*<mass>: value: expected a finite number .*, got 'inf'",
+        r"7: .*<mass>: value: expected a finite nonnegative number, got 'inf'",
     ),
     "mass too large": (
         'mass value="2"',
@@ -155,7 +159,11 @@ FAULTS = {
     "mass a word": ('mass value="2"', 'mass value="heavy"', r"7: .*<mass>: value: expected a finite .*, got 'heavy'"),
     "mass with a comma": ('mass value="2"', 'mass value="2,5"', r"7: .*<mass>: value: expected a finite .*, got '2,5'"),
     "mass with an underscore": ('mass value="2"', 'mass value="2_5"', r"7: .*<mass>: value: expected .*, got '2_5'"),
-    "mass without value": ('mass value="2"', "mass", r"7: .*<mass>: value: expected a finite number .*, got none"),
+    "mass without value": (
+        'mass value="2"',
+        "mass",
+        r"7: .*<mass>: value: expected a finite nonnegative number, got none",
+    ),
     "no mass": ('<mass value="2"/>', "", r"5: link 'upper': <inertial>: expected a <mass>, got none"),
     "inertia without ixy": (
         ' ixy="0"',
@@ -166,12 +174,12 @@ FAULTS = {
     "inertia too large": (
         'xyz="0 0 0.1" rpy="0 0 0.2"',
         'xyz="0 0 1e200"',
-        r"4: link 'upper': expected an inertial that can be computed with, got too large numbers",
+        r"4: link 'upper': expected an inertial within the range of floats, got too large numbers",
     ),
     "zero axis": (
         'axis xyz="0 1 0"',
         'axis xyz="0 0 0"',
-        r"15: joint 'shoulder': <axis>: xyz: expected numbers that are not all zero, got '0 0 0'",
+        r"15: joint 'shoulder': <axis>: xyz: expected a nonzero vector, got '0 0 0'",
     ),
     "axis with two numbers": (
         'axis xyz="0 1 0"',
@@ -206,7 +214,7 @@ FAULTS = {
     "zero quaternion": (
         'rpy="0 0 0"',
         'quat_xyzw="0 0 0 0"',
-        r"14: joint 'shoulder': <origin>: quat_xyzw: expected numbers that are not all zero",
+        r"14: joint 'shoulder': <origin>: quat_xyzw: expected a nonzero quaternion",
     ),
     "origin of inertial": (
         'rpy="0 0 0.2"',
@@ -236,9 +244,13 @@ FAULTS = {
     "negative damping": (
         'damping="0.1"',
         'damping="-0.1"',
-        r"17: joint 'shoulder': <dynamics>: damping: expected a finite number that is not negative, got '-0.1'",
+        r"17: joint 'shoulder': <dynamics>: damping: expected a finite nonnegative number, got '-0.1'",
     ),
-    "friction infinite": ('friction="0.2"', 'friction="inf"', r"17: .*<dynamics>: friction: expected a finite number"),
+    "friction infinite": (
+        'friction="0.2"',
+        'friction="inf"',
+        r"17: .*<dynamics>: friction: expected a finite nonnegative number",
+    ),
     "mimic of a missing joint": (
         'joint="shoulder"',
         'joint="wrist"',
@@ -247,12 +259,12 @@ FAULTS = {
     "mimic of itself": (
         'joint="shoulder"',
         'joint="elbow"',
-        r"25: joint 'elbow': <mimic>: expected a joint that moves by itself, got joints that mimic itself",
+        r"25: joint 'elbow': <mimic>: expected an independent joint, got joints that mimic itself",
     ),
     "mimic in a circle": (
         "<axis",
         '<mimic joint="elbow"/><axis',
-        r"25: joint 'elbow': <mimic>: expected a joint that moves by itself, got joints that mimic in a circle",
+        r"25: joint 'elbow': <mimic>: expected an independent joint, got joints that mimic in a circle",
     ),
     "mimic of a fixed joint": (
         "revolute",
@@ -275,7 +287,7 @@ FAULTS = {
     "a link in the middle is the world": (
         '"upper"',
         '"world"',
-        r"4: link 'world': expected another name: this one is kept for what does not move",
+        r"4: link 'world': expected another name: this one is reserved for the world",
     ),
 }
 
@@ -358,9 +370,7 @@ def test_entities_are_neither_expanded_nor_fetched(tmp_path):
 def test_a_root_that_is_the_world_cannot_float():
     text = ROBOT.replace('"base"', '"world"')
     assert load_urdf(text=text).joint_names == ("shoulder", "elbow")
-    with pytest.raises(
-        FileError, match=r"^<text>:3: link 'world': this root does not move, and so it cannot be a floating"
-    ):
+    with pytest.raises(FileError, match=r"^<text>:3: link 'world': this root is the world, so it cannot be a floating"):
         load_urdf(text=text, floating_base=True)
 
 

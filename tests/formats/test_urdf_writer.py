@@ -116,7 +116,7 @@ def test_a_light_body_takes_all_of_what_is_fixed_to_it(source, tmp_path):
     model, _ = read_urdf(source)
     light = model.replace(inertias=model.inertias.at[1].multiply(0.25))
     (remark,) = write_urdf(source, light, tmp_path / "new.urdf")
-    assert "link 'fore' has all of the mass of its body" in remark and "tool" in remark
+    assert "link 'fore' now has all of the mass of its body" in remark and "tool" in remark
     again, report = read_urdf(tmp_path / "new.urdf")
     assert not report.inertias
     rows_near(again.inertias, light.inertias)
@@ -144,8 +144,8 @@ def test_what_urdf_has_no_place_for_is_said(source, tmp_path):
     other = model.replace(armature=jnp.array([0.25, 0.0, 0.5]), gravity=jnp.array([0.0, 1.0, -9.7]))
     remarks = write_urdf(source, other, tmp_path / "new.urdf")
     assert remarks == (
-        "armature of joints, for which URDF has no place: shoulder 0.25, rail 0.5",
-        "gravity, for which URDF has no place: (0.0, 1.0, -9.7) m/s^2",
+        "armature of joints, which URDF cannot represent: shoulder 0.25, rail 0.5",
+        "gravity, which URDF cannot represent: (0.0, 1.0, -9.7) m/s^2",
     )
 
 
@@ -166,13 +166,13 @@ def test_joints_of_several_freedoms_have_no_dynamics(tmp_path):
     )
     model, _ = read_urdf(path)
     (remark,) = write_urdf(path, model.replace(damping=0.5), tmp_path / "new.urdf")
-    assert remark == "damping of joints, for which URDF has no place: socket 0.5, socket 0.5, socket 0.5"
+    assert remark == "damping of joints, which URDF cannot represent: socket 0.5, socket 0.5, socket 0.5"
 
 
 def test_faults(source, tmp_path):
     model, _ = read_urdf(source)
     source.write_text(FILE.replace('name="elbow"', 'name="knee"'))
-    with pytest.raises(FileError, match=r"arm.urdf: expected the file that the model came from"):
+    with pytest.raises(FileError, match=r"arm.urdf: expected the file of the model"):
         write_urdf(source, model, tmp_path / "new.urdf")
     source.write_text(FILE)
     with pytest.raises(ValueError, match="model: expected finite numbers"):

@@ -103,7 +103,7 @@ AGAIN = (
          " standard errors, order 3.9 of 4"),
         ("MK4", 34.2, 3.9, "34 standard errors, order 3.9 of 4. Resample the records at 300 Hz, or use another"
          " method for SimulationFit: a method of higher order."),
-        ("MK4", 34.2, 0.3, f"34 standard errors, order 0.3 of 4. {AGAIN} Rodas4, which bears fast rates."),
+        ("MK4", 34.2, 0.3, f"34 standard errors, order 0.3 of 4. {AGAIN} Rodas4, which is stable for fast rates."),
         ("MK4", 3e14, 4.0, f"3e+14 standard errors, order 4 of 4. {AGAIN} a method of higher order."),
         ("variational", np.inf, np.nan, f"inf standard errors. {AGAIN} a method of higher order."),
     ],

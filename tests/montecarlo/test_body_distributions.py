@@ -47,7 +47,7 @@ BAD = {
     ),
     "inertia": (
         lambda: mc.MassDispersion(OWN * [1, 0, 0, 0, 9, 0, 1, 0, 0, 1], mc.LogNormal(jnp.ones(1), 0.1)),
-        "parameters: body 0 has an inertia that no mass distribution has",
+        "parameters: body 0 has a non-physical inertia",
     ),
     "bodies": (lambda: mc.MassDispersion(OWN, mc.LogNormal(jnp.ones(2), 0.1)), r"masses: expected shape \(1,\)"),
     "poses": (lambda: mc.PoseDispersion(jnp.eye(4), 0.1), r"expected shape \(poses, 4, 4\), got \(4, 4\)"),

@@ -291,7 +291,7 @@ def test_not_resolved_where_half_the_step_is_no_better():
     text = found.summary()
     assert "no step can be computed from them" in text
     assert "Rates up to 4e+04 1/s at joint hinge (damping 2e+04 of the control on 0.5 kg m^2)" in text
-    assert "or Rodas4, which bears fast rates" in text
+    assert "or Rodas4, which is stable for fast rates" in text
 
 
 def test_one_sample():

@@ -29,7 +29,7 @@ def test_samples_of_an_oscillator():
 def test_drives_with_states_are_refused():
     model = oscillator()
     drives = Actuators(Transmission.of_joints(model), Lag(0.1))
-    with pytest.raises(ValueError, match=r"method: variational takes machines whose actuators have no states"):
+    with pytest.raises(ValueError, match=r"method: variational requires actuators without states"):
         mc.Rollout(model, dt=0.01, steps=2, method=lgsim.VariationalTree(), actuators=drives)
 
 

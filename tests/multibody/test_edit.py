@@ -301,7 +301,7 @@ ERRORS = {
     ),
     "all joints": (
         lambda m: m.lock(m.joint_names, m.neutral()),
-        "nothing moves: expected at least one joint that is not locked",
+        "expected at least one joint that is not locked",
     ),
     "q of another length": (lambda m: m.lock(["joint0"], jnp.zeros(4)), "q: expected shape (5,), got (4,)"),
     "q not finite": (lambda m: m.lock(["joint0"], jnp.full(5, jnp.nan)), "q: expected finite numbers, got [nan, nan"),
@@ -322,7 +322,7 @@ ERRORS = {
     ),
     "other joint names": (
         lambda m: m.attach(alone("hand", joint_name="joint0"), "tool"),
-        "attach: joint 'joint0': the name is taken; a prefix makes another one",
+        "attach: joint 'joint0': the name is taken; choose another prefix",
     ),
     "other frame names": (lambda m: m.attach(alone("tool"), "tool"), "attach: frame 'tool': the name is taken"),
     "other dtype": (
@@ -332,7 +332,7 @@ ERRORS = {
     "attach to nothing": (lambda m: m.attach(m, "hand", "on_"), "frame 'hand': there is no such frame"),
     "payload on the world": (
         lambda m: m.add_payload("table", np.ones(10)),
-        "payload on frame 'table': expected a frame that a body carries, this one is on the world",
+        "payload on frame 'table': expected a frame on a body, this one is fixed to the world",
     ),
     "payload too short": (
         lambda m: m.add_payload("tool", np.ones(9)),

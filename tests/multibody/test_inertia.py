@@ -92,7 +92,7 @@ def of_moments(moments, mass=2.0, center=(0.1, -0.2, 0.3)):
 
 
 LARGEST = (
-    "has an inertia that no mass distribution has: of its principal moments {} kg m^2 the largest exceeds the sum of"
+    "has a non-physical inertia: of its principal moments {} kg m^2 the largest exceeds the sum of"
     " the others (triangle inequality)"
 )
 DEFECTS = {
@@ -102,7 +102,7 @@ DEFECTS = {
     "moment without mass": (np.array([0, 0.1, 0, 0, 0, 0, 0, 0, 0, 0]), "has no mass but an inertia"),
     "overflow": (
         np.array([1e-300, 1e10, 0, 0, 1, 0, 1, 0, 0, 1.0]),
-        "has numbers that are too large or too small to compute with",
+        "has inertial parameters out of the range of floats",
     ),
     "not positive": (
         of_moments([-0.5, 1.0, 2.0]),

@@ -77,14 +77,16 @@ CALLS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_numbers_of_two_types_are_refused(model, way):
     mixed = WAYS[way](model)
-    with pytest.raises(TypeError, match="model: expected numbers of one dtype, got float64, but inertias is float32; "):
+    with pytest.raises(
+        TypeError, match="model: expected parameters of one dtype, got float64, but inertias is float32; "
+    ):
         lgsim.mass_matrix(mixed, jnp.zeros(7))
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_every_door_refuses_them(model, call):
     mixed = dataclasses.replace(model, gravity=cast(model.gravity), mimic=cast(model.mimic))
-    with pytest.raises(TypeError, match=r"model: expected numbers of one dtype.* mimic is float32 and gravity"):
+    with pytest.raises(TypeError, match=r"model: expected parameters of one dtype.* mimic is float32 and gravity"):
         CALLS[call](mixed, jnp.zeros(7))
 
 
@@ -112,5 +114,7 @@ def test_models_of_one_type_pass_and_so_do_traced_ones(model, dtype):
 
 @pytest.mark.parametrize("leaf", [True, 0])
 def test_masks_and_axes_are_no_machines(model, leaf):
-    with pytest.raises(TypeError, match=f"model: expected numbers of float32 or float64, got {type(leaf).__name__} as"):
+    with pytest.raises(
+        TypeError, match=f"model: expected parameters of float32 or float64, got {type(leaf).__name__} as"
+    ):
         lgsim.mass_matrix(jax.tree.map(lambda x: leaf, model), jnp.zeros(7))

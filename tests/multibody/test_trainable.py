@@ -101,5 +101,5 @@ def test_other_leaves_and_trees():
 
 
 def test_traced_numbers_are_refused(model):
-    with pytest.raises(ValueError, match=r"trainable: expected known numbers.* mask=lgsim.trainable"):
+    with pytest.raises(ValueError, match=r"trainable: expected concrete values.* mask=lgsim.trainable"):
         jax.jit(lambda m: lgsim.trainable(m))(model)

@@ -341,7 +341,7 @@ def test_the_error_of_a_plan():
     assert np.all(off < 2 * claimed) and np.all(claimed < 4 * off)
     coarse = plan_error(*found_half_turn(0.05, "variational"))
     assert not coarse.resolved
-    assert "may be error of the steps from" in coarse.reason and coarse.reason.endswith("increase substeps")
+    assert "of the motion from" in coarse.reason and coarse.reason.endswith("increase substeps")
 
 
 @pytest.mark.slow
@@ -358,11 +358,13 @@ def test_steps_without_a_solution_end_the_search_aloud():
 
 def test_what_it_does_not_take():
     method = VariationalTree()
-    with pytest.raises(TypeError, match=r"moves machines.*MultibodyDynamics|action: variational moves machines"):
+    with pytest.raises(
+        TypeError, match=r"requires the equations.*MultibodyDynamics|action: variational requires the states"
+    ):
         dynamics = FieldDynamics(Translation(2), lambda t, y, u, args: y + u, 2, 0.1, method)
         Problem(dynamics, jnp.zeros(2), horizon=2, running=ControlEffort())
     model = arm(lgsim.MK4).dynamics.model
     lag = Actuators(Transmission.of_joints(model), Lag(0.1))
     lagging = MultibodyDynamics(model, 0.1, method, actuators=lag)
-    with pytest.raises(ValueError, match=r"actuators have no states of their own"):
+    with pytest.raises(ValueError, match=r"actuators without states of their own"):
         Problem(lagging, lagging.state(), horizon=2, running=ControlEffort())

@@ -79,8 +79,8 @@ FAULTS = {
     "too few": (("{ right = 0.5 }", "[1]"), r"control.commands: expected 2 numbers"),
     "torque": (("commands = { right", "torque = [1, 1]\ncommands = { right"), r"control.torque: there is no such key"),
     "unknown number": (("stages.0.gain", "stages.0.gian"), r"dispersions.actuators.stages.0.gian: there is no such"),
-    "no actuators": (('"servo.xml"', '"arm.urdf"'), r"control.law: .*expected actuators, got none"),
-    "no law": (('law = "actuators"\ncommands = { right = 0.5 }', 'law = "none"'), r"there are none: give law = "),
+    "no actuators": (('"servo.xml"', '"arm.urdf"'), r"control.law: .*expected supported actuators, got none"),
+    "no law": (('law = "actuators"\ncommands = { right = 0.5 }', 'law = "none"'), r"expected actuators: set law = "),
 }  # fmt: skip
 
 

@@ -206,11 +206,11 @@ def test_a_free_time(write):
     paid = found.running_rate.value(0.0, y, u, None) * found.dynamics.dt
     np.testing.assert_allclose(paid, fixed.running.value(0.0, y, u, None), rtol=1e-12)
     error = refused(write(timed.replace("shortest = 0.2", "shortest = 0.2, longest = 0.1")))
-    assert error.key == "time.longest" and "at least the shortest time" in error.reason
+    assert error.key == "time.longest" and "at least the shortest duration" in error.reason
     error = refused(write(timed.replace("shortest = 0.2, ", "")))
     assert error.key == "time.price"
     error = refused(write(FOLLOW.replace("[time]\n", "[time]\nlongest = 3.0\n")))
-    assert "a path in [[follow]]" in error.reason
+    assert "with [[follow]]" in error.reason
 
 
 def test_names_of_files_are_beside_the_scenario(folder, tmp_path, monkeypatch):
@@ -267,7 +267,7 @@ def test_a_trajectory_as_the_guess(write, folder):
     wrong = {
         guess + "torque = 0\n": "guess.torque: expected either torques or a run",
         guess.replace("run.npz", "none.npz"): r"guess.run: .*none.npz: no such file",
-        guess.replace("run.npz", "run.csv"): r"guess.run: .*a .csv file holds no machine; expected a run that ends in",
+        guess.replace("run.npz", "run.csv"): r"guess.run: .*a .csv file contains no model; expected a run that ends in",
         guess.replace("run.npz", "arm.urdf"): r"guess.run: .*arm.urdf: expected a run that ends in .npz or .parquet",
     }
     for text, message in wrong.items():
@@ -278,10 +278,10 @@ def test_a_trajectory_as_the_guess(write, folder):
     error = refused(write(REACH + '[guess]\nrun = "short.npz"\n', "b.toml"))
     assert error.reason == "expected a run of 9 states to 0.8 s, got 5 to 0.4 s"
     error = refused(write(REACH + '[guess]\nrun = "other.npz"\n', "b.toml"))
-    assert error.reason == "expected a run of the machine of this scenario, got one of another machine"
+    assert error.reason == "expected a run of this scenario's robot, got a run of another robot"
     (folder / "part.npz").write_bytes((folder / "run.npz").read_bytes()[:200])
     error = refused(write(REACH + '[guess]\nrun = "part.npz"\n', "b.toml"))
-    assert "got a file of another kind or a part of one" in error.reason and error.line == 28
+    assert "got an incomplete file or one of another kind" in error.reason and error.line == 28
 
 
 @pytest.mark.quick
@@ -326,11 +326,11 @@ REFUSED = {
     "unknown key": (changed("frame =", "fram ="), ":14: reach[1].fram: there is no such key; did you mean 'frame'?"),
     "far key": (changed("dt =", "xyz ="), ":10: time.xyz: there is no such key; there are duration, dt, horizon"),
     "no such file": (changed("arm.urdf", "none.urdf"), ":3: machine.file: "),
-    "shipped": (changed("arm.urdf", "lgsim:arm"), "expected a machine that comes with lgsim, got 'arm'; did you mean"),
+    "shipped": (changed("arm.urdf", "lgsim:arm"), "expected a robot that is part of lgsim, got 'arm'; did you mean"),
     "gravity of two": (changed("[0, 0, -5]", "[0, -5]"), ":4: machine.gravity: expected 3 numbers, got 2"),
     "degrees": (
         changed("weight = 1e5", "rotation = [180, 0, 0]"),
-        ":16: reach[1].rotation: expected a rotation vector in rad, got one of 180: looks like degrees",
+        ":16: reach[1].rotation: expected a rotation vector in rad, got a norm of 180: looks like degrees",
     ),
     "joint": (
         changed("elbow = 0.5", "elbw = 0.5"),
@@ -350,7 +350,7 @@ REFUSED = {
     "both": (changed("horizon = 8", "horizon = 8\nduration = 1"), ":9: time: expected either a duration, s, or a hor"),
     "part of a step": (
         changed("horizon = 8", "duration = 0.25"),
-        ":11: time.duration: expected a whole number of steps of 0.1 s, got 2.5 of them",
+        ":11: time.duration: expected a whole number of steps of 0.1 s, got 2.5 steps",
     ),
     "long": (changed("horizon = 8", "duration = 1e9"), ":11: time.duration: expected at most 1000000 steps, got 1e+10"),
     "infinite": (
@@ -364,13 +364,13 @@ REFUSED = {
     "no frame": (changed('frame = "tip"', ""), ":13: reach[1]: the key 'frame' is missing"),
     "out of reach": (
         changed("[0.35,", "[0.65,"),
-        ":15: reach[1].position: out of reach: 0.7906 m from the joint 'shoulder', and the links from"
-        " there to the frame 'tip' are 0.7 m long together",
+        ":15: reach[1].position: out of reach: 0.7906 m from the joint 'shoulder', and the total length of the links"
+        " from there to the frame 'tip' is 0.7 m",
     ),
     "nothing to reach": (changed("position =", "# "), ":13: reach[1]: expected a position, or a rotation or quater"),
     "quaternion": (
         changed("weight = 1e5", "quaternion = [2, 0, 0, 0]"),
-        ":16: reach[1].quaternion: expected a unit quaternion (w, x, y, z), got one of norm 2",
+        ":16: reach[1].quaternion: expected a unit quaternion (w, x, y, z), got a norm of 2",
     ),
     "weight": (changed("weight = 1e5", "weight = -1"), ":16: reach[1].weight: expected zero or more, got -1"),
     "weights": (changed("weight = 1e5", "weight = [1, 2]"), ":16: reach[1].weight: expected 3 numbers, got 2"),
@@ -378,9 +378,12 @@ REFUSED = {
     "effort": (changed("effort = 1e-3", "effort = true"), ":19: weights.effort: expected a number, got true"),
     "torque": (
         changed("shoulder = 30", "shoulder = -30"),
-        ":23: limits.torque.shoulder: infeasible bounds: expected a force of zero or more, got -30",
+        ":23: limits.torque.shoulder: infeasible bounds: expected a nonnegative force, got -30",
     ),
-    "no torque": (changed("shoulder = 30, elbow = 12", "shoulder = 0, elbow = 0"), "infeasible bounds: no drive has"),
+    "no torque": (
+        changed("shoulder = 30, elbow = 12", "shoulder = 0, elbow = 0"),
+        "infeasible bounds: all forces are zero",
+    ),
     "torque word": (
         changed("{ shoulder = 30, elbow = 12 }", '"modl"'),
         ":23: limits.torque: expected one of model, none, got 'modl'; did you mean 'model'?",
@@ -390,8 +393,11 @@ REFUSED = {
         ":7: start.q: the joint 'elbow' starts at 1.7, outside of its limits, -2 to 1.5",
     ),
     "solver": (changed("gradient", 'kind = "sqp"\ngradient'), ":26: solver.kind: expected one of ilqr, adam, lbfgs"),
-    "not of the kind": (changed("gradient", "learning_rate = 1\ngradient"), "learning_rate: not for the kind 'ilqr'"),
-    "no conditions": (changed("gradient", "penalty = 1\ngradient"), ":26: solver.penalty: only with conditions: exact"),
+    "not of the kind": (
+        changed("gradient", "learning_rate = 1\ngradient"),
+        "learning_rate: not a key of the solver 'ilqr'",
+    ),
+    "no conditions": (changed("gradient", "penalty = 1\ngradient"), ":26: solver.penalty: expected constraints: exact"),
     "tolerance": (
         changed("tolerance = 1e-3", "tolerance = -1"),
         ":26: solver.gradient_tolerance: expected a positive number, got -1",
@@ -413,7 +419,7 @@ PATHS = {
     "one point": ("points = [[0, 0, 0, 0.5]]", ":12: follow[1].points: expected two points or more, got 1"),
     "falling times": (
         "points = [\n  [0.2, 0, 0, 0.5],\n  [0.1, 0, 0, 0.5],\n]",
-        ":14: follow[1].points[2]: expected rising times, got 0.1 s",
+        ":14: follow[1].points[2]: expected increasing times, got 0.1 s",
     ),
     "too late": ("points = [[0, 0, 0, 0.5], [9, 0, 0, 0.5]]", "expected times from 0 to the duration, 0.5 s, got 0 to"),
     "three": ("points = [[0, 0, 0.5]]", "follow[1].points[1]: expected a list of 4 or 8 numbers, got [0, 0, 0.5]"),
@@ -449,7 +455,7 @@ def test_postures_are_refused(write):
     error = refused(write(EXACT.replace("{ shoulder = 0.3 }", "{ elbow = -2.5 }")))
     assert (error.line, error.key) == (5, "posture.q.elbow")
     assert error.reason.startswith(
-        "expected the joint 'elbow' within its limits, -2 to 1.5, got -2.5; change it, or take"
+        "expected the joint 'elbow' within its limits, -2 to 1.5, got -2.5; change it, or set"
     )
     error = refused(write(EXACT.replace("{ shoulder = 0.3 }", "{}")))
     assert (error.key, error.reason) == ("posture.q", "expected at least one joint")

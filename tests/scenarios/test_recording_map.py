@@ -117,8 +117,8 @@ def test_without_a_map(model):
     ("names", "message"),
     [
         (["mases"], "expected names of unknowns, got 'mases'; did you mean 'masses'?"),
-        (["masses", "bodies"], "expected one of masses and bodies, which move the same numbers"),
-        (["masses", "masses"], "'masses' is there twice"),
+        (["masses", "bodies"], "expected one of masses and bodies, which change the same parameters"),
+        (["masses", "masses"], "expected distinct names, got 'masses' twice"),
         ([], "expected names of unknowns, masses, centers, "),
     ],
 )
@@ -153,13 +153,13 @@ def test_names_of_unknowns_that_are_refused(model, write, names, message):
         (7, '[delays]\nq = 0.1', "delays.q: there is no such key"),
         (7, '[delays]\ntau = "guess"', "delays.tau: expected a time in s or 'estimate'"),
         (7, '[smoothing]\nmethod = "butterworth"', "the key 'cutoff' is missing"),
-        (7, '[smoothing]\ncutoff = 3.0', "smoothing.cutoff: not for the method 'spline'"),
+        (7, '[smoothing]\ncutoff = 3.0', "smoothing.cutoff: not a key of the method 'spline'"),
         (7, '[smoothing]\nspacing = -3.0', "smoothing.spacing: expected a positive number, got -3"),
         (7, '[known]\ntotal_mass = 3.0', "the key 'total_mass_deviation' is missing"),
         (7, '[unknowns]\nmases = {}', "unknowns.mases: there is no such key; did you mean 'masses'"),
         (7, '[unknowns]\nmasses = { bodies = ["for"] }', "expected names of bodies, got 'for'; did you mean 'fore'"),
         (7, '[unknowns]\nmasses = { joints = ["elbow"] }', "unknowns.masses.joints: there is no such key"),
-        (7, '[drives]\nscale = { shoulder = 0 }', "drives.scale: expected numbers that are not zero"),
+        (7, '[drives]\nscale = { shoulder = 0 }', "drives.scale: expected nonzero numbers"),
     ],
 )  # fmt: skip
 def test_faults_of_maps_have_their_line(model, record, write, line, text, message):

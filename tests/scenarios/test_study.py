@@ -32,7 +32,7 @@ def test_a_study_is_the_one_made_by_hand(write, folder):
     assert found.machine.path == folder / "arm.urdf"
     again = load_study(write(STUDY), samples=7, seed=11).study
     assert (again.samples, again.seed, again.tile) == (7, 11, 16)
-    with pytest.raises(ValueError, match=r"^samples: expected a whole number from 1 on, got 0$"):
+    with pytest.raises(ValueError, match=r"^samples: expected an integer of at least 1, got 0$"):
         load_study(write(STUDY), samples=0)
 
 
@@ -159,39 +159,39 @@ BAD = {
                      " mean 'damping'"),
     "unknown table": (("[sampling]", "[samples]"), r"samples: there is no such key; did you mean 'sampling'"),
     "negative mass": (("relative = { fore = 0.1 }", "low = -0.5, high = 2"),
-                      "dispersions.masses.low: expected masses above zero, got -0.5 kg"),
+                      "dispersions.masses.low: expected positive masses, got -0.5 kg"),
     "normal masses": ((MASSES, "damping = { std = 0.1 }"),
-                      "dispersions.damping.std: a normal distribution has negative numbers; take relative"),
+                      "dispersions.damping.std: a normal distribution includes negative values; use relative"),
     "negative body": ((MASSES,
                        "inertias = { mass = 0.1, about = { fore = { mass = -1, inertia = [1, 1, 1] } } }"),
                       "dispersions.inertias.about.fore.mass: the body has the negative mass -1 kg"),
     "inertia of no body": ((MASSES,
                             "inertias = { mass = 0.1, about = { fore = { mass = 1, inertia = [1, 1, 9] } } }"),
-                           "dispersions.inertias.about.fore.inertia: the body has an inertia that no mass"
-                           " distribution has"),
+                           "dispersions.inertias.about.fore.inertia: the body has a non-physical"
+                           " inertia"),
     "unknown body": (("{ fore = 0.1 }", "{ four = 0.1 }"), "dispersions.masses.relative.four: expected the name of"
                      " a body, got 'four'; did you mean 'fore'"),
     "masses and inertias": ((DISPERSION, "inertias = { mass = 0.1 }"), "dispersions.masses: expected either masses"
                             " or inertias"),
     "zero samples": (("samples = 200", "samples = 0"), "sampling.samples: expected a whole number from 1 on, got 0"),
     "two kinds": ((DISPERSION, "gravity = { std = 1, relative = 1 }"), "dispersions.gravity: expected one of std"),
-    "negative spread": ((DISPERSION, "gravity = { std = -1 }"), "dispersions.gravity.std: expected zero or more"),
+    "negative spread": ((DISPERSION, "gravity = { std = -1 }"), "dispersions.gravity.std: expected nonnegative values"),
     "nothing to spread": ((DISPERSION, "friction = { relative = 0.1 }"), "dispersions.friction.relative: the"
-                          " machine's friction is zero"),
+                          " model's friction is zero"),
     "low alone": (
         ("v = { low = -0.1, high = { elbow = 0.3 } }", "v = { low = -0.1 }"),
-        "dispersions.v.low: expected low and high, got low alone",
+        "dispersions.v.low: expected low and high, got only low",
     ),
     "a mass with high alone": (
         ("relative = { fore = 0.1 }", "high = 2"),
-        "dispersions.masses.high: expected low and high, got high alone",
+        "dispersions.masses.high: expected low and high, got only high",
     ),
     "low above high": (("high = { elbow = 0.3 }", "high = -1"), "dispersions.v.high: expected low to be at most"),
     "unknown joint": (("{ shoulder = 0.1, elbow", "{ shoulders = 0.1, elbow"), "dispersions.q.std.shoulders:"),
-    "no wind": ((DISPERSION, "wind.mean = { std = 1 }"), "dispersions.wind: there is none: give a table [wind]"),
+    "no wind": ((DISPERSION, "wind.mean = { std = 1 }"), "dispersions.wind: expected a table [wind], which is missing"),
     "unknown gain": (("control.stiffness", "control.stifness"), "dispersions.control.stifness: there is no such"),
     "no floating base": (('law = "pd"\nstiffness = 3.0\ndamping = { elbow = 0.2 }', 'law = "hover"'),
-                         "control: model: expected a machine with a floating base"),
+                         "control: model: expected a model with a floating base"),
     "unknown output": (('["final_q"]', '["final_p"]'), "outputs.keep[1]: expected one of"),
     "unknown frame": (('positions = ["tip"]', 'positions = ["top"]'), "outputs.positions[1]: expected the name of"
                       " a frame, got 'top'; did you mean 'tip'"),
@@ -200,7 +200,7 @@ BAD = {
     "no bound": (("above = 0.1", ""), "failures[1]: expected above, below, or both"),
     "history": (("history = 3", "history = 9"), "outputs.history: expected at most 5"),
     "steps": (("steps = 4", "steps = 4\nduration = 1"), "time: expected either a duration"),
-    "unknown machine": (('"arm.urdf"', '"lgsim:quadroter"'), "machine.file: expected a machine that comes with"
+    "unknown machine": (('"arm.urdf"', '"lgsim:quadroter"'), "machine.file: expected a robot that is part of"
                         " lgsim, got 'quadroter'; did you mean 'quadrotor'"),
 }  # fmt: skip
 
@@ -224,7 +224,7 @@ def test_files_of_the_machine(write, tmp_path):
     """Missing, or of the wrong kind: the key that names it."""
     reasons = {
         "none.urdf": "none.urdf: the file cannot be read: No such file",
-        "run.npz": "run.npz: expected a machine, a URDF, SDF or MJCF file, got the name of a run",
+        "run.npz": "run.npz: expected a robot's URDF, SDF or MJCF file, got the name of a run",
     }
     for name, reason in reasons.items():
         with pytest.raises(ScenarioError) as caught:
@@ -251,7 +251,7 @@ def test_stops_of_the_machine(write, folder, tmp_path):
 def test_an_mjcf_machine_has_no_floating_base(write):
     pytest.importorskip("mujoco")
     text = changed(("arm.urdf", "slider.xml"), ("gravity = [0, 0, -5]", "floating_base = true"))
-    with pytest.raises(ScenarioError, match=r":3: machine.file: .*slider.xml: floating_base: only for URDF files"):
+    with pytest.raises(ScenarioError, match=r":3: machine.file: .*slider.xml: floating_base: expected a URDF file"):
         load_study(write(text, "bad.toml"))
 
 
@@ -291,14 +291,14 @@ def test_stores_that_are_refused(stored, tmp_path):
         assert "\n" not in str(caught.value)
         return str(caught.value)
 
-    lacking = "expected a store that lgsim montecarlo made; "
+    lacking = "expected a store of lgsim montecarlo; "
     assert reason(tmp_path).startswith(f"{tmp_path}: {lacking}")
     assert reason(tmp_path / "none").startswith(f"{tmp_path / 'none'}: {lacking}")
     store, _ = stored
     for name in ("study.toml", "machine.json"):
         (store / name).rename(store / "away")
         try:
-            assert reason(store).startswith(f"{store}: {lacking}it has no {name}; that of montecarlo.run is opened by ")
+            assert reason(store).startswith(f"{store}: {lacking}it has no {name}; open a store of montecarlo.run with ")
         finally:
             (store / "away").rename(store / name)
     text = (store / "machine.json").read_text()
@@ -339,7 +339,7 @@ def test_a_store_of_other_floats_says_what_to_set(stored):
             open_study(stored[0])
     finally:
         jax.config.update("jax_enable_x64", True)
-    wanted = "the store has numbers of float64: set jax.config.update('jax_enable_x64', True) before"
+    wanted = "the store contains float64 values: set jax.config.update('jax_enable_x64', True) first"
     assert caught.value.reason == wanted
 
 

@@ -197,7 +197,7 @@ REFUSED = {
     "dt_out": ({"dt_out": np.nan}, "dt_out: expected a positive number of seconds, got nan"),
     "rtol": ({"rtol": -1.0}, r"rtol: expected a positive tolerance, got -1\.0"),
     "method": ({"method": lgsim.MK4}, "method: .* has no error estimate, which adaptive steps need; take MK54, CF32a"),
-    "torques": ({"torques": np.ones((3, 1))}, r"torques: expected shape \(1,\), the same all the time, got \(3, 1\)"),
+    "torques": ({"torques": np.ones((3, 1))}, r"torques: expected shape \(1,\), constant over time, got \(3, 1\)"),
     "q0": ({"q0": np.ones(2)}, r"q0: expected shape \(1,\), that is nq, got \(2,\)"),
     "back": ({"save_at": [0.5, 0.1]}, r"save_at: expected increasing times from 0 to 1 s, got \[0\.5 0\.1\]"),
     "beyond": ({"save_at": [0.5, 1.1]}, r"save_at: expected increasing times from 0 to 1 s, got \[0\.5 1\.1\]"),

@@ -171,7 +171,7 @@ def test_limits_of_a_ball_in_files_and_errors():
     model, report = lgsim.formats.read_mjcf(text=xml)
     np.testing.assert_allclose(model.upper, [np.inf, 1.2, np.inf], rtol=1e-12)
     assert not np.isfinite(model.lower).any() and "range" not in str(report)
-    with pytest.raises(ModelError, match=r"expected upper limits of swing and angle of zero or more, got \[-1\."):
+    with pytest.raises(ModelError, match=r"expected nonnegative upper limits of swing and angle, got \[-1\."):
         ball(upper=[-1.0, 2.0, 2.0], lower=-2.0)
 
 

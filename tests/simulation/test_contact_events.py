@@ -143,9 +143,9 @@ def test_checked_motions_are_the_same_and_name_the_contact():
 def test_what_would_ignore_contacts_refuses_them():
     model = foot()
     q0 = jnp.array([0.0, 0.1])
-    with pytest.raises(ValueError, match=r"method: .* takes machines without contacts, and here is 'foot'"):
+    with pytest.raises(ValueError, match=r"method: .* requires a model without contacts, got 'foot'"):
         lgsim.simulate(model, q0, duration=0.1, dt=1e-2, method=lgsim.VariationalTree())
-    with pytest.raises(ValueError, match=r"method: .* takes machines without contacts"):
+    with pytest.raises(ValueError, match=r"method: .* requires a model without contacts"):
         lgsim.rollout(model, q0, jnp.zeros(2), dt=1e-2, steps=2, method=lgsim.VariationalTree())
     with pytest.raises(ValueError, match="model: expected a model without contacts"):
         optimize.SymplecticEulerDynamics(model, 1e-2)

@@ -52,8 +52,10 @@ def test_beyond_limits_is_said_worst_first():
     model = builder.build()
     q = np.array([[0.5, -1.1, 1.2, 1.3, 1.4, 1.5, 1.6]])
     (text,) = limit_warnings(limit_uses(model, q, 0 * q))
-    assert text.startswith("beyond position limits: j6 1.6 rad (limit 1 rad, passed by 0.6), j5 1.5 rad (limit 1 rad,")
-    assert text.endswith("j2 1.2 rad (limit 1 rad, passed by 0.2) and 1 more joint")
+    assert text.startswith(
+        "beyond position limits: j6 1.6 rad (limit 1 rad, exceeded by 0.6), j5 1.5 rad (limit 1 rad,"
+    )
+    assert text.endswith("j2 1.2 rad (limit 1 rad, exceeded by 0.2) and 1 more joint")
     assert limit_warnings(limit_uses(model, q / 1.6 * (1 + 1e-9))) == []
 
 
@@ -76,8 +78,8 @@ def test_a_range_with_one_end():
     assert limit_uses(model, np.array([[0.7], [100.0]])) == ()
     (use,) = limit_uses(model, np.array([[0.7], [0.4]]), time=np.array([0.0, 2.0]))
     assert (use.part, use.value, use.time) == (np.inf, 0.4, 2.0)
-    assert limit_rows([use]) == [("position limits", "passed: cart 0.4 m at 2 s")]
-    assert limit_warnings([use]) == ["beyond position limits: cart 0.4 m at 2 s (0.5 to infinity m, passed by 0.1)"]
+    assert limit_rows([use]) == [("position limits", "exceeded: cart 0.4 m at 2 s")]
+    assert limit_warnings([use]) == ["beyond position limits: cart 0.4 m at 2 s (0.5 to infinity m, exceeded by 0.1)"]
 
 
 def test_numbers_that_are_not_finite_count_for_nothing(arm):
@@ -126,8 +128,8 @@ def test_summary_of_a_trajectory(arm):
         "final time", "energy drift", "position limits", "speed limits", "torque limits"
     ]  # fmt: skip
     assert summary.warnings == (
-        "beyond position limits: elbow 3 rad at 0.5 s (-2 to 1.5 rad, passed by 1.5)",
-        "beyond speed limits: elbow 6 rad/s at 0.5 s (limit 5 rad/s, passed by 1)",
+        "beyond position limits: elbow 3 rad at 0.5 s (-2 to 1.5 rad, exceeded by 1.5)",
+        "beyond speed limits: elbow 6 rad/s at 0.5 s (limit 5 rad/s, exceeded by 1)",
     )
     text = str(summary).splitlines()
     assert text[0] == "final time       0.5 s" and text[2] == "position limits  186 % used: elbow 3 rad at 0.5 s"

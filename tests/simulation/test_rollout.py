@@ -280,7 +280,7 @@ WRONG = [
     ({"steps": True}, TypeError, r"steps: expected an integer, got the truth value True"),
     ({"steps": 2.0}, TypeError, r"steps: expected an integer known"),
     ({"save_every": True}, TypeError, r"save_every: expected an integer, got the truth value True"),
-    ({"torques": "abc"}, TypeError, r"torques: expected an array .* got the text"),
+    ({"torques": "abc"}, TypeError, r"torques: expected an array .* got the string"),
     ({"dt": None}, TypeError, r"dt: expected a number, got None"),
     ({"save_every": 3}, ValueError, r"save_every: expected a divisor"),
     ({"method": "MK4"}, TypeError, r"method: expected a method"),

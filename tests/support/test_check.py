@@ -11,11 +11,11 @@ MANY = "x: expected an array of float32 or float64, or Python numbers, got"
 ONE = "x: expected an array of float32 or float64, got"
 REFUSED = {
     "None": (None, f"{MANY} None; give e.g. jnp.zeros\\(\\(2,\\)\\)"),
-    "a text": ("abc", f"{MANY} the text 'abc'"),
+    "a text": ("abc", f"{MANY} the string 'abc'"),
     "a dictionary": ({}, f"{MANY} dict"),
     "a function": (len, f"{MANY} builtin_function"),
     "None in a list": ([None, 1.0], f"{MANY} a list with None in it"),
-    "a text in a tuple": (("a", "b"), f"{MANY} a tuple with a text in it"),
+    "a string in a tuple": (("a", "b"), f"{MANY} a tuple with a string in it"),
     "an array of objects": (np.array([None, 1.0]), f"{MANY} ndarray"),
     "complex": ([1j, 2.0], f"{ONE} complex128; take its real part"),
     "truth values": ([True, False], f"{ONE} bool; give floats"),

@@ -137,7 +137,7 @@ def test_a_full_disk_leaves_the_file_before_it_whole(whole, path, tmp_path, monk
         replace = files.os.replace
         patch.setattr(files.os, "replace", lambda *names: replace(*names) if next(count) < 3 else _raise(full))
         with pytest.raises(
-            OSError, match=r"the checkpoint cannot be written.*No space left on device.*goes on"
+            OSError, match=r"the checkpoint cannot be written.*No space left on device.*resume"
         ) as found:
             run_in_chunks(START, advance, done, checkpoint=file(path))
         assert found.value.errno == errno.ENOSPC and found.value.filename == str(path)

@@ -167,8 +167,14 @@ def test_an_archive_that_lies_about_sizes_takes_no_memory(tmp_path, taken):
         ),
         (npy("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,)}", bytes(8)), "numbers of type"),
         (npy("{'descr': '<U0', 'fortran_order': False, 'shape': (1000000000000,)}"), "numbers of type <U0"),
-        (npy("{'descr': '<U1', 'fortran_order': False, 'shape': (1,)}", b"\xff" * 4), "a text of letters"),
-        (npy("{'descr': '>U2', 'fortran_order': False, 'shape': ()}", b"\0\0\0a\0\x11\0\0"), "a text of letters"),
+        (
+            npy("{'descr': '<U1', 'fortran_order': False, 'shape': (1,)}", b"\xff" * 4),
+            "a string with invalid code points",
+        ),
+        (
+            npy("{'descr': '>U2', 'fortran_order': False, 'shape': ()}", b"\0\0\0a\0\x11\0\0"),
+            "a string with invalid code points",
+        ),
         (npy("(" * 200), ""),
         (npy("-" * 5000 + "1"), ""),
         (npy("(" * 20_000), ""),

@@ -44,9 +44,9 @@ def test_an_error_has_file_line_key_and_one_line(table, tmp_path):
         (b"[a]\n[a]\n", 2, "not TOML: Cannot declare ('a',) twice"),
         (b"x = \n", 1, "not TOML: Invalid value"),
         (b"[a\n", 1, "not TOML: Expected ']' at the end of a table declaration"),
-        ("x = 'ü'".encode("latin-1"), None, "expected a text in UTF-8"),
+        ("x = 'ü'".encode("latin-1"), None, "expected text in UTF-8"),
         (b"x = " + b"9" * 5000, 1, "not TOML: Exceeds the limit"),
-        (b"x = " + b"[" * 5000, None, "not TOML: arrays or tables in too many of each other"),
+        (b"x = " + b"[" * 5000, None, "not TOML: arrays or tables nested too deeply"),
         (b"\0", 1, "not TOML: Invalid statement"),
         # half a minute for tomllib
         (b"\n" + b"a." * 40_000 + b"a = 1", 2, "not TOML: a key of more than 100 parts"),
@@ -104,7 +104,7 @@ WRONG = {
     "huge": (("whole", "huge", 1), 5, "huge", "expected a whole number up to 2147483647, got 1000000000000000000000"),
     "digits": (("whole", "digits", 1), 6, "digits", "up to 2147483647, got a whole number of more than 60 digits"),
     "infinite": (("number", "digits"), 6, "digits", "expected a finite number, got a whole number of more than 60"),
-    "text": (("text", "text"), 7, "text", "expected a text, got 3"),
+    "text": (("text", "text"), 7, "text", "expected a string, got 3"),
     "choice": (
         ("choice", "name", ("spring", "damper"), "spring"), 8, "name",
         "expected one of spring, damper, got 'sprng'; did you mean 'spring'?",

@@ -169,8 +169,8 @@ def test_mesh_that_cannot_be_shown_is_a_remark(content, message, tmp_path):
 @pytest.mark.parametrize(
     ("geometry", "message"),
     [
-        ("<sphere/>", "radius: expected a finite number that is not negative, got none"),
-        ("<cylinder radius='1' length='-1'/>", "length: expected a finite number that is not negative"),
+        ("<sphere/>", "radius: expected a finite nonnegative number, got none"),
+        ("<cylinder radius='1' length='-1'/>", "length: expected a finite nonnegative number"),
         ("<box size='1 2'/>", "size: expected 3 finite numbers"),
         ("<cone/>", "expected a <mesh>, got none"),
         ("<mesh/>", "expected an attribute 'filename'"),

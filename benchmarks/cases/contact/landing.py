@@ -1,4 +1,4 @@
-"""A landing: how exactly and how fast it is followed, by lgsim and by MuJoCo, each against its own finest steps."""
+"""Accuracy and speed of a landing by lgsim and by MuJoCo, each relative to its own finest steps."""
 
 import harness
 
@@ -25,7 +25,7 @@ FINE = {"MK4": 30_000, "Rodas4": 15_000}
 
 @cache
 def falling():
-    """(the machine, q, v at the start)."""
+    """(model, initial q, initial v)."""
     model = quadruped.machine(LAW["slip_speed"]).replace_contact(quadruped.FEET, **LAW)
     rest = jnp.zeros(18).at[6:].set(jnp.asarray(quadruped.STAND))
     legs = jnp.arange(18) >= 6
@@ -46,7 +46,7 @@ def ours(name, steps, batch=1):
 
 
 def errors(report):
-    """Errors of the state at the end, rad, m, rad/s and m/s, the largest."""
+    """Largest error of the final state, rad, m, rad/s or m/s."""
     fine = {name: ours(name, steps // (3 if report.quick else 1)) for name, steps in FINE.items()}
     truth = fine["Rodas4"]
     apart = np.abs(fine["MK4"] - truth).max()

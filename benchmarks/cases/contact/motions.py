@@ -1,4 +1,4 @@
-"""Motions of the quadruped by methods of lgsim, compiled once for any step, length and slip speed, and by MuJoCo."""
+"""Motions of the quadruped by lgsim, compiled once for all step sizes, lengths and slip speeds, and by MuJoCo."""
 
 import harness
 
@@ -19,7 +19,7 @@ MOST = 2**18
 
 @cache
 def program(name, batch):
-    """(``run(model, q, v, dt, steps)``: the states (q, v) at the end of a batch, seconds to compile)."""
+    """(``run(model, q, v, dt, steps)``, which returns the final states (q, v) of a batch; compile time, s)."""
 
     def motion(model, q, v, dt, steps):
         def one(q, v):
@@ -42,7 +42,7 @@ class Peer:
         self.data = mujoco.MjData(self.model)
 
     def run(self, q, v, dt, steps):
-        """(q, v, seconds): the state at the end; v of the base in MuJoCo's axes, which are the world's at the start."""
+        """(q, v, seconds): the final state; v of the base in MuJoCo's axes, initially those of the world."""
         self.model.opt.timestep = dt
         mujoco.mj_resetData(self.model, self.data)
         self.data.qpos[:], self.data.qvel[:] = np.asarray(q), np.asarray(v)

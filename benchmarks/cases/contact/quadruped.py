@@ -1,4 +1,4 @@
-"""ANYmal on four soft feet, its legs on springs and dampers, and the same machine in MuJoCo."""
+"""ANYmal on four soft feet, with springs and dampers in the legs, and the same robot in MuJoCo."""
 
 from functools import cache
 
@@ -43,7 +43,7 @@ def feet_advice(model):
 
 
 def on_feet(model, slip_speed):
-    """A machine with feet that sink in by ``DEPTH`` at rest, on friction that is a damper below ``slip_speed``, m/s."""
+    """A robot whose feet penetrate by ``DEPTH`` at rest, with viscous friction below ``slip_speed``, m/s."""
     advice = feet_advice(model)
     for foot in FEET:
         model = model.add_contact(
@@ -55,9 +55,9 @@ def on_feet(model, slip_speed):
 
 @cache
 def standing():
-    """(the machine with springs that hold its stand, q at rest): all forces balance there.
+    """(robot with springs that hold its posture, q at rest): all forces are in equilibrium.
 
-    The legs are given; Newton's method finds the height, the pitch and the roll at which the feet carry the base.
+    The leg posture is given; Newton's method solves for the height, pitch and roll of the base.
     """
     model = on_feet(bare(), 0.01)
     q, rest = model.neutral().at[7:].set(jnp.asarray(STAND)), jnp.zeros(model.nv)
@@ -79,12 +79,12 @@ def standing():
 
 @cache
 def machine(slip_speed):
-    """The machine that stands on its feet."""
+    """The standing robot."""
     return on_feet(standing()[0], slip_speed)
 
 
 def twin(model):
-    """The machine in MuJoCo: the same bodies, springs and dampers, balls on a plane under MuJoCo's law of contact."""
+    """The robot in MuJoCo: the same bodies, springs and dampers, and spheres on a plane with MuJoCo's contact model."""
     tree = model.topology
 
     def feet(spec, bodies):
@@ -103,5 +103,5 @@ def twin(model):
     made.jnt_stiffness[1:] = np.asarray(model.stiffness)[6:]
     made.qpos_spring[7:] = np.asarray(model.rest)[6:]
     mujoco.mj_setConst(made, mujoco.MjData(made))
-    made.qpos_spring[7:] = np.asarray(model.rest)[6:]  # setConst sets it too
+    made.qpos_spring[7:] = np.asarray(model.rest)[6:]  # setConst also sets it
     return made

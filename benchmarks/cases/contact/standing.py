@@ -1,4 +1,4 @@
-"""What contact adds to accelerations, and steps a second of a machine that stands, beside MuJoCo."""
+"""Cost of contact in accelerations, and steps per second of a standing robot, compared with MuJoCo."""
 
 import harness
 
@@ -24,7 +24,7 @@ DT = 1e-3
 STIFF, MILD = 0.01, 0.25
 """Slip speeds, m/s: one that holds a foot, and one whose rate MK4 bears at 1 ms."""
 FEW, TURN = 256, 8
-"""Machines of a batch and steps of a call, for libraries that are slower."""
+"""Batch size and steps per call for slower libraries."""
 PEERS = (
     ("mjx", "stand", "machine.mjb", "MJX"),
     ("jaxsim", "stand, soft", "", "JaxSim, soft"),
@@ -36,24 +36,24 @@ MOST = 2.5
 
 
 def states(batch):
-    """(q, v) of a batch of machines that stand, each with small velocities of its own: mm/s and mrad/s."""
+    """(q, v) of a batch of standing robots with small random velocities: mm/s and mrad/s."""
     q = jnp.broadcast_to(quadruped.standing()[1], (batch, 19))
     return q, 1e-3 * jax.random.normal(jax.random.key(0), (batch, 18))
 
 
 def acceleration_of(model, q, v):
-    """Under the machine's own springs, dampers and contacts, as simulations take it."""
+    """Accelerations under the robot's springs, dampers and contacts, as in a simulation."""
     return acceleration(model, jnp.zeros(18), None, 0.0, q, v)
 
 
 @jax.jit
 def jacobian(model, y):
-    """Of the rates of a state by the state."""
+    """Jacobian of the rates of a state with respect to the state."""
     return motion_jacobian(jnp.zeros(()), y, ((model, None, None), None))[0]
 
 
 def rate(model):
-    """The fastest rate of the machine at rest, 1/s."""
+    """The fastest rate of the robot at rest, 1/s."""
     y = jnp.concatenate([quadruped.standing()[1], jnp.zeros(18)])
     return float(np.abs(np.linalg.eigvals(np.asarray(jacobian(model, y)))).max())
 
@@ -69,7 +69,7 @@ def accelerations(report):
     seconds = harness.interleave(programs, 15 if report.quick else 101)
     ratio = seconds["four feet"] / seconds["without contact"]
     report.table(
-        f"Accelerations of ANYmal, batch {batch}", ["machine", "us a state"],
+        f"Accelerations of ANYmal, batch {batch}", ["robot", "µs per state"],
         [[name, 1e6 * value / batch] for name, value in seconds.items()],
     )  # fmt: skip
     report.figure("contact on / off", ratio)
@@ -77,7 +77,7 @@ def accelerations(report):
 
 
 def steps(report):
-    """Steps of 1 ms of machines that stand."""
+    """Steps of 1 ms of standing robots."""
     batch, settling = (SMALL, 100) if report.quick else (BATCH, 500)
     q, v = states(batch)
     count, programs, rows = 8, {}, []
@@ -106,8 +106,8 @@ def steps(report):
     theirs = each["MuJoCo implicitfast"]
     rows.append(["MuJoCo implicitfast", "its own law", "-", 0.0])
     report.table(
-        f"Steps of 1 ms of ANYmal that stands, batch {batch} (MuJoCo one by one, MJX and JaxSim batch 256)",
-        ["method", "slip speed, m/s", "step x rate", "compile, s", "us a step", "steps a second", "times MuJoCo"],
+        f"Steps of 1 ms of ANYmal, standing, batch {batch} (MuJoCo one by one, MJX and JaxSim batch 256)",
+        ["method", "slip speed, m/s", "step x rate", "compile, s", "µs per step", "steps a second", "times MuJoCo"],
         [[*row, 1e6 * each[row[0]], 1 / each[row[0]], theirs / each[row[0]]] for row in rows],
     )  # fmt: skip
     report.figure("MK4 standing", theirs / each["MK4"], "x MuJoCo")
@@ -120,7 +120,7 @@ def _sunk(end):
 
 
 def _workers(stack, peer, q, v, rows):
-    """MJX and JaxSim where their environment is built, ready for turns; a row of each, or of why it has none."""
+    """MJX and JaxSim, ready for turns, if their environment is built; adds a row or a reason for each."""
     found, python = [], client.available()
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     machine = quadruped.machine(STIFF)

@@ -1,4 +1,4 @@
-"""The gradient of one second of a trot by the numbers of its gait: value, seconds, finite or not, beside MuJoCo."""
+"""Gradient of one second of a trot with respect to gait parameters, compared with MuJoCo."""
 
 import harness
 
@@ -26,7 +26,7 @@ WAYS = (1e-4, 1e-6)
 
 
 def gradients(report):
-    """What each says of the way in a second."""
+    """The distance of one second and its gradient, by each library."""
     model, q = quadruped.machine(MILD), quadruped.standing()[1]
     steps = 400 if report.quick else STEPS
 
@@ -46,7 +46,7 @@ def gradients(report):
         found, seconds = _timed(lambda e=e: _differences(lambda x: float(forward(jnp.asarray(x))), e))
         off = np.linalg.norm(found - slope) / np.linalg.norm(slope)
         rows.append([f"lgsim MK4, differences of {e:g}", value, np.linalg.norm(found), seconds, True, off])
-    report.bound("gradient of a trot, off its central differences", off, at_most=1e-5)
+    report.bound("gradient of a trot: difference from central differences", off, at_most=1e-5)
 
     peer = _Twin(q, steps)
     first = None
@@ -59,8 +59,9 @@ def gradients(report):
     if row is not None:
         rows.append(row)
     report.table(
-        f"Gradient of the way in {steps * DT:g} s of a trot by six numbers, off the first of the same library",
-        ["by", "way, m", "norm of the gradient", "s", "finite", "off"], rows,
+        f"Gradient of the distance in {steps * DT:g} s of a trot with respect to six parameters, and its difference"
+        " from the first row of the same library",
+        ["by", "distance, m", "norm of the gradient", "s", "finite", "difference"], rows,
     )  # fmt: skip
 
 
@@ -75,7 +76,7 @@ def _differences(f, e):
 
 
 class _Twin:
-    """The machine in MuJoCo C, whose springs are moved before each step."""
+    """The robot in MuJoCo C, with spring references set before each step."""
 
     def __init__(self, q, steps):
         self.model, self.q, self.steps = quadruped.twin(quadruped.standing()[0]), np.asarray(q), steps
@@ -83,7 +84,7 @@ class _Twin:
         self.data = mujoco.MjData(self.model)
 
     def way(self, gait):
-        """How far the trunk is after all steps, m."""
+        """Distance of the trunk after all steps, m."""
         mujoco.mj_resetData(self.model, self.data)
         self.data.qpos[:] = self.q
         for k in range(self.steps):
@@ -93,7 +94,7 @@ class _Twin:
 
 
 def _mjx_row(peer, steps):
-    """MJX in forward mode, where its environment is built."""
+    """MJX in forward mode, if its environment is built."""
     python = client.available().get("mjx")
     if python is None:
         return None

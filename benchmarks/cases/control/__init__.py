@@ -1,6 +1,6 @@
-"""The problems that must be solved: data that a benchmark, a notebook and the tests share.
+"""Optimal control problems that a benchmark, a notebook and the tests share.
 
-``TASKS[name](quick)`` is a ``Task``; quick ones have short horizons.
+``TASKS[name](quick)`` is a ``Task``; quick tasks have short horizons.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Lengths of an arm's links as parameters of its design, by the derivatives of inverse kinematics."""
+"""Design of an arm's link lengths by the derivatives of inverse kinematics."""
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ STEP = 1e-5
 def link_lengths(quick: bool = False) -> Task:
     """Two links that reach seven points with the elbow near a right angle, where the arm is most dexterous.
 
-    The points lie on an arc of 0.6 m about a point beside the base. A design is the two lengths, m; its cost the mean
+    The points lie on an arc of 0.6 m about a point next to the base. A design is the two lengths, m; its cost the mean
     of the squared gap of the elbow to a right angle at the solutions of inverse kinematics, and of the squared lengths.
     """
     model = (
@@ -42,7 +42,7 @@ def link_lengths(quick: bool = False) -> Task:
         memory, values = optimizer.init(lengths), []
         for _ in range(60 if quick else 300):
             (value, found), slope = value_and_slope(lengths)
-            with jax.numpy_dtype_promotion("standard"):  # optax mixes integer types of its own
+            with jax.numpy_dtype_promotion("standard"):  # optax mixes integer types
                 update, memory = optimizer.update(slope, memory)
             values.append((float(value), np.asarray(lengths), np.asarray(found.q), np.asarray(found.error)))
             lengths = lengths + update

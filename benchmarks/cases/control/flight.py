@@ -1,4 +1,4 @@
-"""A quadrotor, one rigid body of SE(3) with four thrusts that only push: a flip, and a landing on a wall."""
+"""A quadrotor, one rigid body on SE(3) with four nonnegative thrusts: a flip, and a landing on a wall."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +21,7 @@ MASS, ARM, DRAG, LIMIT = 0.5, 0.17, 0.016, 4.0
 
 
 def quadrotor(dt: float) -> MultibodyDynamics:
-    """Rotors in front, left, behind and right; those in front and behind turn against the others."""
+    """Rotors in front, left, behind and right; those in front and behind rotate in the opposite direction."""
     model = (
         lgsim.ModelBuilder()
         .add_body("body", "world", lgsim.joints.Free(), mass=MASS, inertia=np.diag([2.3e-3, 2.3e-3, 4e-3]))
@@ -33,9 +33,9 @@ def quadrotor(dt: float) -> MultibodyDynamics:
 
 
 def flip(quick: bool = False) -> Task:
-    """A whole turn about the axis to the front within 0.9 s, from hovering to hovering at the same place.
+    """A full rotation about the forward axis within 0.9 s, from hover to hover at the same position.
 
-    The costs ask for the speed of a turn while it should last, and so also for the way round.
+    The costs track the angular velocity of the flip, which also selects its direction.
     """
     horizon, time, start, end = (30 if quick else 60), 0.9, 0.2, 0.7
     dynamics = quadrotor(time / horizon)
@@ -48,7 +48,7 @@ def flip(quick: bool = False) -> Task:
 
 
 def perch(quick: bool = False) -> Task:
-    """From hovering to rest on a wall 1.5 m ahead and 0.5 m up, with the belly to it, within 1.2 s."""
+    """From hover to rest on a wall 1.5 m ahead and 0.5 m up, with the belly to the wall, within 1.2 s."""
     horizon = 30 if quick else 60
     dynamics = quadrotor(1.2 / horizon)
     at_wall = np.concatenate([[1.5, 0, 0.5], quaternion([0, 1, 0], -np.pi / 2)])
@@ -77,7 +77,7 @@ def _flight(name, dynamics, horizon, goal, more, turns) -> Task:
         } | common(problem, result)  # fmt: skip
 
     def turned(result):
-        """Of the body about its axis to the front."""
+        """Rotation angle of the body about its forward axis."""
         return np.sum(np.asarray(result.ys[1:, 10])) * float(dynamics.dt) / (2 * np.pi)
 
     bounds = {"position [m]": POSE, "attitude [rad]": POSE, "speed [m/s, rad/s]": POSE, "missing turns": 0.25} | COMMON

@@ -1,4 +1,4 @@
-"""A quadruped in the air: it lands in a given posture, with its body upright, by the torques of its joints alone."""
+"""A quadruped in the air: it lands in a given posture, with its body upright, by joint torques only."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -24,7 +24,7 @@ LIMIT = 40.0
 
 
 def quadruped(quick: bool = False) -> Task:
-    """ANYmal, thrown up with its body pitched by 20 degrees and pitching on, lands upright in its stand 0.4 s later."""
+    """ANYmal, thrown up with a pitch of 20 degrees and a pitch rate, lands upright in its posture 0.4 s later."""
     model = robots.robot("ANYmal", float)
     horizon, time = (20 if quick else 40), 0.4
     selection = np.vstack([np.zeros((6, 12)), np.eye(12)])
@@ -57,7 +57,7 @@ def quadruped(quick: bool = False) -> Task:
 
 
 def _landed(t, y, args):
-    """All legs in their stand and at rest; (q, v) of ANYmal is 7 + 12 and 6 + 12 numbers."""
+    """All legs in their posture and at rest; q and v of ANYmal have 7 + 12 and 6 + 12 components."""
     return jnp.concatenate([y[7:19] - jnp.asarray(STAND), y[25:]])
 
 

@@ -1,4 +1,4 @@
-"""An arm from rest to a pose at rest, under the limits of its torques."""
+"""An arm from rest to a pose at rest, within its torque limits."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""In free fall: a satellite that turns by its wheels, and three bodies that turn without any."""
+"""Free fall: a satellite with reaction wheels, and three bodies that reorient without wheels."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,7 +25,7 @@ MOMENTUM = 1e-8
 def satellite(quick: bool = False) -> Task:
     """A bus of 60 kg with three wheels along its axes, from rest to rest by 220 degrees about a skew axis in 60 s.
 
-    The attitude at the end is 140 degrees away the other way; the costs ask for the speed of the long way.
+    The shorter rotation to the final attitude is 140 degrees; the costs track the rate of the longer one.
     """
     builder = lgsim.ModelBuilder(gravity=(0.0, 0.0, 0.0))
     builder.add_body("bus", "world", lgsim.joints.Spherical(), mass=60.0, inertia=np.diag([4.0, 5.0, 6.0]))
@@ -58,17 +58,17 @@ def satellite(quick: bool = False) -> Task:
         rates = np.asarray(result.ys[:, model.nq : model.nq + 3])
         return {
             "attitude [rad]": float(np.max(np.abs(attitude))), "rate [rad/s]": float(np.max(np.abs(rates[-1]))),
-            "missing turn [rad]": float(abs(np.sum(rates @ AXIS) * float(dynamics.dt) - SLEW)),
+            "remaining rotation [rad]": float(abs(np.sum(rates @ AXIS) * float(dynamics.dt) - SLEW)),
         } | common(problem, result)  # fmt: skip
 
-    bounds = {"attitude [rad]": POSE, "rate [rad/s]": POSE, "missing turn [rad]": 0.2} | COMMON
+    bounds = {"attitude [rad]": POSE, "rate [rad/s]": POSE, "remaining rotation [rad]": 0.2} | COMMON
     return Task("satellite slew", problem, AugmentedLagrangian(ILQR(max_iterations=100)), errors, bounds)
 
 
 def falling_cat(quick: bool = False) -> Task:
-    """The three bodies of Park and Chung, by their two joints alone: the base turned by 60 degrees and at rest.
+    """The three bodies of Park and Chung, by their two joints only: the base rotates by 60 degrees and comes to rest.
 
-    Start and end have momentum zero; what turns the base is the way of the joints. 20 steps between the nodes keep
+    Start and end have zero momentum; the path of the joints rotates the base. 20 steps between the nodes conserve
     the momentum; a short horizon takes one.
     """
     model = chain(float)
@@ -99,7 +99,7 @@ def falling_cat(quick: bool = False) -> Task:
 
 
 def momentum_drift(problem: Problem, result, substeps: int) -> float:
-    """The largest total momentum, about the world's origin, when every step is cut into some and driven alike."""
+    """Largest total momentum about the origin of the world, with smaller steps and the same controls."""
     machine = problem.dynamics
     model, pieces = machine.model, machine.substeps * substeps
     torques = jnp.repeat(result.us @ machine.selection.T, pieces, axis=0)

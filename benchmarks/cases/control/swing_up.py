@@ -1,4 +1,4 @@
-"""A pendulum and a pole on a cart, from hanging to standing, with motors too weak to lift them at once."""
+"""Swing-up of a pendulum and a cart-pole with motors too weak for a direct lift."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +17,7 @@ from lgsim.optimize import (
 
 
 def pendulum(quick: bool = False) -> Task:
-    """A rod of 1 kg and 1 m, hanging at zero, to the top in 3 s; gravity holds it at 4.9 N m, the motor gives 3."""
+    """A rod of 1 kg and 1 m, hanging at zero, to the top in 3 s; gravity needs 4.9 N m, the motor has 3 N m."""
     rod = {"mass": 1.0, "center": [0, 0, -0.5], "inertia": np.diag([1 / 12, 1 / 12, 1e-3])}
     model = (
         lgsim.ModelBuilder()
@@ -44,7 +44,7 @@ def cart_pole(quick: bool = False) -> Task:
 
 
 def _swing_up(name: str, dynamics: MultibodyDynamics, horizon: int, limit: float) -> Task:
-    """The last joint from zero to half a turn, all else at zero and at rest."""
+    """The last joint from zero to 180 degrees, all else at zero and at rest."""
     model = dynamics.model
     goal = dynamics.state(jnp.zeros(model.nq).at[-1].set(jnp.pi))
     at_top = StateDistance(dynamics.action, goal)

@@ -1,4 +1,4 @@
-"""Many poses that an arm can reach, in one vmapped call."""
+"""Inverse kinematics of many reachable poses in one vmapped call."""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ FRAME = "flange"
 
 
 def targets(quick: bool = False) -> Task:
-    """1000 random poses of the arm of seven joints, within its limits; from its middle and random postures."""
+    """1000 random poses of the seven-joint arm within its joint limits, from its middle and from random postures."""
     count, guesses = (30, 20) if quick else (1000, 60)
     model = lgsim.load_urdf(lgsim.data.arm7(), dtype=float)
     place = model.frame_names.index(FRAME)

@@ -1,4 +1,4 @@
-"""What every problem of this folder gives: how to solve it, what its errors are, and how large they may be."""
+"""The form of a problem: its solver, its errors and their bounds."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,13 +20,13 @@ class Task:
 
     Attributes:
         name: For tables.
-        problem: The optimal control problem; None where the task is another one, such as inverse kinematics.
-        solver: Of that problem.
-        errors: ``errors(result)``: what is wrong with a solution, by name with unit.
-        bounds: For each error the largest one that counts as solved.
-        guess: Controls (H, controls) that a person would try first: None for zero, or what holds the machine still.
+        problem: The optimal control problem; None for another task, such as inverse kinematics.
+        solver: Solver of the problem.
+        errors: ``errors(result)``: errors of a solution, by name with unit.
+        bounds: Largest error of a solved problem, by name.
+        guess: Initial controls (H, controls), such as those that hold the robot at rest; None for zero.
         other: ``other()`` instead of ``solve``, for a task without a problem.
-        shown: ``shown(result)``, the motion to look at, for a task without a problem.
+        shown: ``shown(result)``, the motion to display, for a task without a problem.
     """
 
     name: str
@@ -39,19 +39,19 @@ class Task:
     shown: Callable[[Any], lgsim.Trajectory] | None = None
 
     def run(self) -> Any:
-        """The result: of ``solve`` where the task has a problem."""
+        """The result, of ``solve`` if the task has a problem."""
         if self.problem is None:
             assert self.other is not None
             return self.other()
         return solve(self.problem, self.guess, solver=self.solver)
 
     def broken(self, result: Any) -> dict[str, float]:
-        """The errors above their bounds, or that are no numbers."""
+        """The errors above their bounds, or not finite."""
         found = self.errors(result)
         return {name: found[name] for name, limit in self.bounds.items() if not found[name] <= limit}
 
     def trajectory(self, result: Any) -> lgsim.Trajectory:
-        """The motion to look at."""
+        """The motion to display."""
         if self.problem is None:
             assert self.shown is not None
             return self.shown(result)
@@ -59,7 +59,7 @@ class Task:
 
 
 def common(problem: Problem, result: Solution) -> dict[str, float]:
-    """What every solution is asked: conditions, bounds of the controls, and states that follow the dynamics."""
+    """Errors of a solution: constraints, control bounds, and gaps of the dynamics."""
     us = np.asarray(result.us)
     over = np.maximum(us - np.asarray(problem.upper), np.asarray(problem.lower) - us)
     again = problem.rollout(result.us)
@@ -76,7 +76,7 @@ COMMON = {"conditions": CONDITION, "controls": 0.0, "gaps": CONDITION}
 
 
 def steps_of(result: Solution) -> int:
-    """Iterations of the solver: of an augmented Lagrangian those inside, all together."""
+    """Iterations of the solver; of an augmented Lagrangian the sum of the inner ones."""
     count = int(result.iterations)
     inner = np.asarray(result.history.step[:count])
     return int(np.sum(inner)) if np.all(np.asarray(result.history.regularization[:count]) > 0) else count

@@ -24,7 +24,7 @@ SOURCE = Path(__file__).parent / "mujoco_loop.c"
 
 
 def scene():
-    """An arm of ten links with a capsule each, and 8 capsules, 6 spheres and 6 boxes about it, as MJCF."""
+    """An arm of ten links with a capsule each, and 8 capsules, 6 spheres and 6 boxes around it, as MJCF."""
     rng = np.random.default_rng(5)
     links = "".join(
         f'<body name="b{i}" pos="0 0 {0.2 * (i > 0)}"><joint name="j{i}" axis="{"1 0 0" if i % 2 else "0 1 0"}"/>'
@@ -44,7 +44,7 @@ def scene():
 
 
 class Peer:
-    """MuJoCo on the same scene, by a loop in C where there is a compiler."""
+    """MuJoCo on the same scene, by a loop in C if there is a compiler."""
 
     def __init__(self, text, names):
         self.text, self.model = text, mujoco.MjModel.from_xml_string(text)
@@ -105,7 +105,7 @@ def compiled_loop():
 
 
 def table(report):
-    """Microseconds for all pairs of a state, with and without rows of derivatives, and how far the numbers agree."""
+    """Time of all pairs of a state in µs, with and without rows of derivatives, and the largest difference."""
     text = scene()
     model, _ = read_mjcf(text=text, solids=True)
     first, second = model.solid_pairs([f"o{k}" for k in range(20)])
@@ -134,13 +134,13 @@ def table(report):
         if with_rows:
             slopes = np.abs(np.asarray(found[1])[: len(few)] - theirs[1])[apart]
             report.figure("rows agree to (median of the largest)", float(np.median(slopes.max(axis=1))), "")
-            report.figure("200 pairs with derivatives", us["lgsim"], "us a state")
+            report.figure("200 pairs with derivatives", us["lgsim"], "µs per state")
             report.bound("MuJoCo / lgsim, distances and derivatives", us["MuJoCo"] / us["lgsim"], at_least=BOUND)
         report.bound(f"{name}: largest difference", gap, at_most=AGREEMENT)
-    how = "a loop in C" if peer.library is not None else "calls from Python, for want of a C compiler"
+    how = "a loop in C" if peer.library is not None else "calls from Python, without a C compiler"
     report.table(
-        f"200 pairs, batch {BATCH}, one core, us a state; MuJoCo {mujoco.__version__} by {how}",
-        ["asked for", "lgsim", "MuJoCo C", "MuJoCo / lgsim", "largest difference, m"],
+        f"200 pairs, batch {BATCH}, one core, µs per state; MuJoCo {mujoco.__version__} by {how}",
+        ["quantity", "lgsim", "MuJoCo C", "MuJoCo / lgsim", "largest difference, m"],
         rows,
     )
     report.figure("compiling both", seconds_of_compiling, "s")
@@ -149,7 +149,7 @@ def table(report):
 
 
 def mjx(report, peer, q, ours):
-    """MJX's collisions of the same pairs with rows of derivatives, in a table of its own."""
+    """MJX's collisions of the same pairs with rows of derivatives, in a separate table."""
     python = client.available().get("mjx")
     if python is None:
         print("MJX: not built; its environment is built with: benchmarks/peers/setup")
@@ -174,8 +174,8 @@ def mjx(report, peer, q, ours):
     us = {"lgsim": 1e6 * seconds["lgsim"] / BATCH, "MJX": 1e6 * seconds["mjx"] / FEW}
     report.bound("MJX / lgsim, distances and derivatives", us["MJX"] / us["lgsim"], at_least=BOUND)
     report.table(
-        f"The same beside MJX's collisions with a margin of {FAR:g} m, batch {FEW}, one core, us a state",
-        ["asked for", "lgsim", "MJX", "MJX / lgsim", "MJX to compile, s", "off MuJoCo C by 1 mm", "without a number"],
+        f"The same, and MJX's collisions with a margin of {FAR:g} m, batch {FEW}, one core, µs per state",
+        ["quantity", "lgsim", "MJX", "MJX / lgsim", "MJX to compile, s", "errors above 1 mm", "not finite"],
         [["distances and rows of derivatives", us["lgsim"], us["MJX"], us["MJX"] / us["lgsim"], compiling,
           f"{np.nanmean(gaps > 1e-3):.0%}", f"{np.isnan(found).any(axis=(0, 2)).mean():.0%}"]],
     )  # fmt: skip

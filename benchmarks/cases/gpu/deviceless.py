@@ -1,4 +1,4 @@
-"""Programs compiled by XLA for an H200 on a machine that has none, and CUDA's texts by its assembler.
+"""Programs compiled by XLA for an H200 on a computer without one, and CUDA sources by CUDA's assembler.
 
 The extra ``cuda-aot`` brings XLA's compiler for CUDA and CUDA's own; neither needs a driver or a device.
 """
@@ -22,13 +22,13 @@ MISSING = "the extra cuda-aot is not there (pip install 'lgsim[cuda-aot]'): noth
 
 
 def is_there():
-    """Whether XLA's compiler for CUDA is installed."""
+    """True if XLA's compiler for CUDA is installed."""
     return importlib.util.find_spec("jax_cuda13_plugin") is not None
 
 
 @cache
 def placed():
-    """On the one device of the description."""
+    """Sharding on the single device of the description."""
     from jax.experimental import topologies
     from jax.sharding import NamedSharding, PartitionSpec
 
@@ -49,7 +49,7 @@ def compiled(f, *args):
 
 
 def tool(name):
-    """The path of one of CUDA's programs, from a wheel or from the system, or None."""
+    """The path of a CUDA program, from a wheel or from the system, or None."""
     spec = importlib.util.find_spec("nvidia")
     folders = [] if spec is None else [Path(each) / "cu13" / "bin" for each in spec.submodule_search_locations or ()]
     given = os.pathsep.join([*map(str, folders), os.environ.get("PATH", "")])
@@ -57,10 +57,10 @@ def tool(name):
 
 
 def registers(source, architecture="sm_90"):
-    """(registers of a thread, bytes spilled, seconds) of the kernel of a CUDA text, by nvcc and ptxas.
+    """(registers of a thread, bytes spilled, seconds) of the kernel of a CUDA source, by nvcc and ptxas.
 
     Raises:
-        RuntimeError: the compiler refuses the text, with what it says.
+        RuntimeError: the compiler rejects the source; the message has its output.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cu"

@@ -1,7 +1,7 @@
-"""What an optimized program of XLA for a GPU would launch and move, counted from its text.
+"""Launches and bytes moved by an optimized XLA program for a GPU, counted from its text.
 
-A launch is a fusion, a copy or a call of a library in a scheduled computation, times the known lengths of the loops
-that hold it. A fusion's operand that is only sliced counts by its slices, what is updated in place by its update.
+A launch is a fusion, a copy or a library call in a scheduled computation, times the known lengths of the loops
+around it. A fusion operand that is only sliced counts by its slices, an in-place update by the size of the update.
 """
 
 import re
@@ -33,12 +33,12 @@ class Instruction(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Of a whole program.
+    """Counts of a whole program.
 
     Attributes:
-        launches: Kernels and calls of libraries.
-        bytes: What they read and write.
-        trips: Length of each loop, None where it is not known before it runs.
+        launches: Number of kernels and library calls.
+        bytes: Bytes that they read and write.
+        trips: Length of each loop, None if it is unknown before the run.
         targets: Names of custom calls.
     """
 
@@ -96,7 +96,7 @@ def _parsed(text):
 
 
 def _end(rest):
-    """Where the parenthesis closes that was opened before the text."""
+    """Position of the closing parenthesis that belongs to an opening one before the text."""
     depth = 1
     for i, letter in enumerate(rest):
         depth += {"(": 1, ")": -1}.get(letter, 0)

@@ -1,4 +1,4 @@
-"""A program of one state as one kernel of Pallas: a state a lane, every number of it a vector of a block."""
+"""A program of one state as one Pallas kernel: one state per lane, its components as vectors of a block."""
 
 import jax
 import jax.numpy as jnp
@@ -18,10 +18,10 @@ OPERATIONS = {
 
 
 def kernel(program, batch, block, interpret):
-    """The function of arrays (*own, batch) that a program is, ``block`` states to a block of threads.
+    """The program as a function of arrays (*own, batch), with ``block`` states per block of threads.
 
     Raises:
-        NotImplementedError: the program has an operation that is not listed here.
+        NotImplementedError: the program has an unsupported operation.
     """
     from jax.experimental.pallas import triton
 

@@ -1,9 +1,9 @@
-"""The sections of the benchmark of a GPU, each a process of its own, so that its clock can end it.
+"""The sections of the GPU benchmark, each in a separate process with a time limit.
 
     python -m cases.gpu.sections NAME ROWS [quick] [kernels]        with benchmarks on PYTHONPATH
 
-Each row is a line of JSON at the end of the file ROWS, written as soon as it is known. With ``kernels`` lgsim's own
-kernels were seen to be right.
+Each row is a line of JSON at the end of the file ROWS, written as soon as it is known. ``kernels`` states that
+lgsim's own kernels passed their comparison.
 """
 
 import json
@@ -30,7 +30,7 @@ BLOCK = 128
 
 
 class Bench:
-    """Where rows go, and how large things are."""
+    """Destination of the rows, and the sizes of the problems."""
 
     def __init__(self, rows, quick, kernels):
         self.rows, self.quick, self.on_card = rows, quick, tasks.capability() > 0
@@ -40,7 +40,7 @@ class Bench:
         self.steps = 5 if quick else tasks.STEPS
 
     def row(self, section, **found):
-        """One more row, in the file when this returns."""
+        """Append a row to the file."""
         with open(self.rows, "a", encoding="utf-8") as file:
             file.write(json.dumps({"section": section, **found}) + "\n")
             file.flush()
@@ -49,13 +49,13 @@ class Bench:
 
 @contextmanager
 def by(path):
-    """Lgsim's kernels, or XLA alone."""
+    """Lgsim's kernels, or XLA only."""
     with lgsim.cuda_kernels(tasks.capability() if path == "kernels" else 0):
         yield
 
 
 def card(bench):
-    """The device, and how fast it copies."""
+    """The device, and its copy bandwidth."""
     first = jax.devices()[0]
     x = jnp.zeros(2**20 if bench.quick else 2**28, jnp.float32)
     took = tasks.seconds(jax.jit(lambda x: x + 1), x)
@@ -68,11 +68,11 @@ CHECKS = {
     ("Panda", "float32"): tasks.FUNCTIONS, ("ANYmal", "float32"): tasks.FUNCTIONS,
     ("Talos", "float32"): ("forward dynamics",), ("Panda", "float64"): tasks.FUNCTIONS,
 }  # fmt: skip
-"""What is checked of each machine; the kernels of the largest ones take some ten seconds to compile in float64."""
+"""Functions that are checked, by robot; the largest kernels take about ten seconds to compile in float64."""
 
 
 def truth_of(path):
-    """512 states of each machine against float64 on the host, a row for each function and kind of numbers."""
+    """512 states of each robot against float64 on the host, a row for each function and dtype."""
 
     def section(bench):
         for (name, dtype), names in CHECKS.items():
@@ -94,7 +94,7 @@ def truth_of(path):
 
 
 def program_of(task, model):
-    """The program of a state, the machine's numbers folded in."""
+    """The program of a state, with the model parameters as constants."""
     given = tasks.states(model, 1)
     return read(
         lambda *x: tasks.FUNCTIONS[task](model, *x), *(jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in given)
@@ -102,7 +102,7 @@ def program_of(task, model):
 
 
 def text(bench):
-    """The text of CUDA by cupy alone, without XLA; a rollout with its state in registers."""
+    """The CUDA source by cupy, without XLA; a rollout with its state in registers."""
     try:
         import cupy
     except ImportError:
@@ -151,7 +151,7 @@ def text(bench):
 
 
 def pallas(bench):
-    """Forward dynamics by Pallas at three sizes of a block; interpreted where there is no card."""
+    """Forward dynamics by Pallas with three block sizes; interpreted without a GPU."""
     from cases.gpu.pallas import kernel
 
     name, size = bench.machines[0], bench.sizes[0]
@@ -209,7 +209,7 @@ def kernels(bench):
 
 
 def xla(bench):
-    """XLA's own path at three batches."""
+    """XLA without lgsim's kernels, with three batch sizes."""
     for task in ("forward dynamics", "MK4 step", "products"):
         for size in bench.sizes if task == "forward dynamics" else bench.sizes[:1]:
             timed(bench, "XLA", "XLA", task, bench.machines[0], "float32", size)
@@ -218,13 +218,13 @@ def xla(bench):
 
 
 def wide(bench):
-    """float64."""
+    """Functions in float64."""
     for path in bench.paths:
         timed(bench, "float64", path, "forward dynamics", bench.machines[0], "float64", bench.sizes[0])
 
 
 def study(model, samples, steps, tile):
-    """Dispersed starts and inertias."""
+    """Random initial states and inertias."""
     distributions = {
         "q0": mc.TangentNormal(model, model.neutral(), 0.1),
         "model.inertias": mc.InertiaDispersion(model.inertias, 0.02),
@@ -235,7 +235,7 @@ def study(model, samples, steps, tile):
 
 
 def motions(bench):
-    """A rollout, its gradient, a chunk of a Monte Carlo study, plans of many problems."""
+    """A rollout, its gradient, a chunk of a Monte Carlo study, many trajectory optimization problems."""
     name, size = bench.machines[0], bench.sizes[min(1, len(bench.sizes) - 1)]
     for path in bench.paths:
         timed(bench, "motions", path, "rollout", name, "float32", size,
@@ -282,11 +282,11 @@ def plans(bench):
 
 
 def end_to_end(bench):
-    """A study from its definition to its statistics, on the card and on the host's cores."""
+    """A study from its definition to its statistics, on the GPU and on the cores of the host."""
     samples, steps = (512, 5) if bench.quick else (1_000_000, 50)
     _study(bench, bench.paths[0], samples, steps, 256 if bench.quick else 2**17)
     if not bench.on_card:
-        bench.row("study", path="host", note="this is the host: not measured beside it")
+        bench.row("study", path="host", note="this is the host: no comparison is measured")
         return
     count = tasks.cores()
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={count}".strip()
@@ -296,7 +296,7 @@ def end_to_end(bench):
 
 
 def host(bench):
-    """The same study on the host's cores, a tenth of its samples."""
+    """The same study on the cores of the host, with a tenth of the samples."""
     samples, steps = (512, 5) if bench.quick else (100_000, 50)
     _study(bench, "host", samples, steps, 64)
 

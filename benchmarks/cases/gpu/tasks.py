@@ -1,4 +1,4 @@
-"""What the benchmark of a GPU computes: machines, states, functions of a state, and the time of a call."""
+"""Tasks of the GPU benchmark: robots, states, functions of a state, and the time of a call."""
 
 import os
 import statistics
@@ -54,7 +54,7 @@ def motion(model, q, v, tau, steps):
 
 
 def gradient(model, q, v, tau, steps):
-    """Of the squares of a rollout's last state."""
+    """Gradient of the sum of squares of a rollout's last state."""
     return jax.grad(lambda *x: sum(jnp.sum(y * y) for y in motion(model, *x, steps)), (0, 1, 2))(q, v, tau)
 
 
@@ -62,7 +62,7 @@ FUNCTIONS = {"forward dynamics": forward_dynamics, "products": products, "MK4 st
 
 
 def on_cpu(f, model, given):
-    """float64 on the host of the same numbers, by XLA alone."""
+    """The same in float64 on the host, by XLA only."""
     host = jax.devices("cpu")[0]
     wide = jax.tree.map(lambda x: jax.device_put(np.asarray(x, np.float64), host), (model, *given))
     with jax.default_device(host), lgsim.compiling_for("cpu"), lgsim.llvm_lowering(False), lgsim.cuda_kernels(0):
@@ -72,18 +72,18 @@ def on_cpu(f, model, given):
 
 @cache
 def _mapped(f):
-    # few states: what costs is to compile
+    # few states: compilation dominates
     return jax.jit(jax.vmap(f, (None, 0, 0, 0)), compiler_options={"xla_backend_optimization_level": "0"})
 
 
 def far(got, want):
-    """The largest error of any result, relative to the largest number of that result; NaN where one is not finite."""
+    """The largest error of any result, relative to its largest value; NaN if a value is not finite."""
     errors = [np.max(np.abs(np.asarray(a, np.float64) - b)) / np.max(np.abs(b)) for a, b in zip(got, want, strict=True)]
     return float(np.max(errors))
 
 
 def seconds(f, *args, turns=5, least=0.05):
-    """Median seconds of a call, whose results are waited for once in each turn."""
+    """Median seconds of a call; each turn waits for the results once."""
     jax.block_until_ready(f(*args))
     start = time.perf_counter()
     jax.block_until_ready(f(*args))
@@ -98,11 +98,11 @@ def seconds(f, *args, turns=5, least=0.05):
 
 
 def capability():
-    """Ten times the compute capability of the card, 0 without one."""
+    """Ten times the compute capability of the GPU, 0 without one."""
     first = jax.devices()[0]
     return int(10 * float(first.compute_capability)) if first.platform in ("gpu", "cuda") else 0
 
 
 def cores():
-    """The host's cores."""
+    """Devices of the host."""
     return os.cpu_count() or 1

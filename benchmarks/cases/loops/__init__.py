@@ -1,1 +1,1 @@
-"""Cases of the benchmark of machines with loops."""
+"""Cases of the benchmark of closed kinematic loops."""

@@ -1,4 +1,4 @@
-"""Ten seconds of a four-bar: time, gap and energy beside MuJoCo's equality constraint."""
+"""Ten seconds of a four-bar linkage: time, closure error and energy, compared with MuJoCo's equality constraint."""
 
 import harness
 
@@ -16,7 +16,7 @@ LENGTHS, GROUND, SECONDS, DT = (0.4, 0.5, 0.45), 0.6, 10.0, 2e-3
 
 
 def machine():
-    """Three moving links about y, the third hinged to the ground."""
+    """Three moving links about y, the third with a revolute joint to the ground."""
     builder, up, x = lgsim.ModelBuilder(), "world", 0.0
     for i, length in enumerate(LENGTHS):
         rod(builder, f"link{i}", up, at(x), (0, 1, 0), length, 1.0 + 0.3 * i)
@@ -55,7 +55,7 @@ def xml():
 
 
 def closure(report):
-    """Both machines from one closed state at rest."""
+    """Both simulations from one closed state at rest."""
     model, q0 = machine(), start()
     ours, _ = harness.compiled(
         lambda model, q, v: lgsim.rollout(model, q, v, dt=DT, steps=round(SECONDS / DT))[1:3],
@@ -68,7 +68,7 @@ def closure(report):
     qs, vs = (np.asarray(x) for x in jax.block_until_ready(ours(model, jnp.asarray(q0), jnp.zeros(3))))
     rows.append(["lgsim, MK4 restored", 1e3 * (time.process_time() - begin), *off(model, qs, vs)])
     peer = mujoco.MjModel.from_xml_string(xml())
-    # connect keeps the place where the bodies are in the reference configuration: here that of the start
+    # connect keeps the relative position of the reference configuration: here the initial one
     data = mujoco.MjData(peer)
     data.qpos[:] = q0
     mujoco.mj_forward(peer, data)

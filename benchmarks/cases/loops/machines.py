@@ -1,4 +1,4 @@
-"""Cassie and a Delta robot, closed states of theirs, and the same machines in Pinocchio."""
+"""Cassie and a Delta robot with closed states, and the same robots in Pinocchio."""
 
 from functools import cache
 from importlib.metadata import distribution
@@ -17,7 +17,7 @@ CASSIE = "cmeel.prefix/share/example-robot-data/robots/cassie_description/robots
 
 @cache
 def machine(name):
-    """The closed machine; Cassie without what its file has beside masses and joints."""
+    """The robot with its loops; Cassie with masses and joints only."""
     return (
         delta()
         if name == "Delta"
@@ -26,21 +26,21 @@ def machine(name):
 
 
 def turn(angle):
-    """A pose turned about z."""
+    """A pose rotated about z."""
     T = np.eye(4)
     T[:2, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
     return T
 
 
 def at(x=0.0, y=0.0, z=0.0):
-    """A pose moved from the origin."""
+    """A pose translated from the origin."""
     T = np.eye(4)
     T[:3, 3] = x, y, z
     return T
 
 
 def delta():
-    """Three driven arms on the ground, each with two forearm rods on crossed hinges, six balls on a free platform."""
+    """Three actuated arms, each with two forearm rods on universal joints, and six ball joints on a free platform."""
     builder = lgsim.ModelBuilder()
     builder.add_body(
         "platform", "world", JOINTS.Free(), mass=0.5, inertia=np.diag([1e-3, 1e-3, 2e-3]), placement=at(z=-0.5)
@@ -77,7 +77,7 @@ def rod(builder, name, parent, placement, axis, length, mass):
 
 
 DIFFERENT = 128
-"""States of a machine, which a larger batch repeats."""
+"""States of a robot, which a larger batch repeats."""
 
 
 def states(name, batch):
@@ -115,14 +115,14 @@ def _states(name):
 
 
 def tree(model):
-    """The machine without its loops."""
+    """The robot without its loops."""
     from dataclasses import replace
 
     return model.replace(topology=replace(model.topology, loops=()))
 
 
 class Peer:
-    """The machine in Pinocchio with its contacts; states one after another."""
+    """The robot in Pinocchio with its constraints; states one after another."""
 
     def __init__(self, name):
         import pinocchio as pin
@@ -136,7 +136,7 @@ class Peer:
         pin.initConstraintDynamics(self.twin.model, self.twin.data, self.contacts, self.datas)
 
     def contact(self, model, loop):
-        """A ball between two frames."""
+        """A ball joint between two frames."""
         pin, tree = self.pin, model.topology
         ends = []
         for frame in (loop.b, loop.a):
@@ -146,7 +146,7 @@ class Peer:
         return pin.RigidConstraintModel(pin.ContactType.CONTACT_3D, self.twin.model, *ends, pin.ReferenceFrame.LOCAL)
 
     def states(self, q, v, tau):
-        """States in Pinocchio's order; both machines begin with a free joint."""
+        """States in Pinocchio's order; both robots begin with a free joint."""
         q = np.asarray(q, float)
         columns = [np.asarray(x, float) for x in (q, v, tau)]
         columns[0] = np.concatenate([q[:, :3], q[:, 4:7], q[:, 3:4], q[:, 7:]], axis=1)

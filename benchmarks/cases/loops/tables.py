@@ -1,4 +1,4 @@
-"""Costs of closed machines: accelerations, derivatives, steps with restoration, compilation."""
+"""Costs of closed kinematic loops: accelerations, derivatives, steps with projection, compilation."""
 
 import harness
 
@@ -19,11 +19,11 @@ from cases.loops.machines import Peer, machine, states, tree
 
 NAMES = ("Cassie", "Delta")
 QUICK = NAMES[:1]
-"""The machine of a quick run, whose seconds are those of compiling."""
+"""The robot of a quick run, which measures compile times."""
 
 
 def names(report):
-    """The machines of a run."""
+    """The robots of a run."""
     return QUICK if report.quick else NAMES
 
 
@@ -33,7 +33,7 @@ def tiled(f, *axes):
 
 @contextmanager
 def without_lowered_programs():
-    """No program that an earlier process has lowered is at hand."""
+    """Use a cache without programs of earlier processes."""
     before = os.environ.get("LGSIM_CACHE_DIR")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["LGSIM_CACHE_DIR"] = folder
@@ -44,7 +44,7 @@ def without_lowered_programs():
 
 
 def accelerations(report):
-    """Closed accelerations beside Pinocchio's and beside those of the tree; seconds to compile both, by machine."""
+    """Accelerations with loops, compared with Pinocchio and with the tree; seconds to compile both, by robot."""
     rows, batch, compiling = [], 1024, {}
     for name in names(report):
         model, given, peer = machine(name), states(name, batch), Peer(name)
@@ -85,17 +85,17 @@ def accelerations(report):
         report.bound(f"{name}: difference from Pinocchio", gap, at_most=1e-4)
         report.figure(f"{name} accelerations", us["lgsim"] / us["Pinocchio"], "x Pinocchio")
     report.table(
-        f"Accelerations, batch {batch}, us of one state",
-        ["machine", "lgsim", "its tree", "Pinocchio", "ratio", "closed / tree", "difference"],
+        f"Accelerations, batch {batch}, µs per state",
+        ["mechanism", "lgsim", "its tree", "Pinocchio", "ratio", "closed / tree", "difference"],
         rows,
     )
     return compiling
 
 
 def derivatives(report):
-    """All derivatives by q, v and tau."""
+    """All derivatives with respect to q, v and tau."""
     rows, batch = [], 256
-    # this program is one of XLA's: the lower level compiles in half the time and runs within 3 % of the other one
+    # XLA compiles this program: the lower level compiles in half the time and runs within 3 % of the other one
     options = {"xla_backend_optimization_level": 1} if report.quick else None
     for name in names(report):
         model, given, peer = machine(name), states(name, batch), Peer(name)
@@ -111,14 +111,14 @@ def derivatives(report):
         rows.append([name, ours, theirs, ours / theirs])
         report.bound(f"{name}: derivatives, parts of Pinocchio", ours / theirs, at_most=0.8)
     report.table(
-        f"Accelerations with all derivatives, batch {batch}, us of one state",
-        ["machine", "lgsim", "Pinocchio", "ratio"],
+        f"Accelerations with all derivatives, batch {batch}, µs per state",
+        ["mechanism", "lgsim", "Pinocchio", "ratio"],
         rows,
     )
 
 
 def projection(report):
-    """A step of MK4 with its restoration, and without."""
+    """A step of MK4 with and without projection."""
     rows, batch, steps = [], 256, 10
     for name in names(report):
         model, (q, v, _) = machine(name), states(name, batch)
@@ -128,7 +128,7 @@ def projection(report):
             return found.q[-1], found.v[-1]
 
         def plain(model, q, v):
-            """The same four stages on the closed field without the last step."""
+            """The same four stages on the constrained field without the final projection."""
             space = lgsim.simulation.state_space.StateSpace(model.topology)
 
             def step(y, _):
@@ -152,7 +152,7 @@ def projection(report):
         rows.append([name, us["restored"], us["plain"], us["restored"] / us["plain"]])
         report.bound(f"{name}: a step with restoration in one without", us["restored"] / us["plain"], at_most=1.5)
     report.table(
-        f"A step of MK4, batch {batch}, us of one state", ["machine", "restored", "not restored", "ratio"], rows
+        f"A step of MK4, batch {batch}, µs per state", ["mechanism", "restored", "not restored", "ratio"], rows
     )
 
 
@@ -175,7 +175,7 @@ print(time.process_time() - start)
 def compiling(report, once):
     """Seconds to trace and compile accelerations, closed and of the tree.
 
-    Each in processes of its own; in a quick run those that ``accelerations`` took.
+    Each is measured in separate processes; a quick run takes the times of ``accelerations``.
     """
     rows = []
     for name in names(report):
@@ -183,9 +183,9 @@ def compiling(report, once):
         if not report.quick:
             taken = {key: min(_compile(name, key) for _ in range(3)) for key in taken}
         rows.append([name, taken["closed"], taken["tree"], taken["closed"] / taken["tree"]])
-        if name == "Cassie":  # that of 18 rows on 21 joints is a figure alone
+        if name == "Cassie":  # the case of 18 rows on 21 joints is a figure only
             report.bound(f"{name}: compiling in that of its tree", taken["closed"] / taken["tree"], at_most=2.5)
-    report.table("Tracing and compiling accelerations, s", ["machine", "closed", "its tree", "ratio"], rows)
+    report.table("Tracing and compiling accelerations, s", ["mechanism", "closed", "its tree", "ratio"], rows)
 
 
 def _compile(name, kind):

@@ -35,16 +35,16 @@ QUICK = (
     "MK54",
     "CF4",
     "CG3",
-)  # the paper's among them
+)  # includes the paper's
 FLOOR, CEILING = 1e-11, 0.3
-TOLERANCE, STEPS = 1e-6, 1000  # the paper's, and the most steps
+TOLERANCE, STEPS = 1e-6, 1000  # the paper's value, and the most steps
 TIME = 3.0
 CONTROLLERS = {"paper's controller": lambda: ElementaryController(TOLERANCE), "PID": lambda: None}
 FINE = {"rtol": 1e-12, "atol": 1e-12}
 
 
 def methods(quick: bool) -> dict[str, lgsim.Method]:
-    """Those of Figs. 5 to 7."""
+    """The methods of Figs. 5 to 7."""
     return {name: METHODS[name] for name in QUICK} if quick else METHODS
 
 
@@ -101,7 +101,7 @@ def convergence(report: harness.Report, page: Page) -> None:
 
 
 def manifold(report: harness.Report, page: Page) -> None:
-    """Figs. 6 and 7: |q_i| = 1 and q_i . omega_i = 0, which solvers in R^12 do not keep."""
+    """Figs. 6 and 7: |q_i| = 1 and q_i . omega_i = 0, which solvers in R^12 do not conserve."""
     time, steps = 5.0, 500
     problem = double_spherical_pendulum()  # from the paper's planar start symmetry keeps q . omega zero in any method
     runs = {}
@@ -167,7 +167,7 @@ def chain(rods: int, total: float | None = None):
 
 
 def steps(report: harness.Report, page: Page) -> None:
-    """Figs. 8, 10 and 11: step sizes with the paper's controller and with PID, and what they buy."""
+    """Figs. 8, 10 and 11: step sizes with the paper's controller and with PID, and their accuracy."""
     cases = {"N = 2": chain(2), "N = 20, L = 1 m": chain(20), "N = 20, L = 0.25 m": chain(20, 5.0)}
     if report.quick:
         del cases["N = 20, L = 1 m"]

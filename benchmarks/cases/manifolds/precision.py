@@ -1,4 +1,4 @@
-"""Work and precision: adaptive methods of lgsim beside diffrax's with renormalization and scipy's in R^n."""
+"""Work and precision: adaptive methods of lgsim, of diffrax with renormalization and of scipy in R^n."""
 
 import harness
 
@@ -38,7 +38,7 @@ def chain_rate(t, y, numbers):
 
 
 class Renormalized(diffrax.AbstractWrappedSolver):
-    """A solver of diffrax whose states are brought back to the manifold after each step."""
+    """A diffrax solver whose states are projected onto the manifold after each step."""
 
     solver: diffrax.AbstractSolver
     action: Action
@@ -157,13 +157,13 @@ def measured(report: harness.Report, problem: InitialValueProblem, rate: Callabl
 
 
 def fastest(calls: dict[int, Callable], turns: int) -> dict[int, float]:
-    """The least seconds of a call over many turns: other work on the machine only ever adds to them."""
+    """Minimum seconds of a call over many turns: other load on the computer can only add to them."""
     samples = [harness.interleave(calls, 1) for _ in range(turns)]
     return {k: min(sample[k] for sample in samples) for k in calls}
 
 
 def work_for(error: float, work: np.ndarray, errors: np.ndarray) -> float:
-    """The work for an error, between two runs; NaN beyond all of them."""
+    """The work for an error, interpolated between runs; NaN outside of them."""
     order = np.argsort(errors)
     return float(np.exp(np.interp(np.log(error), np.log(errors[order]), np.log(work[order]), np.nan, np.nan)))
 
@@ -189,7 +189,9 @@ def work(report: harness.Report, page: Page) -> None:
             report.bound(f"work-precision, {case}, {name}: least error", errors.min(), at_most=1e-5)
         columns = [f"{what} {e}" for what in ("evals,", "ms,") for e in ("1e-4", "1e-6", "1e-8")]
         report.table(
-            f"Work for an error: {case}, t = {time:g} s (nan: outside of what was run)", ["solver", *columns], rows
+            f"Work for an error: {case}, t = {time:g} s (nan: outside of the range that was run)",
+            ["solver", *columns],
+            rows,
         )
     ours, theirs = curves["heavy top"]["lgsim MK54"], curves["heavy top"]["diffrax Tsit5, renormalized"]
     ratio = work_for(1e-6, ours[2], ours[1]) / work_for(1e-6, theirs[2], theirs[1])

@@ -25,7 +25,7 @@ def flights(report: harness.Report, page: Page) -> None:
 
 
 def convergence(report: harness.Report) -> dict[str, Orders]:
-    """Fig. 13: four Munthe-Kaas methods under the forces that the load asks for, against scipy."""
+    """Fig. 13: four Munthe-Kaas methods under the forces of the load controller, against scipy."""
     problem, time = two_quadrotors_tracking(control=track_by_forces), TIME
     exact = by_scipy(problem, time).y[:, -1]
     names = NAMES[::3] if report.quick else NAMES
@@ -42,7 +42,7 @@ def convergence(report: harness.Report) -> dict[str, Orders]:
 
 
 def flight(control) -> dict[str, np.ndarray]:
-    """Five seconds by RKMK of order 4, and what Figs. 14 to 18 show of them."""
+    """Five seconds by RKMK of order 4, and the data of Figs. 14 to 18."""
     problem = two_quadrotors_tracking(control=control)
     vehicles, goal = problem.args
     times, states = path(lgsim.MK4, problem, 5.0, round(5.0 / STEP))
@@ -61,25 +61,25 @@ def flight(control) -> dict[str, np.ndarray]:
 
 
 def tracking(report: harness.Report) -> dict[str, dict]:
-    """Figs. 14 to 18, with thrusts and moments, and with forces alone as in the paper."""
+    """Figs. 14 to 18, with thrusts and moments, and with forces only as in the paper."""
     runs = {"thrusts and moments": flight(track)}
     if not report.quick:
-        runs["forces alone"] = flight(track_by_forces)
+        runs["forces only"] = flight(track_by_forces)
     rows = []
     for name, f in runs.items():
         off = np.linalg.norm(f["load"] - f["path"], axis=-1)
         ends = off[0], off[-1], f["astray"][0].max(), f["astray"][-1].max()
         rows.append([name, *(f"{x:.1e}" for x in (*ends, f["norms"].max(), f["tangency"].max()))])
-        report.bound(f"Fig. 16, {name}: load off its path at 5 s / at the start", off[-1] / off[0], at_most=5e-3)
-        report.bound(f"Fig. 17, {name}: links off their directions at 5 s", ends[3], at_most=1e-6)
+        report.bound(f"Fig. 16, {name}: path error of the load at 5 s / at the start", off[-1] / off[0], at_most=5e-3)
+        report.bound(f"Fig. 17, {name}: direction error of the links at 5 s", ends[3], at_most=1e-6)
         report.bound(f"Fig. 18, {name}: |1 - |q||", f["norms"].max(), at_most=1e-13)
         report.bound(f"Fig. 18, {name}: q . omega", f["tangency"].max(), at_most=1e-13)
     report.table(
         f"Figs. 14 to 18. MK4, step {STEP:g} s",
-        ["control", "off the path at 0 s, m", "at 5 s", "links off at 0 s", "at 5 s", "|1 - |q||", "q . omega"],
+        ["control", "path error at 0 s, m", "at 5 s", "link error at 0 s", "at 5 s", "|1 - |q||", "q . omega"],
         rows,
     )
-    report.figure("load off its path at 5 s", off[-1], "m")
+    report.figure("path error of the load at 5 s", off[-1], "m")
     return runs
 
 

@@ -1,4 +1,4 @@
-"""States at given times against numbers that were made without lgsim, in extended precision: tests/data."""
+"""States at given times against values of extended precision without lgsim, from tests/data."""
 
 import harness
 
@@ -32,12 +32,12 @@ def numbers(name: str) -> dict:
 
 
 def floats(strings) -> np.ndarray:
-    """Decimals of 17 digits as numbers."""
+    """Decimal strings of 17 digits as floats."""
     return np.array(strings, dtype=np.float64)
 
 
 def relative(found, expected) -> float:
-    """The largest difference, in parts of the largest expected number, at least one."""
+    """The largest difference relative to the largest expected value, or to one if that is larger."""
     return float(np.abs(np.asarray(found) - expected).max() / max(1.0, np.abs(expected).max()))
 
 
@@ -134,5 +134,5 @@ def states(report: harness.Report) -> None:
     for name, _, error in found:
         report.bound(f"{name}: difference to the reference", error, at_most=LIMIT)
     rows = [[name, time, f"{error:.1e}"] for name, time, error in found]
-    report.table("States by MK8 against numbers of extended precision", ["system", "t, s", "relative error"], rows)
+    report.table("States by MK8 against values of extended precision", ["system", "t, s", "relative error"], rows)
     report.figure("states differ from the reference by at most", max(error for *_, error in found))

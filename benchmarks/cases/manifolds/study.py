@@ -1,4 +1,4 @@
-"""What the studies of manifolds share: a program for any number of steps, the same motion in R^n, orders, drawing."""
+"""Shared by the studies on manifolds: a program for any number of steps, the same motion in R^n, orders, figures."""
 
 import harness
 
@@ -55,7 +55,7 @@ def _path(method: lgsim.Method, action: Action, field: Callable, y0: Any, args: 
 
 
 def end(method: lgsim.Method, problem: InitialValueProblem, time: float, steps: int) -> Any:
-    """The state at ``time``; a new number of steps compiles nothing, and neither do new numbers of the problem."""
+    """The state at ``time``; neither a new number of steps nor new parameters of the problem recompile."""
     return _run(method, problem, time, steps, steps + 1)[0]
 
 
@@ -85,7 +85,7 @@ def distance(y0: Any, y1: Any) -> float:
 
 
 def in_space(problem: InitialValueProblem) -> InitialValueProblem:
-    """The same problem in the R^n of all entries, where nothing knows of the manifold and MK4 is the classical RK4."""
+    """The same problem in the R^n of all entries, without the manifold, where MK4 is the classical RK4."""
     x = flat(problem.initial)
     rate = _rate(problem.action, problem.field, jax.tree.structure(problem.initial), _shapes(problem.initial))
     return InitialValueProblem(f"{problem.name}, in R^n", Translation(x.size), rate, jnp.asarray(x), problem.args, {})
@@ -130,7 +130,7 @@ class Orders:
     errors: np.ndarray
 
     def slope(self, floor: float, ceiling: float) -> float:
-        """The order: the slope over the four smallest steps whose errors lie between both."""
+        """The order: the slope over the four smallest steps whose errors are between both limits."""
         clean = np.flatnonzero((self.errors > floor) & (self.errors < ceiling))[-4:]
         if len(clean) < 3:
             return np.nan
@@ -140,7 +140,7 @@ class Orders:
 def orders(
     method: lgsim.Method, problem: InitialValueProblem, time: float, exact: Any, counts: Iterable[int], floor: float
 ) -> Orders:
-    """Errors at ``time`` for ever more steps, until they fall below the floor."""
+    """Errors at ``time`` for more and more steps, until they fall below the floor."""
     steps, errors = [], []
     for n in counts:
         steps.append(n)

@@ -24,7 +24,7 @@ def attitude(state) -> np.ndarray:
 
 
 def curves(report: harness.Report) -> dict[str, tuple[Orders, int]]:
-    """Errors of the attitude at 0.1 s, when the top has made 2.4 turns: what is of first order shows from there on."""
+    """Errors of the attitude at 0.1 s, after 2.4 revolutions of the top: first-order effects appear from there on."""
     canonical, quadratic = heavy_top_cotangent(**CELLEDONI_TOP), heavy_top_quadratic(**CELLEDONI_TOP)
     runs = {
         "theta = 0": (SymplecticTheta(0), canonical),
@@ -66,7 +66,7 @@ def million(report: harness.Report) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def trend(steps: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """The largest size in each of 100 intervals, and its slope per step."""
+    """The largest magnitude in each of 100 intervals, and its slope per step."""
     intervals = 100
     length = len(error[1:]) // intervals
     largest = np.abs(error[1 : 1 + intervals * length]).reshape(intervals, length).max(axis=1)
@@ -115,7 +115,7 @@ def symplectic(report: harness.Report, page: Page) -> None:
     many = f"{steps[-1]:,} steps"
     report.bound(f"{many}: slope of the largest energy error, relative, per step", abs(slope), at_most=1e-13)
     report.bound(
-        f"{many}: momentum about gravity, in parts of the momentum", np.abs(momentum).max() / size, at_most=1e-12
+        f"{many}: momentum about gravity, relative to the momentum", np.abs(momentum).max() / size, at_most=1e-12
     )
     report.figure(f"energy trend over {many}", slope, "per step")
     report.figure("momentum about gravity", np.abs(momentum).max() / size)
@@ -156,7 +156,7 @@ def symplectic(report: harness.Report, page: Page) -> None:
             lw=0.7,
             color="#d95f02",
         )
-        axis.set(title=f"{many}: momentum about gravity,\nchange in parts of the momentum", xlabel="steps")
+        axis.set(title=f"{many}: momentum about gravity,\nchange relative to the momentum", xlabel="steps")
         return figure
 
     page.add("heavy_top_symplectic", "Figs. 2, 3. The symplectic family on T*SO(3), and a million steps of it.", draw)

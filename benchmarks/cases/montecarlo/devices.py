@@ -1,4 +1,4 @@
-"""The gain of a second device: this file as a process of its own with two virtual CPU devices, on two cores."""
+"""The gain of a second device: this file as a separate process with two virtual CPU devices, on two cores."""
 
 import json
 import os
@@ -16,7 +16,7 @@ FLAG = "--xla_force_host_platform_device_count=2"
 def run(report):
     """One table."""
     if (os.cpu_count() or 1) < 2:
-        print("two devices: not measured, the machine has one core")
+        print("two devices: not measured, the computer has one core")
         return
     flags = f"{os.environ.get('XLA_FLAGS', '')} {FLAG}".strip()
     given = [sys.executable, __file__, *(("200", "5") if report.quick else ("500", "11"))]
@@ -25,8 +25,8 @@ def run(report):
     done = subprocess.run(given, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     rows = json.loads(done.stdout.splitlines()[-1])
     report.table(
-        f"Arm with dispersed inertias, {SAMPLES} samples: virtual CPU devices in one process",
-        ["devices", "steps/s", "cores that were busy"], rows,
+        f"Arm with random inertias, {SAMPLES} samples: virtual CPU devices in one process",
+        ["devices", "steps/s", "busy cores"], rows,
     )  # fmt: skip
     gain = rows[1][1] / rows[0][1]
     report.figure("2 devices", gain, "x one")
@@ -34,7 +34,7 @@ def run(report):
 
 
 def measure(steps, repeats):
-    """[devices, steps per second, cores that were busy], one device and two in turns."""
+    """[devices, steps per second, busy cores], one device and two in turns."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -55,7 +55,7 @@ def measure(steps, repeats):
 
 
 if __name__ == "__main__":
-    # the benchmark that started this process has one core; before JAX makes its threads
+    # the parent process has one core; set before JAX starts its threads
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
     print(json.dumps(measure(*map(int, sys.argv[1:]))))

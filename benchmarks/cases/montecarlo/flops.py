@@ -1,4 +1,4 @@
-"""Arithmetic of a step, counted in what JAX traces, and the peak of some devices."""
+"""Arithmetic of a step, counted in the traced program, and the peak of some devices."""
 
 import jax
 import numpy as np
@@ -11,16 +11,16 @@ PEAKS = {"H100": 34e12, "H200": 34e12, "A100": 9.7e12, "V100": 7.8e12}
 
 
 def of_step(model):
-    """Operations of four evaluations of forward dynamics; what a Runge-Kutta 4 adds, some for each number, is left out.
+    """Operations of four evaluations of forward dynamics, without the few operations that Runge-Kutta 4 adds.
 
-    Those with what depends on the model alone are counted too, though one evaluation would do for all steps.
+    Operations that depend only on the model count as well, although one evaluation would suffice for all steps.
     """
     q, v = model.neutral(), np.zeros(model.nv)
     return 4 * _count(jax.make_jaxpr(articulated_body.forward)(model, q, v, v).jaxpr)
 
 
 def part_of_peak(rate):
-    """Of the default device, or "-" where its peak is not known here."""
+    """Peak of the default device, or "-" if it is unknown here."""
     kind = jax.devices()[0].device_kind
     return next((rate / peak for name, peak in PEAKS.items() if name in kind), "-")
 

@@ -1,4 +1,4 @@
-"""What a sample costs, and the memory, from 1e4 samples to 1e6: two machines with dispersed inertias, into a store."""
+"""Cost per sample and memory from 1e4 to 1e6 samples: two systems with random inertias, into a store."""
 
 import resource
 import sys
@@ -14,20 +14,20 @@ from lgsim import montecarlo as mc
 COUNTS, QUICK = (10_000, 100_000, 1_000_000), (5_000, 10_000, 20_000)
 CHUNK = {COUNTS: 8192, QUICK: 4096}
 """Samples between two writes, so that the smallest study already has a whole chunk."""
-# Growth of the peak of memory from the smallest to the largest number of samples, and of the cost of one more sample
-# from the smaller numbers to the larger ones.
+# Upper bounds of the growth of the peak memory from the smallest to the largest number of samples, and of the cost of
+# another sample.
 MEMORY, COST = 1.1, 1.2
 
 
 def run(report):
-    """A table of each machine."""
+    """A table for each system."""
     for name, make in {"three bodies": studies.of_three_bodies, "arm": studies.of_arm}.items():
         _grow(report, name, make)
 
 
 def _grow(report, name, make):
     counts, rows, seconds = QUICK if report.quick else COUNTS, [], []
-    _timed(name, make(CHUNK[counts], studies.STEPS), CHUNK[counts])  # compiles, and loads what a store needs
+    _timed(name, make(CHUNK[counts], studies.STEPS), CHUNK[counts])  # compiles, and imports the packages of a store
     for count in counts:
         _forget_peak()
         run, after, size = _timed(name, make(count, studies.STEPS), CHUNK[counts])
@@ -35,8 +35,16 @@ def _grow(report, name, make):
         rows.append([count, count / run, 1e6 * run / count, after, size, _peak() / 2**20, _peak_of_device()])
     statistics = "quantiles and mean on the group, s" if name == "three bodies" else "quantiles, s"
     report.table(
-        f"{name.capitalize()} with dispersed inertias, {studies.STEPS} steps, into a store",
-        ["samples", "samples/s", "us each", statistics, "store, MiB", "peak of memory, MiB", "of the device, MiB"],
+        f"{name.capitalize()} with random inertias, {studies.STEPS} steps, into a store",
+        [
+            "samples",
+            "samples/s",
+            "µs per sample",
+            statistics,
+            "store, MiB",
+            "peak of memory, MiB",
+            "of the device, MiB",
+        ],
         rows,
     )
     report.figure(f"{name}, {counts[-1]:.0e} samples", rows[-1][1], "samples/s")
@@ -62,7 +70,7 @@ def _timed(name, study, chunk):
 
 
 def _forget_peak():
-    """Count the peak of this process's memory from now on, where the system can."""
+    """Reset the peak memory of this process, where the operating system can."""
     place = Path("/proc/self/clear_refs")
     if place.exists():
         place.write_text("5")
@@ -78,6 +86,6 @@ def _peak():
 
 
 def _peak_of_device():
-    """MiB that were in use at most on a device with a memory of its own; it cannot be forgotten."""
+    """Peak memory in MiB of a device with separate memory; it cannot be reset."""
     stats = jax.devices()[0].memory_stats() or {}
     return stats["peak_bytes_in_use"] / 2**20 if "peak_bytes_in_use" in stats else "-"

@@ -1,8 +1,8 @@
-"""Steps per second of an arm beside MuJoCo in C, which gets the same starts and bodies: its RK4 on one core.
+"""Steps per second of an arm, compared with RK4 of MuJoCo in C on one core with the same initial states and bodies.
 
-MuJoCo computes sample after sample, as `mj_step` of one model whose bodies are set anew for each sample, and as its
-module `rollout` with a model for each sample made beforehand; the better of both counts. That its ends are those of
-the study says that both do the same.
+MuJoCo computes sample after sample, by `mj_step` with one model whose bodies are set for each sample, and by its
+module `rollout` with a model per sample; the better one counts. Equal final states confirm that the simulations are
+the same.
 """
 
 import harness
@@ -21,7 +21,7 @@ from lgsim import montecarlo as mc
 from lgsim.multibody.inertia import mass_center_inertia
 
 SPEED = {"start": 15.0, "start and inertias": 15.0}
-"""Steps per second in parts of MuJoCo's, by what varies."""
+"""Lower bounds of steps per second relative to MuJoCo, by the random inputs."""
 AGREEMENT = 1e-9
 """The largest difference of the ends after `studies.STEPS` steps, rad and rad/s: later it is chaotic."""
 
@@ -43,7 +43,7 @@ class Native:
                 self._set(machine, i)
 
     def step(self):
-        """(q, v) at the ends of all samples by ``mj_step``."""
+        """Final (q, v) of all samples by ``mj_step``."""
         ends = []
         for i, q in enumerate(self.q):
             if self.bodies is not None:
@@ -68,7 +68,7 @@ class Native:
 
 
 def _gap(study, count):
-    """The largest difference of the first samples' ends from those of both of MuJoCo's ways."""
+    """Largest difference of the final states of the first samples from those of both interfaces of MuJoCo."""
     ends, native = mc.Engine(study).chunk(0, study.tile).columns, Native(study, count)
     ours = np.concatenate([ends["final_q"], ends["final_v"]], axis=1)[:count]
     return max(np.abs(ours - end).max() for end in (native.step(), native.rollout()))

@@ -1,8 +1,9 @@
-"""Steps per second of an arm beside other JAX libraries at the batch that suits each best, one core, float64.
+"""Steps per second of an arm by other JAX libraries, each at its best batch size, one core, float64.
 
-Only their forward dynamics is taken, in a Runge-Kutta 4 for q' = v, compiled as one loop: less than their own steps
-do. Their models are constants of the programs, so that only starts vary. Each peer is compiled with the vectors that
-XLA takes by itself and with those of 512 bits that lgsim asks for, at one batch, and goes on with the better ones.
+Only their forward dynamics is used, in a Runge-Kutta 4 for q' = v, compiled as one loop, which is less work than
+their own steps. Their models are constants of the programs, so that only initial states vary. Each peer is compiled at
+one batch size with XLA's default vectors and with the 512-bit vectors that lgsim selects, and continues with the
+better ones.
 """
 
 import statistics
@@ -47,17 +48,17 @@ def run(report):
     rows = [[*row, ratio] for row, ratio in zip(rows, ratios, strict=True)]
     if speeds:
         rows.append(["lgsim", str(rival.study.tile), ours, "-", 1.0])
-        report.figure("best JAX peer", ours / max(speeds), "times as fast")
-        report.bound("start: parts of the best JAX peer's steps", ours / max(speeds), at_least=FASTER)
+        report.figure("best JAX peer", ours / max(speeds), "x")
+        report.bound("start: steps relative to the best JAX peer", ours / max(speeds), at_least=FASTER)
     report.table(
-        f"Arm, {studies.STEPS} steps of RK4 beside other JAX libraries",
-        ["", "best batch", "steps/s", "at the worst batch", "lgsim in parts of it"],
+        f"Arm, {studies.STEPS} steps of RK4: other JAX libraries",
+        ["", "best batch", "steps/s", "at the worst batch", "lgsim / peer"],
         rows,
     )
 
 
 class Rival:
-    """Our study of dispersed starts, and the same starts for the peers."""
+    """The study with random initial states, and the same states for the peers."""
 
     def __init__(self, quick, folder):
         self.quick, self.own = quick, []
@@ -70,7 +71,7 @@ class Rival:
         self._engine.chunk(0, FIRST)
 
     def tried(self, peer):
-        """Steps per second of a peer by batch and width; that of ours are kept in ``own``."""
+        """Steps per second of a peer by batch and width; those of lgsim are stored in ``own``."""
         found = {}
         for width in ("",) if self.quick else WIDTHS:
             self._try(peer, FIRST, width, found)

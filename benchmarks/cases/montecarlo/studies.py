@@ -1,4 +1,4 @@
-"""The studies of the Monte Carlo benchmark: an arm of seven joints, and three bodies that fly freely."""
+"""The studies of the Monte Carlo benchmark: an arm of seven joints, and three free bodies."""
 
 import jax
 import jax.numpy as jnp
@@ -14,13 +14,13 @@ DT, STEPS = conventions.DT, conventions.STEPS
 
 
 def arm():
-    """Panda with its fingers held, without damping and friction, which the peers' files do not have."""
+    """Panda with locked fingers, without damping and friction, which the files of the peers lack."""
     model = robots.robot("Panda", "float64")
     return model.replace(damping=jnp.zeros(model.nv), friction=jnp.zeros(model.nv))
 
 
 def of_arm(samples, steps, inertias=True, model=None):
-    """From rest at dispersed configurations, with dispersed inertias or the model's own."""
+    """From rest at random configurations, with random inertias or those of the model."""
     model = arm() if model is None else model
     distributions = {
         "q0": mc.TangentNormal(model, model.neutral(), 0.1),
@@ -30,7 +30,7 @@ def of_arm(samples, steps, inertias=True, model=None):
 
 
 def of_three_bodies(samples, steps):
-    """Dispersed configurations, velocities and inertias."""
+    """Random configurations, velocities and inertias."""
     model = chain()
     distributions = {
         "q0": mc.TangentNormal(model, model.neutral(), 0.1),

@@ -1,1 +1,1 @@
-"""What benchmarks/symbolic.py measures beside lgsim: generated C in a loop, Pinocchio without Python, adam's CasADi."""
+"""Baselines of benchmarks/symbolic.py: generated C in a loop, Pinocchio without Python, adam's CasADi."""

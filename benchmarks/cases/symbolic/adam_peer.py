@@ -1,4 +1,4 @@
-"""adam's CasADi: the C that CasADi generates of it, with the same compiler and words."""
+"""adam's CasADi functions as C that CasADi generates, with the same compiler and options."""
 
 import ctypes
 import re
@@ -13,7 +13,7 @@ from cases.symbolic.timed_code import FLAGS, STATES
 
 
 def functions(path, joints, gravity):
-    """CasADi functions of bias forces and of inverse dynamics, which adam makes of bias forces and mass matrix.
+    """CasADi functions of bias forces and of inverse dynamics, which adam computes from bias forces and mass matrix.
 
     Raises:
         ImportError: adam or one of its packages is missing.
@@ -85,7 +85,7 @@ def _generated(f, folder):
     import os
 
     here = os.getcwd()
-    os.chdir(folder)  # CasADi writes where the process is
+    os.chdir(folder)  # CasADi writes into the working directory
     try:
         return Path(f.generate(f"{f.name()}.c")).read_text()
     finally:

@@ -1,4 +1,4 @@
-"""The exact ring: the examples of Kwatny and Blankenship against tests/data, and algorithms in fifty digits.
+"""Exact arithmetic: the examples of Kwatny and Blankenship against tests/data, and algorithms in 50 digits.
 
 Paper: H. G. Kwatny, G. L. Blankenship, Symbolic construction of models for multibody dynamics, IEEE Transactions on
 Robotics and Automation 11(2), 1995.
@@ -29,7 +29,7 @@ DIGITS = (lgsim.inverse_dynamics, lgsim.forward_dynamics, lgsim.mass_matrix, dyn
 
 
 def arm(report):
-    """The 6-joint arm as exact formulas: their size, the time that they take, and their numbers at the reference."""
+    """The 6-joint arm as exact formulas: their size, the time to derive them, and their values at the reference."""
     c = coordinates(kwatny_blankenship.six_joint_arm(), ARM, RATES)
     rows = []
 
@@ -69,7 +69,7 @@ def _numbers(expressions, where):
 
 
 def disk(report):
-    """The free disk in quaternions, which is Euler's equations term by term."""
+    """The free disk in quaternions, which equals Euler's equations term by term."""
     w1, w2, w3 = sympy.symbols("w1:4", real=True)
     found = symbolic.poincare(kwatny_blankenship.thin_disk(), p=["w1", "w2", "w3"])
     expected = sympy.diag(5, 5, 10), sympy.Matrix([5 * w2 * w3, -5 * w1 * w3, 0]), sympy.zeros(3, 1)
@@ -80,7 +80,7 @@ def disk(report):
 
 
 def digits(report):
-    """float64 against the same algorithm in 50 digits, in roundings of the largest entry for each joint."""
+    """float64 against the same algorithm in 50 digits, in units of round-off of the largest entry per joint."""
     model, rows = robots.chain(7, "float64"), []
     states = [np.asarray(x[0]) for x in robots.state(model, 1)]
     for f in DIGITS:

@@ -1,4 +1,4 @@
-"""sympy.physics.mechanics: equations of a chain by Kane's method, shared out by ``cse``."""
+"""sympy.physics.mechanics: equations of a chain by Kane's method, simplified by ``cse``."""
 
 import time
 
@@ -16,7 +16,7 @@ MASS, GRAVITY = sympy.Rational(3, 2), sympy.Rational(981, 100)
 
 
 def chain(length):
-    """Mass matrix and forcing of a chain of hinges about z, y, x, z, ... at offsets, by Kane's method.
+    """Mass matrix and forcing of a chain of revolute joints about z, y, x, z, ... with offsets, by Kane's method.
 
     Returns:
         (q, u, M, h) with ``M a + h = tau``, and the seconds that it took.

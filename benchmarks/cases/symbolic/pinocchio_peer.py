@@ -1,9 +1,9 @@
-"""Pinocchio's C++ without Python: a loop of its own, compiled from its headers where they are, else its batch call.
+"""Pinocchio's C++ without Python: a loop compiled from its headers if they are installed, else its batch call.
 
 Its headers and Boost are in the wheel `pin`, Eigen's in the wheel `casadi` or in /usr/include. The compilation takes
-some minutes, so that it is kept in the folder for temporary files, and a quick run takes it only if it is there. Else
-the batch call `abaInParallel` on a pool of one thread stands for forward dynamics, within 4 % of a native build, and
-the others follow by the ratios of a native build on an AMD EPYC: 0.77, 1.54 and 3.72 us on Panda.
+some minutes; the result is kept in the folder for temporary files, and a quick run uses it only if it exists. Otherwise
+the batch call `abaInParallel` on a pool of one thread replaces forward dynamics, within 4 % of a native build, and the
+others are scaled by the ratios of a native build on an AMD EPYC: 0.77, 1.54 and 3.72 µs for Panda.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ FLAGS = [
 
 
 def microseconds(model, twin, rows, quick):
-    """(microseconds a state by algorithm, how they were measured)."""
+    """(µs per state by algorithm, the way of measurement)."""
     program = compiled_loop(build=not quick)
     if program is None:
         q, v, tau = rows
@@ -48,7 +48,7 @@ def microseconds(model, twin, rows, quick):
 
 
 def compiled_loop(build):
-    """The program of the loop, or None without headers, a compiler, or leave to build it."""
+    """The program of the loop, or None without headers, a compiler or permission to build it."""
     try:
         import pinocchio
     except ImportError:
@@ -82,13 +82,13 @@ def eigen():
 
 
 def machine_text(model):
-    """A machine of revolute joints about coordinate axes, as the loop reads it."""
+    """A robot of revolute joints about coordinate axes, in the format of the loop."""
     lines = []
     for i, parent in enumerate(model.topology.parents):
         T, axis = np.asarray(model.placements[i], float), np.asarray(model.axes[i], float)
         along = int(np.argmax(axis))
         if not np.array_equal(axis, np.eye(3)[along]):
-            raise ValueError("the loop of Pinocchio has joints about x, y and z alone")
+            raise ValueError("the loop of Pinocchio supports only joints about x, y and z")
         mass, center, inertia = (np.asarray(x, float) for x in mass_center_inertia(model.inertias[i]))
         six = inertia[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
         numbers = [*T[:3, :3].ravel(), *T[:3, 3], float(mass), *center, *six]

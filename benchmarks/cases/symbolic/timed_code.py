@@ -1,4 +1,4 @@
-"""Generated C in a loop of C over states: microseconds a state, without calls from Python."""
+"""Generated C in a loop of C over states: µs per state, without calls from Python."""
 
 import ctypes
 import statistics
@@ -20,7 +20,7 @@ def arrays(code, rows):
 
 
 def loop_text(code):
-    """A loop over states in C; the function is in another file, so that nothing is left out."""
+    """A loop over states in C; the function is in another file, so that the compiler removes nothing."""
     ports = code.program.inputs
     args = ", ".join(f"const double *x{i}" for i in range(len(ports)))
     given = [f"x{i} + {len(p.values)} * i" for i, p in enumerate(ports)]
@@ -39,7 +39,7 @@ def loop_text(code):
 class TimedCode:
     """Codes in one library, with loops.
 
-    `seconds(name, rows, turns)` is the time of one state; `results(name)` what the last one gave.
+    `seconds(name, rows, turns)` is the time of one state; `results(name)` is the last result.
     """
 
     def __init__(self, codes, rows):

@@ -1,4 +1,4 @@
-"""Six faults put into what Panda records: which of them the check of a recording finds, and by what name."""
+"""Six faults added to records of Panda, and the faults that the check of a recording reports."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ SECONDS, EVERY = 5.0, 4
 
 
 def faults(time, q, tau):
-    """By what they are: (what the finding must be called, where it must be, time, positions, torques)."""
+    """Faults by description: (expected name of the finding, its place, time, positions, torques)."""
     rng = np.random.default_rng(0)
     n = len(time)
 
@@ -39,7 +39,7 @@ def faults(time, q, tau):
 
 
 def run(report):
-    """A record without a fault, and each fault alone; in a full run."""
+    """A record without faults and records with one fault each; in a full run."""
     if report.quick:
         return
     model, raw = data.true_model(), data.record(panda.stored("bodies"), SECONDS)
@@ -47,10 +47,10 @@ def run(report):
     cases = faults(raw.time[::EVERY], raw.q[::EVERY], raw.tau[::EVERY])
     for name, (kind, where, time, q, tau) in cases.items():
         report_of = check_recording(Recording(model, time, q, tau=tau)).report
-        # encoders give no velocities, which is said too
+        # encoders give no velocities, which is reported as well
         found = [f for f in report_of if f.kind != "missing velocity"]
         named = {f.kind for f in found} == {kind} and where in {f.where for f in found} if kind else not found
         right += named
         rows.append([name, "; ".join(f"{f.kind}: {f.where}" for f in found) or "nothing", "yes" if named else "no"])
-    report.table("Faults in Panda's record of 5 s", ["fault", "found", "named, and nothing else"], rows)
+    report.table("Faults in Panda's record of 5 s", ["fault", "found", "only this fault reported"], rows)
     report.bound("bad data: records whose fault is named, and nothing else", right, at_least=len(cases))

@@ -1,4 +1,4 @@
-"""How often the truth lies inside the 95 % ellipsoid, on data that follow the noise model: 100 seeds in one call."""
+"""Coverage of the 95 % confidence ellipsoid on data that follow the noise model: 100 seeds in one call."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""The same records and parameters given to SimulationFit and to mujoco.sysid: passes over them, seconds, cost."""
+"""SimulationFit and mujoco.sysid on the same records and parameters: passes over the records, seconds, cost."""
 
 import contextlib
 import io
@@ -28,7 +28,7 @@ NUMBERS = ("damping", "armature")
 
 
 def arm(seed=0):
-    """The arm of lgsim with the true numbers."""
+    """The arm of lgsim with the true parameters."""
     rng = np.random.default_rng(seed)
     model = lgsim.load_urdf(lgsim.data.arm7())
     wide = np.full(model.nv, 1e6)
@@ -57,7 +57,7 @@ def machine(model, integrator):
 
 
 def put(joint, number, value):
-    """A number of a joint, which some versions of MuJoCo hold as the first of a few."""
+    """A joint parameter, which some versions of MuJoCo store as the first of several values."""
     if np.ndim(getattr(joint, number)):
         getattr(joint, number)[:] = 0
         getattr(joint, number)[0] = value
@@ -66,7 +66,7 @@ def put(joint, number, value):
 
 
 def motion(model, seed=1):
-    """(q (SETS, STEPS + 1, nv), tau (SETS, STEPS, nv)) of MuJoCo's RK4 at a fifth of the step, torques held."""
+    """(q (SETS, STEPS + 1, nv), tau (SETS, STEPS, nv)) by MuJoCo's RK4 at a fifth of the step; torques are constant."""
     spec = machine(model, mujoco.mjtIntegrator.mjINT_RK4)
     spec.option.timestep = DT / 5
     compiled = spec.compile()
@@ -88,13 +88,13 @@ def motion(model, seed=1):
             for _ in range(5):
                 mujoco.mj_step(compiled, data)
             q[s, k + 1] = data.qpos
-    # the start is known to both
+    # both know the initial state
     q[:, 1:] += NOISE * rng.standard_normal(q[:, 1:].shape)
     return q, tau
 
 
 class Counter:
-    """A residual function of mujoco.sysid that counts passes over all records: one for each column that it is given."""
+    """A residual function for mujoco.sysid that counts passes over all records, one per column of parameters."""
 
     def __init__(self, function):
         self.function, self.passes = function, 0
@@ -105,7 +105,7 @@ class Counter:
 
 
 def by_mujoco(model, q, tau, integrator):
-    """A function that gives (numbers found (2, nv), passes, seconds) of mujoco.sysid."""
+    """A function that returns (estimated parameters (2, nv), passes, seconds) of mujoco.sysid."""
     spec = machine(model, integrator)
     compiled = spec.compile()
     data = mujoco.MjData(compiled)
@@ -135,7 +135,7 @@ def by_mujoco(model, q, tau, integrator):
 
 
 def in_deviations(parameters, predicted, measured, model, everything, state, **others):
-    """Residuals in standard deviations of the encoders; the standard is parts of each column's size."""
+    """Residuals in standard deviations of the encoders, instead of fractions of each column's magnitude."""
     later = sysid.TimeSeries(measured.times[1:], measured.data[1:], measured.signal_mapping)
     return (predicted.data - later.data) / NOISE, predicted, later
 
@@ -156,7 +156,7 @@ def unknowns(model):
 
 
 def by_lgsim(model, q, tau):
-    """A function that gives (numbers found (2, nv), passes, seconds) of SimulationFit, the start being known."""
+    """A function that returns (estimates (2, nv), passes, seconds) of SimulationFit with a known initial state."""
     prior = model.replace(**{n: jnp.full(model.nv, g) for n, g in zip(NUMBERS, GUESS, strict=True)})
     parameters = Parameters(prior, [JointParameter("damping"), JointParameter("armature", lower=0.005)])
     states = np.concatenate([q, np.zeros_like(q)], axis=-1)
@@ -175,7 +175,7 @@ def by_lgsim(model, q, tau):
 
 
 def cost(model, numbers, q, tau):
-    """Half the squared residuals in standard deviations of MuJoCo's RK4 with such numbers."""
+    """Half the sum of squared residuals, in standard deviations, of MuJoCo's RK4 with these parameters."""
     own = model.replace(**{n: jnp.asarray(x) for n, x in zip(NUMBERS, numbers, strict=True)})
     compiled = machine(own, mujoco.mjtIntegrator.mjINT_RK4).compile()
     data = mujoco.MjData(compiled)
@@ -191,11 +191,11 @@ def cost(model, numbers, q, tau):
 
 
 def run(report):
-    """In a full run, where mujoco.sysid is whole."""
+    """In a full run, if mujoco.sysid is installed."""
     if report.quick:
         return
     if not hasattr(sysid, "optimize"):
-        print("\nskipped: mujoco.sysid beside SimulationFit; install it with: pip install 'mujoco[sysid]'")
+        print("\nskipped: the comparison with mujoco.sysid; install it with: pip install 'mujoco[sysid]'")
         return
     model = arm()
     q, tau = motion(model)
@@ -219,11 +219,11 @@ def run(report):
         for name, found in first.items()
     ]
     report.table(
-        f"{true.size} numbers from {SETS} motions of {STEPS} steps, one core (cost of the true numbers"
+        f"{true.size} parameters from {SETS} motions of {STEPS} steps, one core (cost of the true parameters"
         f" {cost(model, true, q, tau):.6g})",
         ["by", "passes over all motions", "s", "s of the first call", "cost", "largest error, %"], rows,
     )  # fmt: skip
-    print("A pass of lgsim simulates once, with derivatives by all numbers; one of mujoco.sysid is one set of numbers.")
+    print("A pass of lgsim is a simulation with all derivatives; one of mujoco.sysid is a simulation.")
     report.bound("mujoco.sysid's rollouts / lgsim's", first[theirs][1] / first[ours][1], at_least=10.0)
     report.bound("mujoco.sysid's seconds / lgsim's", seconds[theirs] / seconds[ours], at_least=5.0)
     report.bound("lgsim's cost / mujoco.sysid's", costs[ours] / costs[theirs], at_most=1 + 1e-4)

@@ -1,4 +1,4 @@
-"""Motions of ten seconds designed for Panda, and what it records along them."""
+"""Excitation motions of ten seconds for Panda, and their records."""
 
 import time
 from pathlib import Path
@@ -28,14 +28,14 @@ DRIVES = (JointParameter("damping"), JointParameter("friction"), JointParameter(
 
 
 def unknowns(name, model):
-    """What a motion is designed for: criterion and unknowns."""
+    """Purpose of a designed motion: criterion and unknowns."""
     if name == "masses":
         return AOptimal(), Parameters(model, Masses(prior_deviation=0.3))
     return DOptimal(), Parameters(model, [StandardParameters(), *DRIVES])
 
 
 def problem(name):
-    """The design of a motion of ten seconds within the maker's limits."""
+    """The design of a motion of ten seconds within the limits of the manufacturer."""
     model = data.true_model().replace(friction_speed=0.02)
     limits = ExcitationLimits(
         lower=model.lower + 0.02, upper=model.upper - 0.02, velocity=0.97 * model.velocity_limit,
@@ -49,13 +49,13 @@ def problem(name):
 
 
 def stored(name):
-    """The motion that a full run designed and keeps beside this file."""
+    """The motion that a full run designed and stored next to this file."""
     coefficients = jnp.asarray(np.loadtxt(FOLDER / f"motion_{name}.csv", delimiter=","))
     return lambda t: Fourier(10.0, HARMONICS[name]).motion(coefficients, t)
 
 
 def designed(report, name):
-    """A motion designed now, with its figures."""
+    """A newly designed motion, with its figures."""
     task = problem(name)
     value = jax.jit(lambda x: task.criterion_value(x))
     random = [float(value(task.random_coefficients(jax.random.key(i), 0.5))) for i in range(20)]
@@ -76,13 +76,13 @@ def designed(report, name):
 
 
 def recorded(move, seed=0):
-    """What the robot records along a motion, and samples of it: smooth states, torques as they came."""
+    """The record of a motion, and its samples: smoothed states and raw torques."""
     raw = data.record(move, seed=seed)
     taken = Recording(data.true_model(), raw.time, raw.q, tau=raw.tau)
     return raw, TorqueSamples.from_recording(smooth(taken, Spline(SPACING)), taken).without_slow_samples(SLOWEST)
 
 
 def wrong(model, seed=1):
-    """A prior that is off by up to 30 % in each body's ten parameters together."""
+    """A prior with errors of up to 30 % in all ten parameters of each body."""
     factors = np.random.default_rng(seed).uniform(0.7, 1.3, (len(model.body_names), 1))
     return model.replace(inertias=model.inertias * jnp.asarray(factors))

@@ -1,11 +1,11 @@
-"""Motion of a Panda made by MuJoCo in C, which shares no code with lgsim: what the identification is shown.
+"""Records of a Panda simulated by MuJoCo in C, which shares no code with lgsim.
 
 The robot of example-robot-data, its fingers locked. MuJoCo integrates it at 5 kHz with its own dry friction
 (``frictionloss``, a constraint that sticks), damping and rotor inertia. A controller follows a motion at that rate:
-torques of inverse dynamics and friction plus proportional and derivative terms, cut off at the joints' limits. Recorded
-at 1 kHz are
+torques of inverse dynamics and friction plus proportional and derivative terms, clipped at the limits of the joints.
+Recorded at 1 kHz are
 
-- the encoders' positions, rounded to 2^-17 of a turn (4.8e-5 rad),
+- the encoders' positions, rounded to 2^-17 of a revolution (4.8e-5 rad),
 - the controller's torques with white normal noise of 5 % of each joint's root mean square.
 """
 
@@ -37,14 +37,14 @@ GAINS = np.array([1200, 1200, 1000, 1000, 400, 300, 150.0])
 
 
 class Recorded(NamedTuple):
-    """What the sensors give at 1 kHz, and the truth behind it.
+    """Sensor data at 1 kHz, and the true values.
 
     Attributes:
         time: s, (n,).
         q: Encoders' positions (n, 7), rad.
         tau: Torques with noise (n, 7), N m.
         noise: Standard deviation of that noise (7,).
-        true_q, true_v, true_a, true_tau: Of the simulator (n, 7).
+        true_q, true_v, true_a, true_tau: Values of the simulator (n, 7).
     """
 
     time: np.ndarray
@@ -59,7 +59,7 @@ class Recorded(NamedTuple):
 
 @cache
 def true_model():
-    """The robot's numbers in MuJoCo, as a model of lgsim; dry friction as steep as it goes."""
+    """The parameters of the robot in MuJoCo, as a model of lgsim with the steepest dry friction."""
     model = robots.robot("Panda", "float64")
     return model.replace(armature=ARMATURE, damping=DAMPING, friction=FRICTION, friction_speed=2e-3)
 
@@ -82,9 +82,9 @@ def record(motion, seconds=10.0, seed=0, model=None):
     """``Recorded`` along a motion.
 
     Args:
-        motion: From times (n,) to (q, v, a), each (n, 7), such as ``OptimalExcitation.motion``.
+        motion: Function of times (n,) to (q, v, a), each (n, 7), such as ``OptimalExcitation.motion``.
         seconds: Duration.
-        seed: Of the torques' noise.
+        seed: Seed of the torque noise.
         model: The robot, by default ``true_model()``.
     """
     model = true_model() if model is None else model

@@ -1,4 +1,4 @@
-"""Panda from ten seconds of motion made by MuJoCo: masses alone, and all ten parameters per link."""
+"""Panda from ten seconds of motion simulated by MuJoCo: only masses, and all ten parameters per link."""
 
 import time
 
@@ -19,11 +19,11 @@ from lgsim.multibody.inertia import pseudo_inertia
 SEEDS, FEW = 100, 4
 """Of the torques' noise; few in a quick run."""
 NORMAL = 0.9973
-"""Share of a normal distribution within three deviations."""
+"""Share of a normal distribution within three standard deviations."""
 
 
 def masses(report, samples):
-    """(a) Masses alone unknown."""
+    """(a) Only masses unknown."""
     true = data.true_model()
     start = time.perf_counter()
     found = fit(Parameters(panda.wrong(true), Masses()), samples)
@@ -31,7 +31,7 @@ def masses(report, samples):
     errors = np.asarray(found.model.inertias[:, 0] / true.inertias[:, 0] - 1)
     deviations = np.sqrt(np.diag(found.estimate.covariance))
     report.table(
-        "Panda, masses alone unknown, %", ["body", "mass, kg", "error", "reported deviation"],
+        "Panda, only masses unknown, %", ["body", "mass, kg", "error", "reported standard deviation"],
         list(zip(true.body_names, true.inertias[:, 0], 100 * errors, 100 * deviations, strict=True)),
     )  # fmt: skip
     report.bound("masses: mean error, %", 100 * np.mean(np.abs(errors)), at_most=1.2)
@@ -42,10 +42,10 @@ def masses(report, samples):
 def bodies(report, raw, samples, held_out, floor):
     """(b) All ten parameters of each link, friction, damping, armature and offsets, for many seeds of the noise.
 
-    Of 69 numbers with true deviations one is farther off than three of them in every sixth record, by chance alone. So
-    the share of all numbers of all seeds that are within three deviations is held against 99.73 %, that of the normal
-    distribution, less what chance alone takes off once in a thousand times, and their mean square against 1: 1.2 would
-    be deviations that are 10 % too small.
+    With calibrated standard errors, one of 69 parameters is in error by more than three of them in every sixth record.
+    The share of all parameters of all seeds within three standard errors is therefore compared with 99.73 %, the value
+    of the normal distribution, minus the deficit that occurs once in a thousand times. Their mean square is compared
+    with 1: 1.2 would mean standard errors that are 10 % too small.
     """
     true = data.true_model()
     prior = panda.wrong(true).replace(damping=0.5, friction=0.3, armature=0.1)
@@ -60,9 +60,9 @@ def bodies(report, raw, samples, held_out, floor):
     at = np.argsort(-np.max(far, axis=0))[:5]
     ratio = found.rmse / floor
     report.table(
-        f"Panda, all unknown: {rank} base parameters of {len(far)} seeds of noise, in reported deviations",
-        ["quantity", "found", "if the deviations are true"],
-        [["within three deviations, %", within[3], 100 * NORMAL], ["within two, %", within[2], 95.45],
+        f"Panda, all unknown: {rank} base parameters of {len(far)} seeds of noise, in reported standard deviations",
+        ["quantity", "found", "if calibrated"],
+        [["within three standard deviations, %", within[3], 100 * NORMAL], ["within two, %", within[2], 95.45],
          ["mean square", np.mean(far**2), 1.0], ["farthest, median of the seeds", np.median(worst), 2.58],
          ["farthest, worst seed", np.max(worst), "-"],
          ["seeds with all within three, %", 100 * np.mean(worst <= 3), 83.0],
@@ -70,12 +70,12 @@ def bodies(report, raw, samples, held_out, floor):
          ["coverage on MuJoCo data: seeds inside the 95 % ellipsoid, %", 100 * np.mean(found.inside), 95.0]],
     )  # fmt: skip
     report.table(
-        "Panda, all unknown: the base parameters that are farthest off in any seed, in reported deviations",
-        ["base parameter", "farthest", "mean over the seeds"],
+        "Panda, all unknown: the largest errors of base parameters in any seed, in reported standard deviations",
+        ["base parameter", "largest error", "mean over the seeds"],
         [[base.names[i], np.max(far[:, i]), np.mean(found.scores[:, i])] for i in at],
     )  # fmt: skip
     report.table(
-        "Panda, all unknown: torques of another motion", ["joint", "RMSE / noise", "worst seed"],
+        "Panda, all unknown: torques of a held-out motion", ["joint", "RMSE / noise", "worst seed"],
         list(zip(true.joint_names, np.mean(ratio, axis=0), np.max(ratio, axis=0), strict=True)),
     )  # fmt: skip
     least = 100 * binom.ppf(1e-3, far.size, NORMAL) / far.size
@@ -84,7 +84,7 @@ def bodies(report, raw, samples, held_out, floor):
     report.bound("bodies: held-out RMSE / noise, worst joint and seed", np.max(ratio), at_most=1.1)
     least = least_eigenvalue(parameters, found.path)
     report.bound("bodies: least eigenvalue of a pseudo-inertia at any iterate", least, at_least=0.0)
-    report.figure("base parameters within three deviations", within[3], "%")
+    report.figure("base parameters within three standard deviations", within[3], "%")
     report.figure("of a mean square of", np.mean(far**2))
     report.figure(f"98 unknowns from 10 s, {len(far)} seeds, with compilation", found.first, "s")
     if not report.quick:
@@ -95,7 +95,7 @@ def bodies(report, raw, samples, held_out, floor):
 
 
 def least_eigenvalue(parameters, path):
-    """Of all bodies' pseudo-inertias at all iterates (seeds, iterations, p)."""
+    """Smallest eigenvalue of all bodies' pseudo-inertias at all iterates (seeds, iterations, p)."""
 
     @jax.jit
     def all_bodies(parameters, rows):
@@ -105,7 +105,7 @@ def least_eigenvalue(parameters, path):
 
 
 def one(report, samples):
-    """Seconds of one record alone."""
+    """Seconds of a fit of a single record."""
     true = data.true_model()
     prior = panda.wrong(true).replace(damping=0.5, friction=0.3, armature=0.1)
     parameters, seconds = Parameters(prior, [Inertias(), *panda.DRIVES]), []

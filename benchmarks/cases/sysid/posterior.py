@@ -1,4 +1,4 @@
-"""Posteriors by blackjax: ranks of the truth in 200 simulated data sets, and all 91 numbers of an arm of seven axes."""
+"""Posteriors by blackjax: ranks of the truth in 200 simulated data sets, and all 91 parameters of a seven-joint arm."""
 
 import time
 
@@ -54,7 +54,7 @@ def chain(kernel, key, z, draws, thin, burn_in):
 
 
 def rod(damping):
-    """A rod of 1 kg and 1 m that hangs from a hinge."""
+    """A rod of 1 kg and 1 m on a revolute joint."""
     numbers = {"mass": 1.0, "center": [0, 0, -0.5], "inertia": jnp.eye(3) / 12, "damping": damping}
     return lgsim.ModelBuilder().add_body("rod", "world", lgsim.joints.Revolute(), axis=[0, 1, 0], **numbers).build()
 
@@ -70,7 +70,7 @@ def swing(mass, damping):
 
 
 def ranks():
-    """Ranks (SETS, quantities) of true numbers and of the log density among draws, for truths from the prior."""
+    """Ranks (SETS, quantities) of true parameters and of the log density among draws, for truths from the prior."""
     rng = np.random.default_rng(0)
     x = np.stack([MASS * rng.normal(size=SETS), rng.uniform(0, DAMPING, SETS) - 0.2], axis=1)
     noise = np.abs(NOISE * rng.normal(size=SETS))
@@ -86,7 +86,7 @@ def ranks():
         )
         found = laplace_approximation(density)
         first, second = jax.random.split(key)
-        # paths of one length: data sets side by side do not wait for the longest one
+        # paths of one length, so that no data set waits for the longest one
         kernel = blackjax.hmc(density, 0.4, found.covariance, num_integration_steps=5)
         z, _ = chain(kernel, first, found.draw(second), DRAWS, THIN, BURN_IN)
         true = density.coordinates(x, deviations=noise[None])
@@ -134,7 +134,7 @@ def arm():
 
 
 def run(report):
-    """In a full run, where blackjax is there."""
+    """In a full run, if blackjax is installed."""
     if report.quick:
         return
     if blackjax is None:

@@ -1,8 +1,8 @@
-"""Recordings like those of two real arms, made by Pinocchio: a UR10e's currents, a Panda's link-side torques.
+"""Recordings like those of two real arms, simulated by Pinocchio: a UR10e's currents, a Panda's link-side torques.
 
-Each seed is an arm of its own: bodies off the file's by tens of percent, some of them flat or thin, so that the best
-consistent inertia lies on the boundary; friction, motor inertia and offsets; noise that is partly white, partly
-correlated, and a ripple of the drives that no model has. Position noise passes a zero-phase filter, as in the papers.
+Each seed is another arm: bodies differ from the file by tens of percent, some of them flat or thin, so that the best
+consistent inertia lies on the boundary. The arms have friction, motor inertia and offsets, white and correlated noise,
+and a ripple of the actuators that no model has. Position noise passes a zero-phase filter, as in the papers.
 """
 
 import re
@@ -32,19 +32,19 @@ EDGE = 1.0
 
 
 class Arm(NamedTuple):
-    """What a robot's recordings are like; one number for each joint where there are several.
+    """Properties of a robot's recordings, as one value or one per joint.
 
     Attributes:
         file: Its URDF file in example-robot-data.
         rate: Samples a second.
         duration: Seconds of a recording.
-        cutoff: Of the filter of positions, Hz.
+        cutoff: Cutoff frequency of the position filter, Hz.
         gains: Torque for each unit of the signal: N m/A, or 1.
         noise: White noise of the signals, in their units.
-        slow: Deviation of noise that is correlated over some 50 ms.
-        ripple: Amplitude of the drives' ripple.
-        encoder: Deviation of the positions, rad.
-        damping, friction, armature, offset: Sizes of what the joints have.
+        slow: Standard deviation of noise with a correlation time of 50 ms.
+        ripple: Amplitude of the torque ripple.
+        encoder: Standard deviation of the positions, rad.
+        damping, friction, armature, offset: Magnitudes in the joints.
         speed: Largest speeds, rad/s.
     """
 
@@ -81,10 +81,10 @@ PANDA = Arm(
 
 
 class Machine(NamedTuple):
-    """One arm: Pinocchio's machine with bodies and drives of its own.
+    """One arm: a model of Pinocchio with its own bodies and actuators.
 
     Attributes:
-        arm: What its recordings are like.
+        arm: Properties of its recordings.
         model: Pinocchio's model with the true bodies.
         drives: True damping, dry friction, armature and offset (4, nv).
         flat: Names of the bodies that are flat or thin.
@@ -99,13 +99,13 @@ class Machine(NamedTuple):
 
 
 def urdf_text(arm):
-    """The robot's file without joints that mimic, and its path."""
+    """The file of the robot without mimic joints, and its path."""
     folder = distribution("example-robot-data").locate_file("cmeel.prefix/share/example-robot-data/robots")
     return re.sub(r"<mimic[^>]*/>", "", (Path(str(folder)) / arm.file).read_text(encoding="utf-8"))
 
 
 def squashed(body, rng, directions):
-    """A body whose mass lies near a plane or a line: a hundredth of the spread along some of its axes, turned."""
+    """A body whose mass lies near a plane or a line: a hundredth of the extent along some of its rotated axes."""
     sigma = 0.5 * np.trace(body.inertia) * np.eye(3) - body.inertia
     size, axes = np.linalg.eigh(sigma)
     turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
@@ -147,7 +147,7 @@ def machine(arm, seed):
 
 
 def motion(machine, seed):
-    """Times, and a Fourier motion with its two derivatives (n, nv), within the limits of speed."""
+    """Times, and a Fourier motion with its two derivatives (n, nv), within the velocity limits."""
     arm, nv = machine.arm, machine.model.nv
     rng = np.random.default_rng(seed)
     edge = round(arm.rate * EDGE)
@@ -165,7 +165,7 @@ def motion(machine, seed):
 
 
 class Recorded(NamedTuple):
-    """What an arm records: times, filtered positions with their derivatives, and signals (n, nv)."""
+    """Record of an arm: times, filtered positions with their derivatives, and signals (n, nv)."""
 
     time: np.ndarray
     q: np.ndarray
@@ -176,12 +176,12 @@ class Recorded(NamedTuple):
 
     @property
     def samples(self):
-        """For lgsim."""
+        """The record in the format of lgsim."""
         return TorqueSamples(self.q, self.v, self.a, self.signals)
 
 
 def record(machine, seed):
-    """What the arm records on a motion of its own."""
+    """Record of the arm on a random motion."""
     arm, model = machine.arm, machine.model
     rng = np.random.default_rng(seed + 10_000)
     t, q, v, a = motion(machine, seed)
@@ -222,7 +222,7 @@ def regressor(machine, recorded):
 
 
 def ordinary_least_squares(machine, fitted, held_out):
-    """Held-out residuals (rms) of each joint, in the signals' units, by ordinary least squares of all numbers."""
+    """Held-out residuals (rms) of each joint, in the signals' units, by ordinary least squares for all parameters."""
     gains = np.array(machine.arm.gains)
     Y, tau = regressor(machine, fitted), fitted.signals * gains
     p = Y.shape[-1]

@@ -20,14 +20,14 @@ from lgsim.multibody import inertia
 
 SEEDS, QUICK = 20, 2
 WORST = 1.02
-"""The largest held-out residual of a joint beside that of ordinary least squares."""
+"""Upper bound of the held-out residual of a joint relative to ordinary least squares."""
 WARM, COLD = 10.0, 20.0
-"""Processor seconds of the command with and without compiled programs."""
+"""CPU seconds of the command with and without compiled programs."""
 COLUMNS = "seed", "verdict", "iterations", "bounds", "by the prior", "worst held out / OLS", "in intervals, %", "s"
 
 
 def truth(machine):
-    """The true numbers in the order of ``Fit.values``: inertial parameters body by body, then the drives."""
+    """The true parameters in the order of ``Fit.values``: inertial parameters by body, then the actuators."""
     bodies = [
         inertia.parameters(jnp.asarray(body.mass), jnp.asarray(body.lever), jnp.asarray(body.inertia))
         for body in list(machine.model.inertias)[1:]
@@ -61,7 +61,7 @@ def arm(report, name, kind, seeds):
     report.table(f"Recordings like a {name}'s: {seeds} arms, made by Pinocchio", list(COLUMNS), rows)
     report.bound(f"{name}: converged, of {seeds}", converged, at_least=seeds)
     report.bound(f"{name}: held-out residual / least squares', worst joint", np.max(ratios), at_most=WORST)
-    # of intervals that hold what they claim, a finite number of draws falls below 95 % half of the time
+    # for calibrated intervals, a finite number of draws falls below 95 % half of the time
     least = 95.0 - 200 * np.sqrt(0.05 * 0.95 / np.size(hits))
     report.bound(f"{name}: true numbers inside 95 % intervals, %", 100 * np.mean(hits), at_least=least)
     report.figure(f"{name}: arms at a bound or an edge", edges)
@@ -69,7 +69,7 @@ def arm(report, name, kind, seeds):
 
 
 def command(report):
-    """Processor seconds of ``lgsim identify`` on a six-axis arm with 3000 samples, to the end."""
+    """CPU seconds of ``lgsim identify`` on a six-axis arm with 3000 samples."""
     machine = arms.machine(arms.UR10E, 1)
     record = arms.record(machine, 2)
     names = list(machine.model.names)[1:]

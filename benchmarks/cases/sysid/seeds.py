@@ -1,4 +1,4 @@
-"""One estimator on the same motion with many seeds of torque noise, in one call, held against the truth."""
+"""One estimator on the same motion with many seeds of torque noise, in one call, compared with the truth."""
 
 import time
 from typing import NamedTuple
@@ -14,10 +14,10 @@ from lgsim.identify.estimators.torque_objective import torque_objective
 
 
 class Found(NamedTuple):
-    """What an estimator finds for each of s seeds.
+    """Estimates for s seeds.
 
     Attributes:
-        gaps: Base parameters less the true ones (s, r).
+        gaps: Errors of the base parameters (s, r).
         covariance: Their reported covariance (s, r, r).
         path: Coordinates at each iteration (s, iterations, p).
         rmse: Root mean squares of the residuals of held-out records (s, nv), or None.
@@ -43,12 +43,12 @@ class Found(NamedTuple):
 
     @property
     def inside(self) -> np.ndarray:
-        """For each seed whether the truth lies inside the 95 % ellipsoid."""
+        """True for each seed whose 95 % confidence ellipsoid contains the truth."""
         return self.distances < chi2.ppf(0.95, self.gaps.shape[1])
 
 
 def over_seeds(estimator, parameters, base, samples, signals, truth, held_out=None, twice=True):
-    """``Found`` for signals (s, n, nv) in the place of those of the samples; truth are the true base parameters."""
+    """``Found`` for signals (s, n, nv) instead of those of the samples; truth are the true base parameters."""
 
     @eqx.filter_jit
     def run(estimator, parameters, samples, signals, held_out):

@@ -1,4 +1,4 @@
-"""A servo-driven arm from recorded targets and positions alone: what MuJoCo moved, without a torque sensor."""
+"""Identification of a servo-driven arm from targets and positions only, simulated by MuJoCo."""
 
 import time
 
@@ -37,7 +37,7 @@ def recorded(seed, noise, steps=600):
 
 
 def estimate(seed, noise):
-    """(numbers found, their deviations, seconds) of mass, friction, gains and delay."""
+    """(estimates, their standard errors, seconds) of mass, friction, gains and delay."""
     targets, q = recorded(seed, noise)
     model = lgsim.load_mjcf(text=XML.format(**PRIOR))
     servo = PositionServo(jnp.array([30.0, 30.0]), jnp.array([1.1, 0.7]))
@@ -56,7 +56,7 @@ def estimate(seed, noise):
 
 
 def run(report):
-    """The table: relative errors, and how many of them are within two of the deviations that the fit names."""
+    """The table: relative errors, and the number of estimates within two reported standard errors."""
     count, noise = (3 if report.quick else 20), 5e-4
     truth = np.array([TRUE["mass"], TRUE["damping"], TRUE["damping"], TRUE["kp"], TRUE["kp"], LATE])
     found = [estimate(seed, noise) for seed in range(count)]

@@ -1,4 +1,4 @@
-"""What is found where torques, velocities or accelerations are missing, from motion by other equations."""
+"""Identification without torques, velocities or accelerations, from motion by independent equations."""
 
 import time
 
@@ -28,7 +28,7 @@ PAYLOAD = (4.0, np.array([0.10, -0.05, 0.12]), np.diag([0.03, 0.05, 0.06]))
 
 
 def rods(second, damping):
-    """Two rods that hang one from the other."""
+    """A double pendulum of two rods."""
     down = np.eye(4)
     down[2, 3] = -1.0
 
@@ -41,7 +41,7 @@ def rods(second, damping):
 
 
 def equations(t, y, m, d):
-    """Lagrange's equations of two rods by hand; m and d may be arrays of many machines."""
+    """Lagrange's equations of two rods by hand; m and d may be arrays of many systems."""
     q1, q2, v1, v2 = y
     a, b, c = 0.35 * np.ones_like(m), 0.35 * m, 0.5 * m
     m22, m12, m11 = b, b + c * np.cos(q2), a + b + m + 2 * c * np.cos(q2)
@@ -60,7 +60,7 @@ def swing(mass, damping, start, dt, steps):
 
 
 def double_pendulum(noise=1e-3, seconds=5.0, dt=5e-3):
-    """A Fit of mass and damping of a chaotic double pendulum from its angles alone, and the truth."""
+    """A Fit of mass and damping of a chaotic double pendulum from its angles only, and the truth."""
     q = swing(1.2, 0.05, [2.0, 1.0, 0.0, 0.0], dt, round(seconds / dt))
     q = q + noise * np.random.default_rng(0).standard_normal(q.shape)
     parameters = Parameters(rods(1.9, 0.02), [Masses(bodies=("lower",)), JointParameter("damping")])
@@ -71,7 +71,7 @@ def double_pendulum(noise=1e-3, seconds=5.0, dt=5e-3):
 
 
 def many_machines(count=100, noise=1e-3, dt=5e-3, steps=200):
-    """(errors in deviations (count, 3), seconds of the first call and of one more) of as many machines in one call."""
+    """(errors in standard errors (count, 3), seconds of the first and the second call) of many systems in one call."""
     rng = np.random.default_rng(1)
     truth = np.stack([rng.uniform(0.8, 2.0, count), rng.uniform(0.03, 0.1, count)], axis=1)
     q = np.array([swing(m, d, [*rng.uniform(-2, 2, 2), 0, 0], dt, steps) for m, d in truth])
@@ -102,7 +102,7 @@ BODY = (2.0, np.array([0.05, -0.02, 0.08]), CENTRAL)
 
 
 def newton_euler(t, y, push):
-    """Motion of such a body about its center of mass by hand: p, p', quaternion (w first), angular velocity."""
+    """Motion of the body about its center of mass by hand: p, p', quaternion (w first), angular velocity."""
     m, c, inertia = BODY
     (f, n), (a, b), w = (push[:3], push[3:]), (y[6], y[7:10]), y[10:]
     turn = np.linalg.solve(inertia, n - np.cross(c, f) - np.cross(w, inertia @ w))
@@ -111,7 +111,7 @@ def newton_euler(t, y, push):
 
 
 def free_body(noise=1e-4, dt=0.02, steps=150):
-    """A Fit of all ten numbers of a floating body from its poses under known wrenches of thrusters, and the truth."""
+    """A Fit of all inertial parameters of a floating body from poses under known thruster wrenches, and the truth."""
     m, c, _ = BODY
     rng = np.random.default_rng(2)
     pushes = rng.normal(size=(steps, 6)) * np.array([10, 10, 10, 1, 1, 1])
@@ -139,7 +139,7 @@ def free_body(noise=1e-4, dt=0.02, steps=150):
 
 
 def quadruped():
-    """(lgsim's ANYmal without the payload, Pinocchio's machine with it, its data, parameters of the base)."""
+    """(lgsim's ANYmal without the payload, Pinocchio's model with it, its data, parameters of the base)."""
     model = robots.robot("ANYmal", np.float64)
     model = model.replace(**{n: jnp.zeros(model.nv) for n in ("damping", "friction", "armature")})
     twin = robots.Twin(model)
@@ -159,7 +159,7 @@ def of_lgsim(q):
 
 
 def with_payload(model):
-    """The ten numbers of the base with the payload."""
+    """The ten inertial parameters of the base with the payload."""
     m, c, inertia = PAYLOAD
     full = inertia + m * (c @ c * np.eye(3) - np.outer(c, c))
     added = [m, *(m * c), full[0, 0], full[0, 1], full[1, 1], full[0, 2], full[1, 2], full[2, 2]]
@@ -224,29 +224,30 @@ def run(report):
         values, deviations = (np.array(list(x.values())) for x in (found.values, found.deviations))
         far, error = np.max(np.abs(values - truth) / deviations), np.max(np.abs(values - truth)) / np.max(np.abs(truth))
         rows.append([name, len(values), 100 * error, far, seconds])
-        # of ten numbers one is farther off than four deviations once in 1600 records
-        report.bound(f"{name}: farthest number, reported deviations", far, at_most=4.0)
-        report.bound(f"{name}: largest error, % of the largest number", 100 * error, at_most=1.0)
+        # one of ten parameters has an error above four standard errors once in 1600 records
+        report.bound(f"{name}: largest error, reported standard deviations", far, at_most=4.0)
+        report.bound(f"{name}: largest error, % of the largest parameter", 100 * error, at_most=1.0)
     report.table(
         "From motion by other equations",
-        ["task", "numbers", "largest error, % of the largest number", "farthest, deviations", "s, with compilation"],
+        ["task", "parameters", "largest error, % of the largest parameter", "largest error, standard deviations",
+         "s, with compilation"],
         rows,
     )  # fmt: skip
     scores, first, again = many_machines()
     within = 100 * np.mean(np.abs(scores) <= 3)
     report.table(
-        f"{len(scores)} double pendulums, each with its own numbers, in one vmapped call", ["quantity", "value"],
+        f"{len(scores)} double pendulums, each with its own parameters, in one vmapped call", ["quantity", "value"],
         [["mean square of the errors in reported deviations", np.mean(scores**2)],
-         ["within three deviations, %", within], ["s, with compilation", first], ["s", again]],
+         ["within three standard deviations, %", within], ["s, with compilation", first], ["s", again]],
     )  # fmt: skip
-    report.bound("many machines: mean square of the errors in deviations", np.mean(scores**2), at_most=1.4)
-    report.bound("many machines: within three deviations, %", within, at_least=98.5)
-    report.figure(f"{len(scores)} machines by simulation in one call", again, "s")
+    report.bound("many systems: mean square of the errors in standard deviations", np.mean(scores**2), at_most=1.4)
+    report.bound("many systems: within three standard deviations, %", within, at_least=98.5)
+    report.figure(f"{len(scores)} systems by simulation in one call", again, "s")
 
 
 TASKS = {
     "floating body, from poses": free_body,
-    "double pendulum, from angles alone": double_pendulum,
+    "double pendulum, from angles only": double_pendulum,
     "ANYmal with payload in flight, from base pose and encoders": payload_in_flight,
     "ANYmal with payload, from torques and foot wrenches": payload_with_foot_wrenches,
 }

@@ -1,5 +1,5 @@
-"""Five problems of optimal control as lgsim has them, and as data that another program reads: the same bodies, costs,
-bounds, starts and guess.
+"""Five optimal control problems in lgsim and as data for other programs: the same bodies, costs, bounds, initial states
+and guess.
 
 Both take the step ``v+ = v + dt a(q, v, u), q+ = q (+) dt v+``, and running costs times dt.
 """
@@ -25,13 +25,13 @@ SPREAD = 0.05
 
 @dataclass
 class Setup:
-    """A problem by both of lgsim's steps, and what it is made of.
+    """A problem with two discretizations of lgsim, and its data.
 
     Attributes:
-        euler, fourth: By the symplectic Euler step, and by MK4.
+        euler, fourth: The problem by the symplectic Euler step, and by MK4.
         us: The guess (H, controls).
         starts: States (batch, nq + nv), the first that of the problems.
-        data: What ``write`` gives to other programs, but for the starts.
+        data: Data for other programs, without the initial states; see ``write``.
     """
 
     name: str
@@ -42,14 +42,14 @@ class Setup:
     data: dict
 
     def write(self, folder):
-        """A JSON file of the problem, with numbers that are read back as they are."""
+        """A JSON file of the problem, with exact decimal numbers."""
         path = folder / f"{self.name}.json"
         path.write_text(json.dumps({**self.data, "starts": np.asarray(self.starts).tolist()}), encoding="utf-8")
         return path
 
 
 def pendulum():
-    """A rod with a motor, from hanging to standing."""
+    """Swing-up of a rod with a motor."""
     model = lgsim.ModelBuilder().add_body(
         "rod", "world", lgsim.joints.Revolute(), axis=[0, 1, 0], mass=1.0, center=[0, 0, -0.5], inertia=np.eye(3) / 12
     ).build()  # fmt: skip
@@ -59,7 +59,7 @@ def pendulum():
 
 
 def cart_pole():
-    """A cart that is pushed and a pole that is not: the bounds of its drive are zero."""
+    """Swing-up of a cart-pole; the control bounds of the pole are zero."""
     builder = lgsim.ModelBuilder()
     builder.add_body("cart", "world", lgsim.joints.Prismatic(), axis=[1, 0, 0], mass=1.0, inertia=0.1 * np.eye(3))
     builder.add_body(
@@ -74,7 +74,7 @@ def cart_pole():
 
 
 def panda():
-    """The hand to a pose, with bounds of the torques."""
+    """Reach a pose with the hand, within torque limits."""
     model = bare(robots.robot("Panda", "float64"))
     q0 = np.array([0.0, -0.8, 0.0, -2.3, 0.0, 1.6, 0.8])
     hand = jnp.asarray([0.9, 0.3, -0.5, -1.4, 0.4, 1.9, 0.2])
@@ -92,7 +92,7 @@ def panda():
 
 
 def quadrotor():
-    """From two thirds of half a turn about x to hovering a metre away in each direction; four thrusts, not negative."""
+    """From a rotation of 120 degrees about x to hover, one meter away along each axis; four nonnegative thrusts."""
     model = lgsim.ModelBuilder().add_body("body", "world", lgsim.joints.Free(), **QUADROTOR).build()
     turned = np.array([np.cos(1.0), np.sin(1.0), 0.0, 0.0])
     x0 = np.concatenate([np.zeros(3), turned, np.zeros(6)])
@@ -110,7 +110,7 @@ def quadrotor():
 
 
 def quadruped():
-    """ANYmal in flight: legs to a posture and the trunk to an attitude, by its joints."""
+    """ANYmal in flight: its joints bring the legs to a posture and the trunk to an attitude."""
     model = bare(robots.robot("ANYmal", "float64"))
     legs = np.tile([0.1, 0.7, -1.4], 4)
     x0 = np.concatenate([[0, 0, 1.0, 1, 0, 0, 0], np.zeros(12), [0.5, 0, 2.0, 0.3, 1.0, -0.2], np.zeros(12)])
@@ -126,7 +126,7 @@ PROBLEMS = {"pendulum": pendulum, "cart-pole": cart_pole, "Panda": panda, "quadr
 
 
 def bare(model):
-    """Without what Pinocchio's model of the same bodies does not have."""
+    """The model without features that Pinocchio's model of the same bodies lacks."""
     return model.replace(damping=jnp.zeros(model.nv), friction=jnp.zeros(model.nv))
 
 
@@ -180,7 +180,7 @@ def _term(model, kind, target, weights):
 
 
 def _plain(value):
-    """As JSON has it."""
+    """The value in the types of JSON."""
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items()}
     return np.asarray(value, float).tolist() if isinstance(value, list | tuple | np.ndarray) else value

@@ -1,4 +1,4 @@
-"""A Panda whose hand follows a circle, at 50 Hz over 25 nodes, with and without a bound that its first joint meets."""
+"""A Panda whose hand follows a circle, at 50 Hz over 25 nodes, with and without an active limit of its first joint."""
 
 import time
 from dataclasses import dataclass
@@ -41,12 +41,12 @@ class Tracking:
 
 @dataclass
 class Run:
-    """What a closed loop shows.
+    """Result of a closed loop.
 
     Attributes:
-        seconds: Processor time of each step.
+        seconds: CPU time of each step.
         error: Largest distance of the hand from its path, m.
-        beyond: Largest distance of the first joint from its bound on the wrong side, rad.
+        beyond: Largest violation of the limit of the first joint, rad.
         active: Share of the steps with the joint at its bound.
         compiling: Seconds of the first call.
     """
@@ -59,7 +59,7 @@ class Run:
 
 
 def tracking(bounded):
-    """Joint limits and speeds of the robot, with the first joint's range cut, or none."""
+    """Joint and velocity limits of the robot, with a smaller range of the first joint, or none."""
     model = bare(robots.robot("Panda", "float64"))
     q0 = jnp.array([0.0, -0.8, 0.0, -2.3, 0.0, 1.6, 0.8])
     start = np.asarray(hand(model, q0))
@@ -82,12 +82,12 @@ def tracking(bounded):
 
 
 def hand(model, q):
-    """Where the hand is, m."""
+    """Position of the hand, m."""
     return lgsim.forward_kinematics(model, q)[model.frame_names.index(HAND), :3, 3]
 
 
 def follow(task, controller, steps):
-    """The closed loop with the model as the robot, each step's control by one call."""
+    """The closed loop with the model as the robot, one call per step."""
     problem = task.problem
     model, dynamics = problem.dynamics.model, problem.dynamics
     move = jax.jit(lambda y, u: dynamics.step(0.0, y, u, None))

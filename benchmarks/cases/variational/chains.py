@@ -1,4 +1,4 @@
-"""How many iterations the equations of a step take: long chains, and turns of a radian a step."""
+"""Newton iterations of a step: long chains, and rotations of a radian per step."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -31,7 +31,7 @@ def chains(report):
 
 
 def long_steps(report):
-    """A hundred rods of 1 m at 10 ms, where Newton's method alone fails: all steps are solved."""
+    """A hundred rods of 1 m at 10 ms, where plain Newton's method fails: all steps are solved."""
     model = rods(100)
     q = model.neutral().at[0].add(0.05)
     found = lgsim.rollout(model, q, jnp.zeros(100), dt=0.01, steps=200, method=VariationalTree())
@@ -46,7 +46,7 @@ def long_steps(report):
 
 
 def turns(report):
-    """A body with a link that turns by up to a radian a step."""
+    """A body with a link that rotates by up to a radian per step."""
     builder = lgsim.ModelBuilder(gravity=(0.0, 0.0, 0.0))
     builder.add_body("body", "world", joints.Spherical(), mass=1.0, inertia=np.diag([0.1, 0.15, 0.2]))
     builder.add_body(

@@ -1,4 +1,4 @@
-"""Energy, momenta and the orders: what motions keep over long times, beside MK4, MKGauss2 and MuJoCo."""
+"""Energy, momenta and convergence order over long times, compared with MK4, MKGauss2 and MuJoCo."""
 
 import jax
 import jax.numpy as jnp
@@ -19,16 +19,16 @@ NEAR_HANGING = (0.3, 2.6, 0.2, -0.5, 0.3, 0.6, 0.1)
 HORIZONTAL = (0.0, np.pi / 2, 0.0, -np.pi / 2, 0.0, np.pi / 2, 0.0)
 FAR = (0.3, -0.5, 0.2, -1.2, 0.4, 0.8, 0.1)
 NEIGHBORS = 24
-"""Starts beside each other whose trends are averaged."""
-LARGEST = ("Panda, 0.2 rad off hanging", "arm of 7, swinging")
-"""The motions whose largest error is bound."""
+"""Neighboring initial states whose trends are averaged."""
+LARGEST = ("Panda, 0.2 rad from hanging", "arm of 7, swinging")
+"""The motions whose largest error has a bound."""
 MEAN = ("arm of 7, from horizontal",)
-"""The motions whose root mean square is: in the moments when a wrist whirls the energy of any machine's step with this
-discrete Lagrangian is off by the order of (h w)^2, and the largest of 1e5 states is such a moment."""
+"""The motions whose root mean square has a bound. While a wrist spins, the energy error of any step with this discrete
+Lagrangian is of the order of (h w)^2, and the largest error of 1e5 states is such a moment."""
 
 
 def arms(quick):
-    """Names of motions with (model, q0, v0)."""
+    """(model, q0, v0) of the motions by name."""
     model, still = free(lgsim.load_urdf(lgsim.data.arm7())), jnp.zeros(7)
     panda = {LARGEST[0]: machine("Panda")}
     starts = {LARGEST[1]: NEAR_HANGING, MEAN[0]: HORIZONTAL, "arm of 7, from high up": FAR}
@@ -63,9 +63,9 @@ def arms_energy(report):
             rows.append(_energy_row(name, cost, errors))
         lengths = [f"{1e3 * dt:g} ms" for dt in STEP_LENGTHS]
         report.table(
-            f"{title}: {duration:g} s without drives and friction, joints at up to {peak:.0f} rad/s; the largest "
+            f"{title}: {duration:g} s without actuation or friction, joints at up to {peak:.0f} rad/s; the largest "
             "energy error over the peak kinetic energy, and the root mean square",
-            ["method", "us a step", *lengths, *(f"mean {length}" for length in lengths)],
+            ["method", "µs per step", *lengths, *(f"mean {length}" for length in lengths)],
             rows,
         )
 
@@ -75,7 +75,7 @@ def _energy_row(name, cost, errors):
 
 
 def _bound_energy(report, title, errors):
-    """Bounds of the errors (largest, mean) of order 2 by step; those of a motion in neither list have none."""
+    """Bounds of the errors (largest, mean) of order 2 by step; motions in neither list have none."""
     for dt, (largest, mean) in zip(STEP_LENGTHS, errors, strict=True):
         name = f"{title}, {1e3 * dt:g} ms: energy error of order 2"
         if title in LARGEST:
@@ -85,7 +85,7 @@ def _bound_energy(report, title, errors):
 
 
 def crossing(report):
-    """From how many steps on variational ones are ahead of MK4 in energy where both cost the same."""
+    """Number of steps beyond which variational steps have a smaller energy error than MK4 at equal cost."""
     rows, calls = [], 4 if report.quick else 1000
     cases = {"satellite": machine("satellite")} | arms(report.quick)
     kinds = {"order 2": SECOND, "order 4": FOURTH}
@@ -103,9 +103,9 @@ def crossing(report):
                 theirs = _worst(model, *follow(mk4, q, v, length, calls * STEPS * length))
                 rows.append([title, order, 1e3 * dt, 1e3 * length, ours[-1], theirs[-1], _ahead(ours, theirs, calls)])
     report.table(
-        f"Variational steps beside MK4 at equal cost, {calls * STEPS:,} steps of MK4: the largest energy error over "
+        f"Variational steps and MK4 at equal cost, {calls * STEPS:,} steps of MK4: the largest energy error over "
         "the kinetic energy, and the steps of MK4 from which the variational ones are ahead",
-        ["machine", "variational", "its step, ms", "MK4's, ms", "error", "MK4's", "ahead from"],
+        ["system", "variational", "its step, ms", "MK4's, ms", "error", "MK4's", "ahead from"],
         rows,
     )
 
@@ -118,7 +118,7 @@ def _worst(model, q, v):
 
 
 def _ahead(ours, theirs, calls):
-    """The number of MK4's steps from which ``ours`` stays smaller; beyond the run by MK4's mean rate."""
+    """The number of MK4 steps after which ``ours`` stays smaller; extrapolated with MK4's mean rate."""
     places, steps = np.linspace(0, 1, 20_001), calls * STEPS
     ours, theirs = (x[np.round(places * (len(x) - 1)).astype(int)] for x in (ours, theirs))
     behind = np.flatnonzero(~(ours <= theirs)[1:])
@@ -141,7 +141,7 @@ def drift(p):
 
 
 def trend(time, energy, scale):
-    """What a straight line through the energies changes over the run, relative."""
+    """Relative change over the run of a line fitted to the energies."""
     energy = np.asarray(energy)
     return float(np.polyfit(time, energy, 1)[0] * (time[-1] - time[0]) / scale)
 
@@ -152,7 +152,7 @@ def free_flight(report):
     steps = 10_000 if report.quick else 100_000
     run, _ = program(model, SECOND, q, v)
     found = []
-    # the motion is chaotic: a line through its oscillating energy has a slope of either sign, the mean of some has none
+    # the motion is chaotic: the fitted slope has either sign, and the mean over several starts has none
     for away in 1e-9 * np.random.default_rng(0).normal(size=(1 if report.quick else NEIGHBORS, model.nv)):
         states = follow(run, q, v + away, 0.01, steps * 0.01)
         energy, _ = energy_along(model, *states)
@@ -162,19 +162,19 @@ def free_flight(report):
     linear, angular, _, swing = np.max(found, axis=0)
     slopes = np.array(found)[:, 2]
     report.table(
-        f"A floating tree with a ball joint, a hinge and a slide on a spring: {steps:,} steps of 10 ms, "
+        f"A floating tree with a ball joint, a revolute and a prismatic joint on a spring: {steps:,} steps of 10 ms, "
         f"{len(found)} starts within 1e-9",
         ["linear momentum", "angular momentum", "mean trend of the energy", "of one start, at most", "its oscillation"],
         [[linear, angular, abs(slopes.mean()), np.abs(slopes).max(), swing]],
     )
     for name, value in (("linear", linear), ("angular", angular)):
         report.bound(f"{name} momentum in free flight, relative", value, at_most=1e-12)
-    if not report.quick:  # a short run has no trend to tell from the oscillation
+    if not report.quick:  # in a short run the oscillation hides the trend
         report.bound("trend of the energy over 1e5 steps, relative", abs(slopes.mean()), at_most=1e-6)
 
 
 def orders(report):
-    """On a floating tree with every joint: errors at 1/16 s beside MK8."""
+    """Errors of a floating tree with all joint types at 1/16 s, against MK8."""
     model, q, v = every_joint()
     end = _end(lgsim.MK8)(model, q, v, jnp.asarray(1 / 1024), 64)
     rows = []
@@ -190,7 +190,7 @@ def orders(report):
         order = np.log2(errors[0] / errors[1])
         rows.append([name, *errors, order])
         expected = 4 if "4" in name else 2
-        report.bound(f"order of {name}, off {expected}", abs(order - expected), at_most=0.1)
+        report.bound(f"order of {name}, difference from {expected}", abs(order - expected), at_most=0.1)
     report.table(
         "A floating tree with every kind of joint, springs, dampers, gravity: errors after 1/16 s",
         ["map", "error", "at half the step", "order"],

@@ -1,4 +1,4 @@
-"""In free flight: a satellite with a long boom, and a quadruped between two steps."""
+"""In free flight: a satellite with a long boom, and a quadruped in flight."""
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,7 @@ def satellite(report):
     names = [name for name in METHODS if not report.quick or name in ("variational", "MK4")]
     for name in names:
         run, _ = program(model, METHODS[name], q, v, steps, every)
-        count = calls // 10 if "dense" in name else calls  # of the dense one the first tenth
+        count = calls // 10 if "dense" in name else calls  # of the dense run only the first tenth
         states, seconds = timed(follow, run, q, v, STEP, count * steps * STEP, steps)
         found[name] = *states, seconds / count / steps
     for name in INTEGRATORS:
@@ -48,7 +48,7 @@ def satellite(report):
             report.bound("satellite: trend of the energy over the kinetic one", slope, at_most=1e-4)
     report.table(
         "A satellite with a boom of six segments on springs, steps of 20 ms: largest relative changes",
-        ["method", "steps", "us a step", "linear momentum", "angular momentum", "energy / kinetic", "its trend"],
+        ["method", "steps", "µs per step", "linear momentum", "angular momentum", "energy / kinetic", "its trend"],
         rows,
     )
     report.figure("satellite, energy drift", drifts["variational"][2] / drifts["MK4"][2], "of MK4's")
@@ -56,7 +56,7 @@ def satellite(report):
 
 
 def attitude(report):
-    """Where the satellite points after an hour, at equal cost."""
+    """Attitude of the satellite after an hour, at equal cost."""
     model, q, v = machine("satellite")
     duration = 360.0 if report.quick else HOUR
     exact, apart = {}, {}
@@ -87,7 +87,7 @@ def attitude(report):
     report.table(
         f"The satellite after {duration:g} s at the cost of order 2 at 20 ms (the truth, MK8 at 10 ms, is "
         f"{apart['MK8']:.1e} rad from itself at 20 ms)",
-        ["method", "us a step", "step, ms", "attitude, rad", "largest error of a joint, rad or m"],
+        ["method", "µs per step", "step, ms", "attitude, rad", "largest error of a joint, rad or m"],
         rows,
     )
 
@@ -109,7 +109,7 @@ def quadruped():
 
 
 def flight(report):
-    """Motions of 100 s at 10 ms of a batch of 1024, and MuJoCo's RK4 at the steps that are as exact."""
+    """Motions of 100 s at 10 ms of a batch of 1024, and MuJoCo's RK4 at step sizes of equal accuracy."""
     model, q, v = quadruped()
     duration = 10.0 if report.quick else SWING_TIME
     batch = 1024
@@ -117,7 +117,7 @@ def flight(report):
     rng = np.random.default_rng(1)
     starts = v + 0.1 * jnp.asarray(rng.uniform(-1, 1, (batch, model.nv)))
     steps, ours = 50, {}
-    # of a thousand states one or another would need a third iteration, and all would wait for it
+    # a third iteration of any of a thousand states would delay all of them
     for name, method in {"variational": VariationalTree(), "variational, order 4": FOURTH, "MK4": lgsim.MK4}.items():
 
         def end(model, q, v, dt, method=method):
@@ -146,8 +146,8 @@ def flight(report):
     for dt, ((place, energy), cost) in theirs.items():
         rows.append(["MuJoCo RK4", 1e3 * dt, place, energy, 1 / (cost * duration / dt), "", ""])
     report.table(
-        f"ANYmal in flight with its feet swinging on springs, {duration:g} s, batch {batch}: motions a second on one "
-        "core, and in those of MuJoCo's RK4 of the same error",
+        f"ANYmal in flight with its feet swinging on springs, {duration:g} s, batch {batch}: motions per second on one "
+        "core, and relative to MuJoCo's RK4 at the same error",
         ["method", "step, ms", "state, rad or m", "energy / kinetic", "motions/s", "at equal state", "at equal energy"],
         rows,
     )
@@ -166,7 +166,7 @@ def errors_of(model, states, exact):
 
 
 def equal(theirs, kind, error, seconds, duration):
-    """How many times as long MuJoCo takes for the same error: on a line between its steps, in logarithms."""
+    """Speed-up over MuJoCo at the same error, by logarithmic interpolation between its step sizes."""
     steps = np.array(sorted(theirs))
     errors = np.log([theirs[dt][0][kind] for dt in steps])
     good = np.isfinite(errors)

@@ -1,4 +1,4 @@
-"""Machines in free motion, without drives, friction, dampers and stops, at rates that robots have."""
+"""Systems in free motion, without actuation, friction, damping and joint limits, at typical rates of robots."""
 
 import re
 from importlib.metadata import distribution
@@ -29,14 +29,14 @@ FLIGHT_RATE, SATELLITE_RATE = 0.5, 0.1
 SPRING = 200.0
 """Of the satellite's boom, N m/rad."""
 SWING = 0.2
-"""How far off their hanging places joints start, rad or m."""
+"""Initial distance of the joints from the hanging configuration, rad or m."""
 
 
 def machine(name):
     """(model, q0, v0) of a free motion.
 
-    What stands starts at rest, each joint 0.2 rad to one side or the other of where the machine hangs; what floats
-    starts as it is drawn, without gravity, at rates of up to 0.5 rad/s, the satellite of up to 0.1 rad/s.
+    Fixed systems start at rest, each joint 0.2 rad to either side of the hanging configuration. Floating ones start in
+    the zero configuration, without gravity, at rates of up to 0.5 rad/s, the satellite of up to 0.1 rad/s.
     """
     model = free(_model(name))
     rng = np.random.default_rng(0)
@@ -65,7 +65,7 @@ def _model(name):
 
 
 def free(model):
-    """The model without drives, friction, dampers and stops; without gravity where it floats."""
+    """The model without actuation, friction, damping and joint limits; without gravity if it floats."""
     none = jnp.zeros(model.nv)
     model = model.replace(
         damping=none, friction=none, stribeck=none, limit_stiffness=none, limit_damping=none,
@@ -75,7 +75,7 @@ def free(model):
 
 
 def hanging(model):
-    """Where the model hangs: the least potential energy downhill from where it is drawn, a little aside."""
+    """The hanging configuration: a minimum of the potential energy near the zero configuration."""
     aside = model.retract(model.neutral(), jnp.full(model.nv, 0.1))
     slope = jax.jit(jax.value_and_grad(lambda d: lgsim.potential_energy(model, model.retract(aside, d))))
     found = minimize(lambda d: [np.asarray(x) for x in slope(jnp.asarray(d))], np.zeros(model.nv), jac=True)
@@ -96,7 +96,7 @@ def rods(count, joint=joints.Revolute):
 
 
 def satellite(segments=6):
-    """A bus of 120 kg with a boom of segments of 2 m and 3 kg, on hinges about two axes in turn, which turn freely."""
+    """A bus of 120 kg with a boom of segments of 2 m and 3 kg, on free revolute joints with alternating axes."""
     builder = lgsim.ModelBuilder(gravity=(0.0, 0.0, 0.0))
     builder.add_body("bus", "world", joints.Free(), mass=120.0, inertia=np.diag([30.0, 25.0, 20.0]))
     for i in range(segments):
@@ -110,7 +110,7 @@ def satellite(segments=6):
 
 
 def floating_tree():
-    """A base with a ball joint, a hinge and a slide on a spring, without gravity: (model, q0, v0)."""
+    """A base with a ball joint, a revolute and a prismatic joint on a spring, without gravity: (model, q0, v0)."""
     builder = lgsim.ModelBuilder(gravity=(0.0, 0.0, 0.0))
     limb = {"mass": 1.5, "center": [0.05, 0.02, -0.25], "inertia": np.diag([0.05, 0.06, 0.02])}
     builder.add_body("base", "world", joints.Free(), mass=4.0, inertia=np.diag([0.12, 0.2, 0.25]))
@@ -148,7 +148,7 @@ def every_joint():
 
 
 def at(*place):
-    """A place without a turn."""
+    """A pose without rotation."""
     return np.block([[np.eye(3), np.array(place)[:, None]], [np.zeros(3), 1.0]])
 
 

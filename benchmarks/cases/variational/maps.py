@@ -1,4 +1,4 @@
-"""The discrete rotation vectors beside each other on ten machines: errors, iterations, cost."""
+"""Comparison of the discrete rotation vectors on ten systems: errors, iterations, cost."""
 
 from functools import partial
 
@@ -23,7 +23,7 @@ def position_error(model, q, ends):
 def iterations(model, name, q, v, dt, steps=200, most=30):
     """(mean, most) of the iterations from the extrapolated displacement that leave an error of 1e-12 of the step.
 
-    Newton's method is quadratic: those up to the first change of at most 1e-6.
+    Newton's method converges quadratically: iterations up to the first change of at most 1e-6 count.
     """
     change, small = trial(ROTATION_MAPS[name]), jnp.asarray(1e-8)
 
@@ -52,7 +52,7 @@ def iterations(model, name, q, v, dt, steps=200, most=30):
 
 
 def ten_robots(report):
-    """Errors of each map on ten machines."""
+    """Errors of each map on ten systems."""
     duration, dt, rows, failed, ratios = (
         (5.0 if report.quick else 20.0),
         5e-3,
@@ -78,22 +78,22 @@ def ten_robots(report):
                 [machine_name, name, error, energy_error(model, *states), rates.max(), np.median(rates), mean, most]
             )
     report.table(
-        f"Ten machines at rates of robots, steps of 5 ms: position at 1 s (MK4 at 0.25 ms), energy over {duration:g} s",
-        ["machine", "map", "error, rad or m", "energy / kinetic", "top rate, rad/s", "median joint's", "iterations",
+        f"Ten systems at rates of robots, steps of 5 ms: position at 1 s (MK4 at 0.25 ms), energy over {duration:g} s",
+        ["system", "map", "error, rad or m", "energy / kinetic", "top rate, rad/s", "median joint's", "iterations",
          "most"],
         rows,
     )  # fmt: skip
     shares = {name: float(np.exp(np.mean(np.log(np.divide(x, ratios["quaternion"]))))) for name, x in ratios.items()}
     report.table(
-        "Position errors in parts of those of the map quaternion, geometric mean",
+        "Position errors relative to those of the map quaternion, geometric mean",
         list(shares),
         [list(shares.values())],
     )
-    report.bound("motions of the ten machines that failed", failed, at_most=0)
+    report.bound("motions of the ten systems that failed", failed, at_most=0)
 
 
 def costs(report):
-    """What a step costs with each map, batch of 256."""
+    """Cost of a step with each map, batch of 256."""
     rows = []
     for machine_name in ("arm of 7",) if report.quick else ("arm of 7", "ANYmal", "Talos"):
         model, _, _ = machine(machine_name)
@@ -110,4 +110,4 @@ def costs(report):
             timed(run, *args)
             cost[name] = min(timed(run, *args)[1] for _ in range(7)) / 256 / 50
         rows.append([machine_name, *(1e6 * x for x in cost.values())])
-    report.table("A step of two iterations by map, batch 256, us of one state", ["machine", *ROTATION_MAPS], rows)
+    report.table("A step of two iterations by map, batch 256, µs per state", ["system", *ROTATION_MAPS], rows)

@@ -37,12 +37,12 @@ def follow(run, q, v, dt, duration, steps=STEPS):
 
 
 def in_turns(functions, repeats):
-    """Median processor's seconds of a call, in turns: what else runs on the core does not count."""
+    """Median CPU seconds of a call, in turns; other processes on the core do not count."""
     return harness.interleave(functions, repeats, least=5e-3, clock=time.process_time)
 
 
 def timed(function, *args):
-    """(its result, the processor's seconds: other processes of the core do not count)."""
+    """(result, CPU seconds without other processes on the core)."""
     start = time.process_time()
     found = jax.block_until_ready(function(*args))
     return found, time.process_time() - start

@@ -1,4 +1,4 @@
-"""MuJoCo on the bodies of a model of free, spherical, revolute and prismatic joints, with states in lgsim's numbers."""
+"""MuJoCo for a model of free, spherical, revolute and prismatic joints, with states in lgsim's coordinates."""
 
 import jax.numpy as jnp
 import mujoco
@@ -8,14 +8,14 @@ from peers.mujoco_model import mujoco_model
 
 from lgsim.formats.interop import mujoco as tool
 
-mujoco.set_mju_user_warning(lambda text: None)  # else it writes a file of them; a run that diverged is looked at here
+mujoco.set_mju_user_warning(lambda text: None)  # otherwise it writes a file of warnings; divergence is detected here
 INTEGRATORS = {"MuJoCo RK4": "mjINT_RK4", "MuJoCo implicitfast": "mjINT_IMPLICITFAST"}
 CHUNK = 4096
 """Steps of one call, whose states are all kept for its time."""
 
 
 class Peer:
-    """A model with the same numbers, armature and springs included, without contacts, limits and friction."""
+    """A model with the same parameters, armature and springs included, without contacts, limits and friction."""
 
     def __init__(self, model, integrator):
         self.ours, self.model = model, mujoco_model(model)
@@ -41,7 +41,7 @@ class Peer:
         return q, tool.v_from(self.ours, q, jnp.asarray(v))
 
     def motion(self, q, v, dt, steps, every):
-        """States (q, v) of lgsim at each ``every``-th of the steps, the start first; not a number once it diverged."""
+        """States (q, v) of lgsim at each ``every``-th of the steps, the initial one first; NaN after divergence."""
         self.model.opt.timestep = dt
         found = [self.start(q, v)]
         with mujoco.rollout.Rollout(nthread=0) as runner:

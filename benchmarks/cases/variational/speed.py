@@ -1,4 +1,4 @@
-"""What a step costs: beside forward dynamics and MK4 by both lowerings, by length, to compile, with its gradient."""
+"""Cost of a step: relative to forward dynamics and MK4 with both lowerings, by length, compile time, gradient."""
 
 import harness
 
@@ -28,11 +28,11 @@ def batched(f, *where):
 
 
 def beside_forward_dynamics(report):
-    """A step of two iterations in parts of forward dynamics and of a step of MK4, with and without Programs."""
+    """A step of two iterations relative to forward dynamics and to a step of MK4, with and without Programs."""
     model, _, _ = machine("arm of 7")
     q, v, tau = robots.state(model, BATCH)
     dt, rows, steps = jnp.asarray(DT), [], 40 if report.quick else 100
-    lowerings = {"Programs": True} if report.quick else {"Programs": True, "XLA alone": False}
+    lowerings = {"Programs": True} if report.quick else {"Programs": True, "XLA only": False}
     for lowering, native in lowerings.items():
         programs = {}
         with lgsim.llvm_lowering(native):
@@ -45,22 +45,22 @@ def beside_forward_dynamics(report):
         one = seconds["dynamics"] / BATCH
         mk4, ours = (seconds[name] / BATCH / steps for name in ("MK4", "variational"))
         rows.append([lowering, 1e6 * one, 1e6 * mk4, 1e6 * ours, ours / one, ours / mk4])
-        report.bound(f"a step in forward dynamics, {lowering}", ours / one, at_most=5)
-        report.bound(f"a step in steps of MK4, {lowering}", ours / mk4, at_most=1)
+        report.bound(f"a step relative to forward dynamics, {lowering}", ours / one, at_most=5)
+        report.bound(f"a step relative to steps of MK4, {lowering}", ours / mk4, at_most=1)
         if native:
             report.figure("a step of two iterations", ours / mk4, "MK4 steps")
     report.table(
-        f"A step of two iterations, arm of 7, batch {BATCH}, us of one state",
-        ["lowering", "forward dynamics", "MK4", "variational", "in dynamics", "in MK4"],
+        f"A step of two iterations, arm of 7, batch {BATCH}, µs per state",
+        ["lowering", "forward dynamics", "MK4", "variational", "relative to dynamics", "relative to MK4"],
         rows,
     )
 
 
 def growth(report):
-    """A step of a chain by its length, one state: by XLA alone, and by Programs up to the length that they take."""
+    """A step of a chain by its length, one state: by XLA only, and by Programs up to the length that they take."""
     steps, dt, rows = 100, jnp.asarray(1e-4), []
-    # a Program is without loops; beyond MOST statements, between 50 and 100 links, XLA takes the step
-    all_lengths = {"Programs": (25, 50), "XLA alone": (25, 200) if report.quick else (25, 50, 100, 200)}
+    # a Program has no loops; above MOST statements, between 50 and 100 links, XLA compiles the step
+    all_lengths = {"Programs": (25, 50), "XLA only": (25, 200) if report.quick else (25, 50, 100, 200)}
     for lowering, lengths in all_lengths.items():
         programs = {}
         with lgsim.llvm_lowering(lowering == "Programs"):
@@ -73,13 +73,13 @@ def growth(report):
         each = {length: 1e6 * seconds[length] / steps / length for length in lengths}
         rows += [[lowering, n, each[n] * n, each[n], each[n] / each[25]] for n in lengths]
         last = lengths[-1]
-        report.bound(f"time a link of {last} links in that of 25, {lowering}", each[last] / each[25], at_most=1.15)
-    columns = ["lowering", "links", "a step", "a link", "in that of 25"]
-    report.table("A step of two iterations of a chain, us", columns, rows)
+        report.bound(f"time per link, {last} links relative to 25, {lowering}", each[last] / each[25], at_most=1.15)
+    columns = ["lowering", "links", "a step", "a link", "relative to 25 links"]
+    report.table("A step of two iterations of a chain, µs", columns, rows)
 
 
 def compiling(report):
-    """Seconds to compile a rollout of 200 steps and its gradient, and what the gradient costs."""
+    """Seconds to compile a rollout of 200 steps and its gradient, and the cost of the gradient."""
     rows = []
     for name in ("arm of 7",) if report.quick else ("arm of 7", "Panda", "ANYmal"):
         model, q, v = machine(name)
@@ -92,7 +92,7 @@ def compiling(report):
         def value(model, q, v, torques):
             return loss(model, q, v, torques, VariationalTree())
 
-        # the processor's seconds: those of a core that has nothing else to do
+        # CPU seconds, which equal wall time on an idle core
         (forward, _), one = timed(harness.compiled, value, model, q, v, torques)
         (backward, _), two = timed(harness.compiled, jax.grad(value, (1, 2, 3)), model, q, v, torques)
         seconds = in_turns(
@@ -109,6 +109,6 @@ def compiling(report):
         report.bound(f"{name}: gradient of 200 steps in forward", ratio, at_most=4)
     report.table(
         "200 steps of three iterations, one state",
-        ["machine", "compile, s", "gradient's", "forward, ms", "gradient, ms", "ratio"],
+        ["system", "compile, s", "gradient's", "forward, ms", "gradient, ms", "ratio"],
         rows,
     )

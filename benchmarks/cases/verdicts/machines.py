@@ -1,4 +1,4 @@
-"""Random machines with all that a joint may have, and starts, horizons and steps for them."""
+"""Random robots with all joint features, and their initial states, durations and step sizes."""
 
 from typing import NamedTuple
 
@@ -26,15 +26,15 @@ KINDS = {
 
 
 class Topology(NamedTuple):
-    """Joints of a machine with what may be in them, and the method that moves it.
+    """Joints of a robot with their features, and the method of integration.
 
     Attributes:
-        joints: The kind of each joint.
+        joints: Type of each joint.
         parents: The body that carries each one, -1 for the world.
         method: Name of the method.
-        drives: "none", "pd" for springs and dampers to a place, "lag" for the same through drives that lag.
-        adaptive: Whether the steps are adapted to a tolerance.
-        float32: Whether it is computed in single precision.
+        drives: "none", "pd" for springs and dampers to a configuration, "lag" for the same with actuator lag.
+        adaptive: True for step-size control by a tolerance.
+        float32: True for single precision.
         steps: The number of steps; 0 for any.
     """
 
@@ -85,13 +85,13 @@ TOPOLOGIES = {
 
 
 class Answer(NamedTuple):
-    """A machine, a start, and how it is asked to be moved.
+    """A robot, an initial state, and the settings of its simulation.
 
     Attributes:
         duration: s.
         dt: s.
-        tolerance: Of adaptive steps.
-        rate: The fastest rate at the start times dt.
+        tolerance: Tolerance of adaptive steps.
+        rate: The fastest initial rate times dt.
     """
 
     model: lgsim.Model
@@ -105,7 +105,7 @@ class Answer(NamedTuple):
 
 
 def draw(topology, rng, rates):
-    """A random machine of a topology with a start, a horizon of 0.1 to 20 characteristic times, and a step."""
+    """A random robot of a topology, an initial state, a duration of 0.1 to 20 characteristic times, and a step size."""
     model = _machine(topology, rng)
     q, v = _configuration(model, rng), rng.normal(size=model.nv) * rng.choice([0.0, 1.0, 3.0])
     control = None
@@ -132,7 +132,7 @@ def draw(topology, rng, rates):
 
 
 def field_rates(topology):
-    """The function of (model, q, v, control) that gives the Jacobian of a machine's field, compiled once."""
+    """The Jacobian of the vector field as a function of (model, q, v, control), compiled once."""
     del topology
 
     @jax.jit

@@ -1,4 +1,4 @@
-"""The exact motion: MK8 at steps that are converged, in double precision, whatever the motion was computed with."""
+"""Reference motion: MK8 at converged step sizes in double precision, for motions of all precisions."""
 
 from collections.abc import Callable
 
@@ -23,15 +23,14 @@ def _piece(model, y, t0, h, control):
 
 
 def exact(model, control, motion, rate) -> tuple[np.ndarray, int]:
-    """The distances of a motion from the exact one, (states, 2 nv), and the number of states where they are known.
+    """Errors of a motion, (states, 2 nv), and the number of states where they are known.
 
     Steps are halved until two references differ by less than 3 % of the motion's distance from them.
 
     Args:
-        model: The machine.
-        control: What drives it.
+        control: Controller of the motion.
         motion: The trajectory.
-        rate: Its fastest rate times the step from one saved state to the next.
+        rate: Its fastest rate times the interval of saved states.
     """
     model, control = jax.tree.map(_double, (model, control))
     size = motion.step_error.size[: 2 * model.nv]

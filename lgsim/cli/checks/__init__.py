@@ -1,1 +1,1 @@
-"""What is checked of a motion before it is computed: its start and its size."""
+"""Checks before a command computes or writes: initial state, run size and existing files."""

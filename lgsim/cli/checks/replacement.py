@@ -1,4 +1,4 @@
-"""Files that a command may replace: its own results of the same machine or study; others ask for ``--force``."""
+"""Protection of existing files: a command replaces its own results only, other files need ``--force``."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from lgsim.support.packages import package
 
 Force = Annotated[
     bool,
-    typer.Option("--force", help="Replace files that are no result of this kind, or one of another machine or study."),
+    typer.Option("--force", help="Replace existing files of any kind, also results of another robot or study."),
 ]
-"""The option of all commands that write files."""
+"""The ``--force`` option of all commands that write files."""
 
 PLOT_MARK = "lgsim plot"
-"""The program that plots name as their maker."""
+"""Program name in the metadata of plots."""
 CODE_PAGE = "README.txt"
-"""The page in a folder of generated code, which names its files."""
+"""Readme of a folder of generated code; it lists the generated files."""
 _PART = 2**16
-"""Bytes at the beginning and at the end of a file that tell who wrote it."""
+"""Number of bytes read from each end of a file to identify its writer."""
 
 
 class Output(NamedTuple):
-    """A file that a command is going to write.
+    """A file that a command will write.
 
     Attributes:
-        option: The word that names it, for messages.
-        kind: What it will hold, a key of ``KINDS``.
-        subject: The names of the machine's joints, or the study's fingerprint; empty where it does not matter.
+        option: The option or argument that names the file, for messages.
+        kind: A key of ``KINDS``.
+        subject: The joint names of the robot, or the fingerprint of the study; "" where it is not compared.
     """
 
     option: str
@@ -46,15 +46,15 @@ class Output(NamedTuple):
 
 
 def check_replaced(outputs: Iterable[Output], force: bool) -> None:
-    """End the command before it has written anything where it would replace what is no result of its own.
+    """Refuse to replace files that are not results of the same kind and subject, before anything is written.
 
-    A file without content, a device and a pipe have nothing to lose.
+    Empty files, devices and pipes are accepted.
 
     Args:
-        force: Whether the user allows it.
+        force: True accepts all files.
 
     Raises:
-        BadInput: a file is there that lgsim did not write, or one of another kind, machine or study.
+        BadInput: a file was not written by lgsim, or holds a result of another kind, robot or study.
     """
     replaced = []
     for option, path, kind, subject in outputs:
@@ -63,21 +63,21 @@ def check_replaced(outputs: Iterable[Output], force: bool) -> None:
         found, (word, of) = _subject(path, kind), KINDS[kind][:2]
         if found is None:
             raise BadInput(
-                f"{option}: {path} is there and is no {word} that lgsim wrote; take another name, or --force replaces"
-                " it"
+                f"{option}: {path} exists and contains no {word} written by lgsim; choose another name, or replace it"
+                " with --force"
             )
         if subject and found and found != subject:
             raise BadInput(
-                f"{option}: {path} is the {word} of another {of} ({_short(found)}, not {_short(subject)}); take another"
-                " name, or --force replaces it"
+                f"{option}: {path} is the {word} of another {of} ({_short(found)}, not {_short(subject)}); choose"
+                " another name, or replace it with --force"
             )
         replaced.append(str(path))
     if replaced:
-        note(f"will be replaced: {listed(replaced)}")
+        note(f"replacing {listed(replaced)}")
 
 
 def code_outputs(folder: Path, names: Iterable[str]) -> list[Output]:
-    """The files of ``lgsim generate`` but those that the folder's page names, where lgsim wrote it."""
+    """The files that ``lgsim generate`` will write, without those listed in the folder's own readme."""
     page = folder / CODE_PAGE
     own: list[str] = []
     if page.is_file() and _subject(page, "code") is not None:
@@ -90,15 +90,15 @@ def _short(subject: str) -> str:
 
 
 def _subject(path: Path, kind: str) -> str | None:
-    """What a file is about, empty where it does not say so; None where it is not of the kind."""
+    """The subject of a file, "" if unknown; None if the file is not of this kind."""
     try:
         return KINDS[kind][2](path)
-    except Exception:  # whatever readers raise of files that are not what they expect
+    except Exception:  # readers raise various errors for malformed files
         return None
 
 
 def _run(path: Path) -> str | None:
-    """The joints of a run; those of formats that hold no machine are unknown."""
+    """The joint names of a run, "" for formats that store no model; None if the file is not a run."""
     if path.suffix == ".npz":
         return _joints(_npz_header(path), "lgsim trajectory ")
     if path.suffix == ".parquet":
@@ -116,14 +116,14 @@ def _is_checkpoint(path: Path) -> bool:
 
 
 def _joints(header: str, form: str) -> str | None:
-    """The names of the joints in the header of a file with a machine; None for a header of another format."""
+    """The joint names in the header of a file with a model; None for another format."""
     about = json.loads(header)
     return "\n".join(json.loads(about["topology"])["joint_names"]) if about["format"].startswith(form) else None
 
 
 def _npz_header(path: Path) -> str:
-    """The text of an archive's array "about"."""
-    from lgsim.support.reading.npz import open_npz  # brings numpy, which help and --version do without
+    """The text of the array "about" of an archive."""
+    from lgsim.support.reading.npz import open_npz  # imports numpy, which --help and --version do not need
 
     with open_npz(path, "a file that lgsim wrote") as arrays:
         return "\n".join(map(str, arrays["about"].ravel()))
@@ -139,7 +139,7 @@ def _marked(path: Path, mark: bytes, subject: str = "") -> str | None:
 
 
 def _ends(path: Path) -> bytes:
-    """The first and the last bytes of a file."""
+    """The first and last bytes of a file."""
     with open_regular(path) as file:
         first = file.read(_PART)
         file.seek(max(0, path.stat().st_size - _PART))
@@ -147,23 +147,23 @@ def _ends(path: Path) -> bytes:
 
 
 def _text(path: Path) -> str:
-    with open_regular(path) as file:  # whose last letter may be cut
+    with open_regular(path) as file:  # the last character may be incomplete
         return file.read(_PART).decode("utf-8", "replace")
 
 
 KINDS: dict[str, tuple[str, str, Callable[[Path], str | None]]] = {
-    "run": ("run", "machine", _run),
-    "fit": ("fit", "machine", lambda path: _joints(_npz_header(path), "lgsim fit ")),
+    "run": ("run", "robot", _run),
+    "fit": ("fit", "robot", lambda path: _joints(_npz_header(path), "lgsim fit ")),
     "report": ("report", "study", _page),
-    "scene": ("scene", "machine", lambda path: _marked(path, b'<meta name="generator" content="lgsim scene">')),
-    "plot": ("plot", "machine", lambda path: _marked(path, PLOT_MARK.encode())),
+    "scene": ("scene", "robot", lambda path: _marked(path, b'<meta name="generator" content="lgsim scene">')),
+    "plot": ("plot", "robot", lambda path: _marked(path, PLOT_MARK.encode())),
     "code": (
         "code",
-        "machine",
+        "robot",
         lambda path: _marked(path, b", generated by lgsim ") if path.name == CODE_PAGE else None,
     ),
     "checkpoint": ("checkpoint", "problem", lambda path: "" if _is_checkpoint(path) else None),
-    # a file that lgsim edits stays as it was written: none tells whose it is
-    "urdf": ("machine's file", "machine", lambda path: None),
+    # lgsim edits URDF files without marking them, so their writer is unknown
+    "urdf": ("URDF file", "robot", lambda path: None),
 }
-"""The word for a kind, that for its subject, and the function that finds the subject of a file, None for another's."""
+"""Noun of a kind, noun of its subject, and a function from a file to its subject, None for files of other kinds."""

@@ -1,4 +1,4 @@
-"""The start of a motion: what is odd about it, and machines that cannot move."""
+"""Checks of an initial state: joints without inertia, values beyond limits, stops."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def check_inertia(file: Path, model: Model, q: ArrayLike) -> None:
-    """Check that every joint moves some inertia, since no method integrates one that does not.
+    """Check that every joint moves some inertia; forward dynamics is singular otherwise.
 
     Raises:
-        BadInput: a joint moves none.
+        BadInput: a joint moves no inertia.
     """
     missing = describe_missing_inertia(model, q)
     if missing:
@@ -31,27 +31,27 @@ def check_inertia(file: Path, model: Model, q: ArrayLike) -> None:
 
 
 def remark(model: Model, q: ArrayLike, v: ArrayLike, torque: ArrayLike | None = None) -> None:
-    """Write a line for each number of a start that is beyond a limit or looks like degrees, the first ones of many."""
+    """Write a note for each initial value that exceeds a limit or looks like degrees, up to ``LISTED`` notes."""
     given = (None if x is None else np.asarray(x) for x in (q, v, torque))
     found = start_warnings(model, *given)
     for text in found[:LISTED]:
         note(text)
     if len(found) > LISTED:
-        note(f"and {counted(len(found) - LISTED, 'more number')} beyond limits at the start")
+        note(f"and {counted(len(found) - LISTED, 'more value')} beyond limits at the start")
 
 
 def remark_stops(model: Model, q: ArrayLike) -> None:
-    """Write a line where stops have nothing to act on, or act from the start."""
+    """Write a note if no joint has a position limit, or if a stop acts from the start."""
     if not limited_joints(model).any():
         note("--stops: no joint has a position limit")
     elif any(use.passed for use in limit_uses(model, np.asarray(q)[None])):
-        note("--stops: what starts beyond a limit is pushed back from there")
+        note("--stops: joints that start beyond a position limit are pushed back")
 
 
 def remark_study(rollout: Rollout) -> None:
-    """Write the same about the motion of a study without dispersion, and about joints without inertia."""
+    """Write notes about the nominal motion of a study, without random inputs, and about joints without inertia."""
     constant = rollout.torques if rollout.torques is not None and rollout.torques.ndim == 1 else None
     remark(rollout.model, rollout.q0, rollout.v0, constant)
     missing = describe_missing_inertia(rollout.model, rollout.q0)
     if missing:
-        note(f"without the dispersions {missing}")
+        note(f"nominal motion, without random inputs: {missing}")

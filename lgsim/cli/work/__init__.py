@@ -1,1 +1,1 @@
-"""What the long commands do, from the check of their words to the files that they leave."""
+"""Implementation of the long commands: check the arguments, compute, write files, print a summary."""

@@ -1,4 +1,4 @@
-"""``lgsim demo``: everything once, from a robot's file to pictures."""
+"""``lgsim demo``: a tour from a robot's file to a simulation, its energy, its gradient and pictures."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from lgsim.multibody import Model
 from lgsim.simulation import Automatic, rollout, simulate, with_stops
 
 DRIFT, GAP = 1e-4, 1e-5
-"""What energy, in parts of the largest kinetic one, and gradient, in parts of itself, may be off by."""
+"""Bounds of the relative energy drift and the relative gradient error."""
 
 
 def run_demo(file: Path | None, out: Path, duration: float, force: bool) -> None:
-    """Move a machine, check its energy and its gradient, and write pictures.
+    """Simulate a robot, check its energy and its gradient, and write plots, a scene and the run.
 
     Raises:
-        FileError: the file describes no machine.
+        FileError: the file describes no valid model.
         Stop: a package is missing, the motion stopped early, or a check failed.
     """
     say = console().print
@@ -45,20 +45,20 @@ def run_demo(file: Path | None, out: Path, duration: float, force: bool) -> None
     q0, law = tour.tour(model, duration)
     start = time.perf_counter()
     motion = simulate(model, q0, duration=duration, dt=1e-3, control=law, method=Automatic(), save_every=10)
-    took = f"{time.perf_counter() - start:.1f} s, compilation included"
-    say(f"{duration:g} s to two postures and back, in steps of 1 ms by {motion.method}: {took}")
+    took = f"{time.perf_counter() - start:.1f} s including compilation"
+    say(f"{duration:g} s of motion to two postures and back, step size 1 ms, method {motion.method}: {took}")
     if motion.result:
         raise Stop(motion.result, Exit.CHECK_FAILED)
     summary = motion.summary()
     for name, text in summary.rows:
-        if name == "error of the steps" or name.endswith("limits"):
+        if name == "integration error" or name.endswith("limits"):
             say(f"{name}: {text}")
     for warning in summary.warnings:
         note(warning)
     drift = tour.energy_drift(model, q0)
-    say(f"energy of {tour.FREE:g} s of free motion: within {drift:.0e} of the largest kinetic energy")
+    say(f"energy drift in {tour.FREE:g} s of free motion: below {drift:.0e} of the largest kinetic energy")
     gap = _gradient_gap(model, q0)
-    say(f"gradient through 200 steps in the joint forces: within {gap:.0e} of a difference of two motions")
+    say(f"gradient of 200 steps with respect to joint forces: within {gap:.0e} of a central difference")
 
     out.mkdir(parents=True, exist_ok=True)
     written = pictures.save_plots(motion, out, path.stem)
@@ -68,13 +68,16 @@ def run_demo(file: Path | None, out: Path, duration: float, force: bool) -> None
         say(f"wrote {made}")
     if not (drift < DRIFT and gap < GAP):
         raise Stop(
-            f"expected an energy within {DRIFT:g} and a gradient within {GAP:g}, got {drift:.0e} and {gap:.0e}",
+            f"expected an energy drift below {DRIFT:g} and a gradient error below {GAP:g}, got {drift:.0e}, {gap:.0e}",
             Exit.CHECK_FAILED,
         )
 
 
 def _gradient_gap(model: Model, q0: jax.Array) -> float:
-    """How far reverse mode is from a central difference, for the place after 0.2 s under constant joint forces."""
+    """Relative error of the reverse-mode gradient of the final configuration with respect to constant joint forces.
+
+    The reference is a central difference over 0.2 s of motion.
+    """
 
     def place(tau: jax.Array) -> jax.Array:
         end = rollout(model, q0, jnp.zeros(model.nv), dt=1e-3, steps=200, torques=tau, save_every=200)

@@ -1,4 +1,4 @@
-"""The differences of two runs of one machine, for ``lgsim compare``."""
+"""Differences between two runs of a robot, for ``lgsim compare``."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from lgsim.support.messages import listed
 from lgsim.view import plots
 
 NEAR = 0.01
-"""The largest distance, in steps of the run, of two times that are the same but for round-off."""
+"""Tolerance for equal times, as a fraction of the step size."""
 LEAST = 20
-"""The fewest times by which growth is judged."""
+"""Smallest number of times from which a growth rate is estimated."""
 _DECADES = 3.0
-"""The least growth that is called exponential, as a power of ten."""
+"""Smallest growth that is reported as exponential, in decades."""
 UNEXPLAINED = 0.1
-"""The largest share of the variation of a logarithm that a line may leave."""
+"""Largest unexplained fraction of the variance of the logarithm in a straight-line fit."""
 
 
 class Row(NamedTuple):
-    """The largest difference of one quantity.
+    """The largest difference in one quantity.
 
     Attributes:
         what: The quantity: q, v or energy.
-        time: The time of the difference, s.
-        joint: The joint with the difference; "" where it belongs to the machine.
+        time: Time of the largest difference, s.
+        joint: The joint with the largest difference; "" for quantities of the whole system.
     """
 
     what: str
@@ -52,14 +52,14 @@ class Row(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """How the difference of two runs grows, where it does so exponentially.
+    """Exponential growth of the difference between two runs.
 
     Attributes:
-        tenfold: The time in which it becomes ten times as large, s.
-        start: The time from which on it does, s.
-        end: The time until which it does, s.
-        small: The difference at the start, rad or m.
-        large: The difference at the end.
+        tenfold: Time in which the difference grows by a factor of ten, s.
+        start: Start of the interval of exponential growth, s.
+        end: End of the interval, s.
+        small: Difference at its start, rad or m.
+        large: Difference at its end, rad or m.
     """
 
     tenfold: float
@@ -70,19 +70,19 @@ class Growth(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"the difference of q grows tenfold every {self.tenfold:.3g} s, from {self.small:.2g} at {self.start:g} s"
-            f" to {self.large:.2g} at {self.end:g} s: the motion is chaotic, and later states of such runs tell nothing"
-            " of their errors"
+            f"the difference in q grows tenfold every {self.tenfold:.3g} s, from {self.small:.2g} at {self.start:g} s"
+            f" to {self.large:.2g} at {self.end:g} s: the motion is chaotic, and differences between later states do"
+            " not measure the integration error"
         )
 
 
 class Found(NamedTuple):
-    """The differences of two runs.
+    """Differences between two runs.
 
     Attributes:
-        time: The times in common, s.
-        curves: The largest difference of each quantity at these times, by its name with unit.
-        growth: How that of q grows; None where it does not so exponentially.
+        time: Common times, s.
+        curves: Largest difference at each common time, by quantity and unit.
+        growth: Growth of the difference in q; None if it is not exponential.
     """
 
     rows: list[Row]
@@ -92,26 +92,26 @@ class Found(NamedTuple):
 
 
 def between(first: tuple[str, Trajectory], second: tuple[str, Trajectory]) -> Found:
-    """The largest differences, of configurations on the group, at the times that both have.
+    """The largest differences at common times; configurations are compared on their group.
 
-    A run in float32 and one in float64 are of the same machine if it is the same in float32.
+    A float32 run and a float64 run belong to the same robot if their models agree in float32.
 
     Args:
-        first: The name of a run, and the run.
-        second: Another one.
+        first: Name and trajectory of a run.
+        second: Name and trajectory of the other run.
 
     Raises:
-        BadInput: the machines differ, or there is no time in common.
+        BadInput: the robots differ, or the runs have no common times.
     """
     (_, a), (_, b) = first, second
     _same_machine(first, second)
     here, there = common(a.time, b.time)
     if not len(here):
         raise BadInput(
-            f"the runs have no time in common: {first[0]} has {_span(a)}, {second[0]} has {_span(b)}; expected runs"
-            " that were saved at the same times"
+            f"the runs have no common times: {first[0]} has {_span(a)}, {second[0]} has {_span(b)}; expected runs"
+            " saved at the same times"
         )
-    # in the finer of the two, and on that run's machine
+    # compare in the higher precision, with the model of that run
     model = a.model if a.model.dtype.itemsize >= b.model.dtype.itemsize else b.model
     q = [jnp.asarray(run.q[index], model.dtype) for run, index in ((a, here), (b, there))]
     gaps = np.abs(np.asarray(model.difference(*q)))
@@ -128,21 +128,21 @@ def between(first: tuple[str, Trajectory], second: tuple[str, Trajectory]) -> Fo
 
 
 def growth(time: Float[ndarray, " n"], gap: Float[ndarray, " n"]) -> Growth | None:
-    """How a difference grows, by a straight line through its logarithm; None where it is no exponential growth.
+    """Fit a straight line to the logarithm of a growing difference; None if the growth is not exponential.
 
-    The line is that of the running maximum, between ten times its first number and a tenth of its largest, where the
-    difference is no rounding any more and not yet as large as the motion. It has to rise by a thousand, and to leave at
-    most a tenth of the logarithm's variation unexplained; a power of the time, such as t^4, leaves more.
+    The line fits the running maximum between ten times its first value and a tenth of its largest value, which excludes
+    round-off and saturation. It must rise by three decades and leave at most a tenth of the variance of the logarithm
+    unexplained; a power law such as t^4 leaves more.
 
     Args:
-        time: Times, s, that increase.
-        gap: The difference at these times.
+        time: Increasing times, s.
+        gap: Difference at these times.
     """
     rising = np.maximum.accumulate(np.nan_to_num(gap, posinf=np.finfo(float).max))
     if len(time) < LEAST or not rising[-1] > 0:
         return None
     part = (rising > 10 * rising[rising > 0][0]) & (rising < rising[-1] / 10)
-    # the first times of all grow by powers: what is exponential still is later on
+    # the initial growth follows a power law; exponential growth appears later
     if part.sum() < LEAST or np.ptp(np.log10(rising[part])) < _DECADES:
         return None
     t, y = time[part], np.log10(rising[part])
@@ -157,7 +157,7 @@ def growth(time: Float[ndarray, " n"], gap: Float[ndarray, " n"]) -> Growth | No
 def common(
     first: Float[ndarray, " n"], second: Float[ndarray, " m"]
 ) -> tuple[Int[ndarray, " both"], Int[ndarray, " both"]]:
-    """The places of the times that both have, equal but for round-off."""
+    """Indices of the common times in both runs, equal up to round-off."""
     if not len(first) or not len(second):
         return np.zeros(0, int), np.zeros(0, int)
     after = np.clip(np.searchsorted(second, first), 1, max(len(second) - 1, 1))
@@ -170,46 +170,46 @@ def common(
 
 
 def _same_machine(first: tuple[str, Trajectory], second: tuple[str, Trajectory]) -> None:
-    """Refuse runs of different machines; float32 counts."""
+    """Raise BadInput for runs of different robots; a different dtype is allowed."""
     a, b = first[1].model, second[1].model
     if a.dtype != b.dtype:
         a, b = (jax.tree.map(lambda x: x.astype(jnp.float32), model) for model in (a, b))
     marks = fingerprint(a), fingerprint(b)
     if marks[0] != marks[1]:
         raise BadInput(
-            f"the runs are of different machines: {first[0]} has the fingerprint {marks[0]},"
+            f"the runs are of different robots: {first[0]} has the fingerprint {marks[0]},"
             f" {second[0]} has {marks[1]}; {_what_differs(a, b)}"
         )
 
 
 def _what_differs(a: Model, b: Model) -> str:
-    """The first difference of two machines, in words."""
+    """Description of the first difference between two models."""
     if a.joint_names != b.joint_names:
-        return f"the joints of one are {listed(a.joint_names)}, of the other {listed(b.joint_names)}"
+        return f"the joints are {listed(a.joint_names)} and {listed(b.joint_names)}"
     if a.topology != b.topology:
-        return "their joints have the same names, but not the same types, bodies or frames"
+        return "their joints have the same names but different types, bodies or frames"
     names = [field.name for field in fields(Model) if field.name != "topology"]
     odd = [name for name in names if not np.array_equal(getattr(a, name), getattr(b, name))]
     return f"they differ in {', '.join(odd)}"
 
 
 def _largest(what: str, gaps: Float[ndarray, "n columns"], time: Float[ndarray, " n"], names: list[str]) -> Row:
-    """The largest of some differences."""
+    """The largest difference in one quantity."""
     when, entry = (int(i) for i in np.unravel_index(np.argmax(gaps), gaps.shape))
     joint, _, unit = names[entry].rpartition(" [")
     return Row(what, float(gaps[when, entry]), unit.rstrip("]"), float(time[when]), joint)
 
 
 def _span(run: Trajectory) -> str:
-    """The times of a run, in words."""
-    return f"{len(run)} from {run.time[0]:g} s to {run.time[-1]:g} s"
+    """Description of the times of a run."""
+    return f"{len(run)} times from {run.time[0]:g} s to {run.time[-1]:g} s"
 
 
 def show_differences(first: Path, second: Path, plot: Path | None, force: bool) -> None:
-    """Write a table of the largest differences of two runs, and a plot of all of them where one is asked for.
+    """Print a table of the largest differences between two runs, and plot all differences on request.
 
     Raises:
-        BadInput: a word is wrong, the machines differ, or there is no time in common.
+        BadInput: invalid arguments, different robots, or no common times.
         Stop: a package is missing.
     """
     if plot is not None:
@@ -222,7 +222,7 @@ def show_differences(first: Path, second: Path, plot: Path | None, force: bool) 
     for row in found.rows:
         table.add_row(row.what, f"{row.size:.4g} {row.unit}", f"{row.time:g} s", row.joint)
     out = console()
-    out.print(f"{len(found.time)} times in common, from {found.time[0]:g} s to {found.time[-1]:g} s")
+    out.print(f"{len(found.time)} common times, from {found.time[0]:g} s to {found.time[-1]:g} s")
     out.print(table)
     if found.growth is not None:
         out.print(str(found.growth), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""``lgsim generate``: a machine's equations as code of another language."""
+"""``lgsim generate``: the dynamics of a robot as code in another language."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from lgsim.symbolic import compile, targets
 
 
 class NextState(NamedTuple):
-    """The state after a step."""
+    """State after one step."""
 
     q_new: Any
     v_new: Any
 
 
 def step(model: Model, q: Any, v: Any, tau: Any, dt: Any) -> NextState:
-    """The state one step dt later under joint forces tau and the machine's own, by the method MK4 on its groups."""
+    """The state after one step dt of the method MK4, under joint forces tau and the forces of the model itself."""
     motion = rollout(model, q, v, dt=dt, steps=1, torques=tau)
     return NextState(motion.q[-1], motion.v[-1])
 
 
 def write_code(file: Path, model: Model, names: list[str], language: str, out: Path, limit: int, force: bool) -> None:
-    """All text first, then all files, each of them whole."""
+    """Generate all code first, then write each file atomically."""
     target = {"c": targets.C, "numpy": targets.NumPy, "casadi": targets.Casadi}[language]()
     progress, start = console(error=True), time.perf_counter()
     progress.print(f"{file}: {counted(model.nv, 'degree')} of freedom, {counted(len(names), 'function')}")

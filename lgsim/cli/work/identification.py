@@ -1,4 +1,4 @@
-"""An identification of ``lgsim identify``, from the check of the words to the files that it leaves."""
+"""``lgsim identify``: check the arguments, fit, write files, print a summary."""
 
 from __future__ import annotations
 
@@ -51,20 +51,16 @@ from lgsim.support.verdict import Outcome
 from lgsim.view.reports import fit_figures, report_fit
 
 PLOTS = ("record", "residuals", "whiteness", "singular-values", "changes")
-"""The names of the plots of a fit."""
+"""Names of the plots of a fit."""
 WINDOW = 0.5
-"""The duration of the windows that are simulated, s."""
+"""Duration of the simulated windows, s."""
 
 
 def run_identification(asked: IdentificationRequest, machine: Path, motions: Sequence[Path]) -> Exit:
-    """Read, fit, save, show a table, and return why it ended.
-
-    Args:
-        machine: The file of the machine.
-        motions: The recordings.
+    """Read the recordings, fit, save, print a table, and return the reason why it ended.
 
     Raises:
-        ScenarioError, FileError, BadInput: a file or a word is wrong; this is found before anything is compiled.
+        ScenarioError, FileError, BadInput: a file or an argument is invalid; raised before anything is compiled.
         Stop: a package is missing, or there is nothing to save.
     """
     _check_words(asked, machine)
@@ -77,7 +73,7 @@ def run_identification(asked: IdentificationRequest, machine: Path, motions: Seq
     with bad_input("--fit: "):
         blocks = given.blocks(plant, _unknowns(asked, bool(given.root.table("unknowns").values)))
     if asked.method == "linear" and (wrong := [name for name in blocks if name not in LINEAR]):
-        raise BadInput(f"--method linear: {listed(wrong)} not linear; it takes {', '.join(LINEAR)}")
+        raise BadInput(f"--method linear: expected parameters among {', '.join(LINEAR)}; {listed(wrong)} not linear")
     kind, recording = _read(asked, motions, given, plant, blocks)
     if asked.check:
         return Exit.DONE
@@ -87,7 +83,7 @@ def run_identification(asked: IdentificationRequest, machine: Path, motions: Seq
         parameters = Parameters(plant, list(blocks.values()), given.priors)
         estimator = _estimator(kind, parameters, motion, asked.lags)
     names = listed([str(path) for path in motions])
-    what = f"{counted(parameters.size, 'unknown')} of {listed(list(blocks))}, by {type(estimator).__name__}"
+    what = f"{counted(parameters.size, 'parameter')} of {listed(list(blocks))}, by {type(estimator).__name__}"
     console(error=True).print(f"{names}: {what}", soft_wrap=True)
     start = time.perf_counter()
     found = _found(asked, parameters, motion, estimator)
@@ -96,7 +92,7 @@ def run_identification(asked: IdentificationRequest, machine: Path, motions: Seq
     wall = time.perf_counter() - start
     if not jnp.all(jnp.isfinite(found.estimate.x)) or bool(found.estimate.result == RESULTS.nonfinite):
         raise Stop(f"{names}: {found.verdict}", Exit.NOT_CONVERGED)
-    # the first line of what the command writes
+    # the verdict is the first line of the output
     console().print(f"verdict: {found.verdict}", soft_wrap=True, highlight=False)
     made, lost = _save(asked, machine, found, motion, what)
     if not isinstance(estimator, LinearFit):
@@ -119,7 +115,7 @@ def _read(
     plant: Plant,
     blocks: Mapping[str, Block],
 ) -> tuple[str, Recording]:
-    """The method of the fit, and the recordings as one without delays."""
+    """The method of the fit, and the recordings merged to one without delays."""
     recordings = []
     for path in motions:
         with bad_input():
@@ -128,32 +124,32 @@ def _read(
     kind = _kind(asked, recordings[0], blocks)
     for path, recording in zip(motions, recordings, strict=True):
         if recording.report.open and not (asked.check or asked.force):
-            count = counted(len(recording.report.open), "finding")
+            count = counted(len(recording.report.open), "unresolved issue")
             raise BadInput(
-                f"{path}: {count} to answer, above: a fit of this record would not be of this machine. Mend the map"
-                " or the record; --force fits it as it is",
+                f"{path}: {count} in the record, listed above; a fit would be wrong. Correct the map or the record, or"
+                " use --force to fit it unchanged",
                 Exit.OPEN_FINDINGS,
             )
     return kind, join_recordings([identify_preparation.in_step(each, plant, given) for each in recordings])
 
 
 def reason_of(outcome: Outcome) -> Exit:
-    """The reason for which the command ends after a fit; nothing stops a fit but Ctrl-C."""
+    """The exit reason after a fit."""
     return {Outcome.STOPPED: Exit.INTERRUPTED, Outcome.FAILED: Exit.NOT_CONVERGED}.get(outcome, Exit.DONE)
 
 
 def _unknowns(asked: IdentificationRequest, in_map: bool) -> list[str] | None:
-    """The names of the unknowns that were asked for; None for those of the map, or the usual ones."""
+    """Names of the requested parameters; None for those of the map, or the default ones."""
     if asked.fit is not None:
         return names_of(asked.fit)
     if asked.method != "linear" or in_map:
         return None
-    note("--method linear: standard parameters, friction, damping; bodies that can exist are not linear")
+    note("--method linear: fits standard parameters, friction and damping; physical consistency is not enforced")
     return ["standard", "friction", "damping"]
 
 
 def _check_words(asked: IdentificationRequest, machine: Path) -> None:
-    """Refuse what can be refused before a file is read."""
+    """Check the arguments before any file is read."""
     for option, path, ending in (
         ("--out", asked.out, ".npz"), ("--report", asked.report, ".html"), ("--write", asked.write, ".urdf"),
     ):  # fmt: skip
@@ -162,15 +158,15 @@ def _check_words(asked: IdentificationRequest, machine: Path) -> None:
                 raise BadInput(f"{option}: expected a name that ends in {ending}, got {path.name!r}")
             files.check_file(option, path)
     if not 0 <= asked.held_out < 1:
-        raise BadInput(f"--held-out: expected a part of the motion, from 0 to less than 1, got {asked.held_out:g}")
+        raise BadInput(f"--held-out: expected a fraction from 0 to less than 1, got {asked.held_out:g}")
     if asked.plot or asked.report is not None:
         pictures.check_plots()
     if asked.write is not None and machine.exists() and first_tag(machine) == "mujoco":
-        raise BadInput("--write: only for URDF files; --out keeps the numbers of any machine")
+        raise BadInput("--write: expected a URDF file; for other files --out saves the parameters")
 
 
 def _show_record(path: Path, recording: Recording) -> None:
-    """Write what was read, and each repair."""
+    """Print the size of a recording and each repair of it."""
     seconds = recording.time[-1] - recording.time[0]
     heard = ", ".join(recording.channels)
     line = f"{path}: {counted(len(recording), 'sample')} in {seconds:.4g} s, of {heard}"
@@ -181,13 +177,13 @@ def _show_record(path: Path, recording: Recording) -> None:
 
 
 def _kind(asked: IdentificationRequest, recording: Recording, blocks: Mapping[str, Block]) -> str:
-    """The method, chosen by the record where it is left open."""
+    """The method; if it is not given, the data in the record determine it."""
     forces = recording.tau is not None or recording.current is not None
     if asked.lags and (asked.method == "simulation" or not forces):
-        raise BadInput("--lags: only for joint forces or currents, not for --method simulation")
+        raise BadInput("--lags: expected joint forces or currents; --method simulation fits positions")
     if asked.method != "auto":
         if asked.method != "simulation" and not forces:
-            raise BadInput(f"--method {asked.method}: the record has neither joint forces nor currents")
+            raise BadInput(f"--method {asked.method}: the record contains neither joint forces nor currents")
         return asked.method
     if not forces:
         return "simulation"
@@ -209,25 +205,25 @@ def _estimator(kind: str, parameters: Parameters, motion: PreparedMotion, lags: 
 def _found(
     asked: IdentificationRequest, parameters: Parameters, motion: PreparedMotion, estimator: Estimator
 ) -> Fit | None:
-    """The fit; None where Ctrl-C ended it."""
+    """The fit; None if Ctrl-C ended it."""
     if isinstance(estimator, LinearFit):
-        # a few linear solutions: nothing to go on from
+        # a few linear solves, no checkpoint needed
         with bad_input("--method linear: "):
             return fit(parameters, motion.samples, estimator, motion.validation)
     kept = files.checkpoint(asked.out)
     files.begin_search(kept, asked.restart)
-    # the watch first, for Ctrl-C must not reach a compilation
+    # enter the watch first: Ctrl-C must not interrupt a compilation
     with FitWatch() as watch, bad_input("the record: "):
         found = fit(parameters, motion.samples, estimator, motion.validation, progress=watch, checkpoint=kept)
     if bool(found.estimate.result == RESULTS.interrupted):
         done = counted(int(found.estimate.iterations), "iteration")
-        note(f"interrupted after {done}; the search is kept in {kept}, and the same command goes on")
+        note(f"interrupted after {done}; the search is saved in {kept}, the same command continues it")
         return None
     return found
 
 
 def _outputs(asked: IdentificationRequest, joints: str) -> list[Output]:
-    """The files that are going to be written, or removed, by their options."""
+    """The files that will be written or removed, with their options."""
     outputs = [Output("--out", asked.out, "fit", joints)]
     if asked.report is not None:
         outputs.append(Output("--report", asked.report, "report"))
@@ -241,12 +237,12 @@ def _outputs(asked: IdentificationRequest, joints: str) -> list[Output]:
 def _save(
     asked: IdentificationRequest, machine: Path, found: Fit, motion: PreparedMotion, what: str
 ) -> tuple[list[Path], tuple[str, ...]]:
-    """Write all files; return them, and what the URDF file could not hold."""
+    """Write all files; return them, and the parameters that URDF cannot represent."""
     made, lost = [found.save(asked.out)], ()
     if asked.write is not None:
         lost = write_urdf(machine, found.model, asked.write) + _signals(found)
         made.append(asked.write)
-    # such as of letters that matplotlib's font lacks
+    # for example missing glyphs in matplotlib's font
     with warnings_as_notes():
         if asked.plot:
             for name, figure in fit_figures(found, motion.recording, motion.shown).items():
@@ -263,23 +259,23 @@ def _save(
 
 
 def _signals(found: Fit) -> tuple[str, ...]:
-    """The numbers of the signals that no description of a machine holds, in words."""
+    """Parameters of signals, which no robot description contains, as text."""
     before, after = found.parameters.plant, found.plant
     remarks = []
     for name in ("scale", "offset", "stribeck", "stribeck_speed"):
         if not jnp.array_equal(getattr(before, name), getattr(after, name)):
-            remarks.append(f"{name.replace('_', ' ')} of joints, for which URDF has no place: in the .npz file")
+            remarks.append(f"{name.replace('_', ' ')} of joints, which URDF cannot represent: see the .npz file")
     return tuple(remarks)
 
 
 def _show(found: Fit, wall: float, made: list[Path], lost: tuple[str, ...], steps: FitStepError | None) -> None:
-    """Write a table of the numbers, and how well they tell the record."""
-    table = Table("number", box=box.SIMPLE_HEAD)
-    for name in ("prior", "found", "deviation"):
+    """Print a table of the parameters and the quality of the fit."""
+    table = Table("parameter", box=box.SIMPLE_HEAD)
+    for name in ("prior", "estimate", "standard error"):
         table.add_column(name, justify="right")
     for name, value in found.values.items():
         deviation = found.deviations[name]
-        shown = f"{deviation:.2g}" if math.isfinite(deviation) else "not seen"
+        shown = f"{deviation:.2g}" if math.isfinite(deviation) else "not identifiable"
         if any(bound.startswith(f"{name.rpartition(', ')[0]} at its ") for bound in found.verdict.bounds):
             low, high = found.intervals[name]
             shown = f"at bound, < {high:.2g}" if low == value else f"at bound, > {low:.2g}"
@@ -288,14 +284,14 @@ def _show(found: Fit, wall: float, made: list[Path], lost: tuple[str, ...], step
     seen = found.identifiability
     columns = found.estimator.columns(found.parameters, found.samples)
     facts: list[tuple[str, RenderableType]] = [
-        ("seen", f"{seen.rank} of {found.parameters.size} combinations of the unknowns"),
+        ("identifiable", f"{seen.rank} of {found.parameters.size} combinations of the parameters"),
         ("residuals (rms)", _rows(columns, found.rmse())),
     ]
     if found.validation is not None:
-        facts.append(("held out (rms)", _rows(columns, found.rmse(found.validation))))
+        facts.append(("held-out (rms)", _rows(columns, found.rmse(found.validation))))
     facts.append(("whiteness", f"{found.whiteness()[1]:.3g} (1: white)"))
     if steps is not None:
-        facts.append(("steps", steps.summary().partition(": ")[2] if steps.resolved else "not resolved, see below"))
+        facts.append(("steps", steps.summary().partition(": ")[2] if steps.resolved else "not converged, see below"))
     facts.append(("iterations", f"{int(found.estimate.iterations)} in {wall:.2f} s"))
     if lost:
         facts.append(("not in the URDF", lines(lost)))
@@ -303,5 +299,5 @@ def _show(found: Fit, wall: float, made: list[Path], lost: tuple[str, ...], step
 
 
 def _rows(columns: Sequence[str], numbers: Float[ndarray, " columns"]) -> str:
-    """The numbers with the names of their columns."""
+    """Values with the names of their columns."""
     return ", ".join(f"{name} {number:.3g}" for name, number in zip(columns, numbers, strict=True))

@@ -1,4 +1,4 @@
-"""Recorded motion on its way to an estimator: delays taken out, split, smoothed."""
+"""Preparation of recorded motion for an estimator: delays, held-out data, smoothing."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from lgsim.scenarios.recording_map import RecordingMap
 from lgsim.support.messages import one_line
 
 ALIKE = 0.7
-"""The least correlation of velocities with which a delay can be read off them."""
+"""Smallest correlation of velocities from which a delay is estimated."""
 UNEXPLAINED = 0.3
-"""The largest share of the squares of joint forces that the best delay may leave unexplained."""
+"""Largest fraction of the squared joint forces that the best delay may leave unexplained."""
 LONGEST = 0.2
-"""The largest delay that is looked for, s."""
+"""Largest delay that is considered, s."""
 BLOCKS = 4
-"""The number of stretches of the motion, the end of each of which is held out; one where they would be too short."""
+"""Number of blocks of the motion, the end of each of which is held out; one block if they would be too short."""
 
 
 class PreparedMotion(NamedTuple):
-    """Recorded motion as an estimator takes it.
+    """Recorded motion, prepared for an estimator.
 
     Attributes:
-        recording: The whole record, mended.
-        shown: The part that is fitted, on smooth curves.
-        samples: That part as arrays.
-        validation: The part that is held out, as arrays; None where nothing is.
+        recording: The whole record, repaired.
+        shown: The training part, smoothed.
+        samples: The training part as arrays.
+        validation: The held-out part as arrays; None if nothing is held out.
     """
 
     recording: Recording
@@ -44,10 +44,10 @@ class PreparedMotion(NamedTuple):
 
 
 def in_step(recording: Recording, plant: Plant, given: RecordingMap) -> Recording:
-    """The record without the delays of the map, which are estimated where it says so.
+    """Remove the delays given in the map, or estimated where it requests an estimate.
 
     Raises:
-        ScenarioError: there is no such channel, or its delay cannot be estimated.
+        ScenarioError: an unknown channel, or a delay that cannot be estimated.
     """
     table = given.root.table("delays")
     for channel, delay in given.delays.items():
@@ -57,14 +57,14 @@ def in_step(recording: Recording, plant: Plant, given: RecordingMap) -> Recordin
         if delay is None:
             with table.at(channel):
                 delay = _delay(recording, plant, channel)
-            note(f"{channel} comes {1e3 * delay:.3g} ms late, by its likeness to what the motion needs")
+            note(f"{channel}: estimated delay {1e3 * delay:.3g} ms, by correlation with the motion")
         if delay:
             recording = shift_signal(recording, channel, delay)
     return _on_one_clock(recording, plant, given)
 
 
 def _on_one_clock(recording: Recording, plant: Plant, given: RecordingMap) -> Recording:
-    """The record without the delays of streams that came with stamps of another clock, where they can be estimated."""
+    """Remove the delays of streams stamped by another clock, where they can be estimated."""
     for finding in recording.report.of_kind("other clock"):
         for channel in finding.where.rpartition("(")[2].rstrip(")").split(", "):
             if channel == "q" or channel in given.delays or channel not in recording.channels:
@@ -72,27 +72,28 @@ def _on_one_clock(recording: Recording, plant: Plant, given: RecordingMap) -> Re
             try:
                 delay = _delay(recording, plant, channel)
             except ValueError as error:
-                note(f"{channel} has stamps of another clock: {one_line(error)}; [delays] of a map can say it")
+                note(f"{channel}: stamps of another clock, {one_line(error)}; set it under [delays] in a map")
                 continue
             note(
-                f"{channel} has stamps of another clock; by its likeness to the motion it is {1e3 * delay:.3g} ms late"
+                f"{channel}: stamps of another clock; estimated delay {1e3 * delay:.3g} ms, by correlation with the"
+                " motion"
             )
             recording = shift_signal(recording, channel, delay)
     return recording
 
 
 def _delay(recording: Recording, plant: Plant, channel: str) -> float:
-    """The delay of a channel, s: of velocities behind the positions, of forces behind what such a machine would need.
+    """Estimate the delay of a channel, s: of velocities relative to positions, of forces relative to inverse dynamics.
 
     Raises:
-        ValueError: it cannot be estimated.
+        ValueError: the delay cannot be estimated.
     """
     if channel.startswith("imu "):
         return _imu_delay(recording, channel)
     if channel != "v":
         delay, left = torque_delay(recording, plant)
         if left > UNEXPLAINED:
-            raise ValueError(f"the delay cannot be estimated: {100 * left:.2g} % of the signals fit no delay")
+            raise ValueError(f"the delay cannot be estimated: no delay explains {100 * left:.2g} % of the signals")
         return delay
     part = recording[recording.longest_segment]
     motion = smooth(part, rate=1 / part.dt)
@@ -104,16 +105,16 @@ def _delay(recording: Recording, plant: Plant, channel: str) -> float:
     alike, delay = max(found, default=(0.0, 0.0))
     if alike < ALIKE:
         raise ValueError(
-            f"the delay cannot be estimated: no column resembles its position's rate (at best {alike:.2f})"
+            f"the delay cannot be estimated: no column correlates with the rate of its position (at best {alike:.2f})"
         )
     return float(delay)
 
 
 def _imu_delay(recording: Recording, channel: str) -> float:
-    """The delay of an IMU, s: of the size of its angular velocity behind that of its frame, whatever its axes are.
+    """Estimate the delay of an IMU, s, from the norm of its angular velocity, which is independent of its axes.
 
     Raises:
-        ValueError: it cannot be estimated.
+        ValueError: the delay cannot be estimated.
     """
     part = recording[recording.longest_segment]
     motion = smooth(part, rate=1 / part.dt)
@@ -123,20 +124,22 @@ def _imu_delay(recording: Recording, channel: str) -> float:
     y = np.interp(motion.time, part.time, np.linalg.norm(part.channels[channel][:, 3:], axis=1))
     delay, alike = estimate_delay(x, y, part.dt, min(LONGEST, len(y) * part.dt / 8))
     if alike < ALIKE:
-        raise ValueError(f"the delay cannot be estimated: the angular velocity is not that of its frame ({alike:.2f})")
+        raise ValueError(
+            f"the delay cannot be estimated: the angular velocity does not match that of its frame ({alike:.2f})"
+        )
     return delay
 
 
 def prepared(recording: Recording, given: RecordingMap, simulated: bool, held_out: float) -> PreparedMotion:
-    """The parts of a record as an estimator takes them.
+    """Split and smooth a record for an estimator.
 
     Args:
         recording: The record without delays.
-        simulated: Whether the estimator simulates.
-        held_out: The share of the record that is held out.
+        simulated: True if the estimator simulates.
+        held_out: Fraction of the record that is held out.
 
     Raises:
-        BadInput: the record is too short, or smoothing refuses it.
+        BadInput: the record is too short, or cannot be smoothed.
     """
     try:
         make = _records if simulated else _samples
@@ -151,12 +154,12 @@ def prepared(recording: Recording, given: RecordingMap, simulated: bool, held_ou
 
 
 def _method(recording: Recording, given: RecordingMap) -> Smoother:
-    """The smoother, with what cross-validation chooses."""
+    """The smoother, with parameters from cross-validation where the map gives none."""
     return tune(recording, given.smoother or Spline())
 
 
 def _samples(recording: Recording, given: RecordingMap, method: Smoother) -> tuple[Recording, TorqueSamples]:
-    """Joint forces with the motion: as they came where the times stay, for their noise is white then."""
+    """Joint forces with the motion; forces are not resampled if the times stay, so that their noise remains white."""
     motion = smooth(recording, method, rate=given.rate)
     raw = recording[np.isin(recording.time, motion.time)] if given.rate is None else None
     samples = TorqueSamples.from_recording(motion, raw)
@@ -164,10 +167,10 @@ def _samples(recording: Recording, given: RecordingMap, method: Smoother) -> tup
 
 
 def _records(recording: Recording, given: RecordingMap, method: Smoother) -> tuple[Recording, SensorRecords]:
-    """Positions on an even clock, of the longest stretch without a gap, with guesses of the states from a curve."""
+    """Positions at uniform times, from the longest part without a gap, with initial guesses of the states."""
     part = recording[recording.longest_segment]
     if len(part) < len(recording):
-        note(f"of {len(recording)} samples the longest stretch without a gap, {len(part)}, is simulated")
+        note(f"simulating the longest part without a gap: {len(part)} of {len(recording)} samples")
     steps = np.diff(part.time)
     even = given.rate is None and bool(np.all(np.abs(steps - steps.mean()) < 0.01 * steps.mean()))
     motion = smooth(part, method, rate=None if even else given.rate or 1 / part.dt)

@@ -1,4 +1,4 @@
-"""What a machine is, for ``lgsim info``."""
+"""``lgsim info``: summary of a robot."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from lgsim.view.urdf_visuals import missing_meshes
 
 ENDLESS = "∞"
 MESHES = 5
-"""Missing meshes that are named."""
+"""Largest number of missing meshes that are listed."""
 
 
 def show_machine(file: Path, floating_base: bool, loops: Path | None) -> None:
-    """Write what a machine is, and what is odd in its file.
+    """Print the structure and parameters of a robot, and findings in its file.
 
     Raises:
-        FileError: the file describes no machine, or the file of loops none of its loops.
+        FileError: the file describes no valid model, or the loop file names unknown joints or frames.
     """
     model, report = _read(file, floating_base, loops)
     out = console()
@@ -46,14 +46,14 @@ def show_machine(file: Path, floating_base: bool, loops: Path | None) -> None:
         out.print(_loops(model))
         out.print()
     if (limited_joints(model) & (np.asarray(model.limit_stiffness) == 0)).any():
-        out.print("Position limits are numbers at which nothing stops; lgsim simulate --stops makes them act.")
+        out.print("Position limits are not enforced by default; lgsim simulate --stops turns them into stops.")
         out.print()
     out.print(lines(str(report).split("\n")), soft_wrap=True)
     _show_missing_meshes(file)
 
 
 def _read(file: Path, floating_base: bool, loops: Path | None) -> tuple[Model, Report]:
-    """The machine and its report; without the ties of an MJCF file where no loops can stand for them."""
+    """The model and its report; equality constraints of an MJCF file that loops cannot represent are ignored."""
     try:
         return read_machine(file, floating_base=floating_base, loops=loops)
     except FileError:
@@ -75,11 +75,11 @@ def _loops(model: Model) -> Table:
 
 
 def _show_missing_meshes(file: Path) -> None:
-    """Name the meshes of a URDF file that are not there: the machine moves without them, but is shown by rods."""
+    """List the missing meshes of a URDF file; simulation does not need them, and the viewer shows rods instead."""
     lost = [] if first_tag(file) != "robot" else missing_meshes(file)
     if lost:
         more = [f"and {len(lost) - MESHES} more"] if len(lost) > MESHES else []
-        where = "sought beside the file and in ROS_PACKAGE_PATH and AMENT_PREFIX_PATH"
+        where = "searched next to the file and in ROS_PACKAGE_PATH and AMENT_PREFIX_PATH"
         head = f"{counted(len(lost), 'mesh file')} not found, {where}:"
         console().print(lines(["", head, *(f"  {line}" for line in [*lost[:MESHES], *more])]), soft_wrap=True)
 
@@ -93,14 +93,14 @@ def _summary(model: Model) -> str:
         base = f"a fixed base{' and ' * bool(base)}{base}"
     gravity = ", ".join(f"{float(x):g}" for x in model.gravity)
     mass = float(model.inertias[:, 0].sum())
-    bodies = f"{tree.bodies} moving {'body' if tree.bodies == 1 else 'bodies'} on {base}, {mass:.6g} kg in all"
+    bodies = f"{tree.bodies} moving {'body' if tree.bodies == 1 else 'bodies'} on {base}, {mass:.6g} kg in total"
     freedom = f"{counted(model.nv, 'degree')} of freedom (nq = {model.nq}, nv = {model.nv})"
     ring = f"; {counted(len(tree.loops), 'loop')}, {counted(tree.loop_rows, 'row')}" if tree.loops else ""
     return f"{bodies}; {freedom}{ring}; gravity ({gravity}) m/s²"
 
 
 def _tree(model: Model) -> Tree:
-    """The bodies, each under the one that carries it, with the frames that are fixed to it."""
+    """The tree of bodies with the frames fixed to each."""
     tree = model.topology
     root = Tree(Text(ROOT, "bold"))
     nodes = {WORLD: root}
@@ -161,7 +161,7 @@ def _places(part: slice) -> str:
 
 
 def _each(values: list[float] | list[str]) -> str:
-    """Equal ones once."""
+    """Format values; equal values are printed once."""
     shown = [value if isinstance(value, str) else _number(value) for value in values]
     return shown[0] if len(set(shown)) == 1 else "; ".join(shown)
 

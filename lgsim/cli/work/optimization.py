@@ -1,4 +1,4 @@
-"""An optimization of ``lgsim optimize``, from the check of the scenario to the files that it leaves."""
+"""``lgsim optimize``: check the scenario, solve, write files, print a summary."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from lgsim.support.messages import counted
 
 
 def run_optimization(asked: OptimizationRequest, scenario: Path) -> Exit:
-    """Solve, save, show a table, and return why it ended.
+    """Solve, save, print a table, and return the reason why it ended.
 
     Raises:
-        ScenarioError: the scenario is wrong; this is found before anything is compiled.
-        BadInput: a word is wrong, or the checkpoint is of another problem.
+        ScenarioError: the scenario is invalid; raised before anything is compiled.
+        BadInput: an argument is invalid, or the checkpoint is of another problem.
         Stop: a package is missing, or there is nothing to save.
     """
     files.configure_jax()
@@ -68,46 +68,46 @@ def run_optimization(asked: OptimizationRequest, scenario: Path) -> Exit:
     interrupted = bool(result.result == RESULTS.interrupted)
     if interrupted:
         done = counted(int(result.iterations), "iteration")
-        note(f"interrupted after {done}; the best motion so far is in {asked.out}, and the same command goes on")
+        note(f"interrupted after {done}; the best motion so far is in {asked.out}, the same command continues")
     else:
         kept.unlink(missing_ok=True)
         if result.message:
-            note(f"{result.message} What was found is in {asked.out}")
+            note(f"{result.message} The last iterate is in {asked.out}")
     made += pictures.save_beside(motion, asked.out, asked.plot, asked.html, visuals)
     _show(wanted, result, motion, watch, wall, made)
     return Exit.INTERRUPTED if interrupted else Exit.NO_OPTIMUM if result.message else Exit.DONE
 
 
 def _summary(wanted: Scenario) -> str:
-    """The problem in a line."""
+    """Summary of the problem in one line."""
     problem = wanted.problem
     dt = float(problem.dynamics.dt)
     names = ", ".join(task.name + (" (exact)" if task.exact else "") for task in wanted.tasks)
-    free = [f" at first, {u.lower:g} to {u.upper:g} s in all" for u in problem.free if isinstance(u, FreeTime)]
-    steps = f"{counted(problem.controls, 'drive')}, {counted(problem.horizon, 'step')} of {dt:g} s{''.join(free)}"
+    free = [f" initially, {u.lower:g} to {u.upper:g} s in total" for u in problem.free if isinstance(u, FreeTime)]
+    steps = f"{counted(problem.controls, 'control')}, {counted(problem.horizon, 'step')} of {dt:g} s{''.join(free)}"
     return f"{names}; {wanted.machine.path.name}, {steps}, by {wanted.solver_kind}"
 
 
 def _violation(result: Solution) -> str:
-    """How the constraints are met, and where worst."""
+    """Text of the largest constraint violation."""
     size, report = f"{float(result.violation):.2g} of the constraints", result.constraints
     if report is None:
         return size
     worst = f"{size}, worst {report.text(report.violated, result.ts)}" if int(report.violated.node) >= 0 else size
     if int(report.left_out.node) < 0:
         return worst
-    return f"{worst}; left out, since no control moves it: {report.text(report.left_out, result.ts)}"
+    return f"{worst}; ignored because no control affects it: {report.text(report.left_out, result.ts)}"
 
 
 def _show(
     wanted: Scenario, result: Solution, motion: Trajectory, watch: IterationWatch, wall: float, made: list[Path]
 ) -> None:
-    """Write a table about the solution and the time that it took."""
+    """Print a table of the solution and its wall time."""
     problem = wanted.problem
     facts: list[tuple[str, RenderableType]] = [("cost", f"{float(result.cost):.6g}")]
     for task in wanted.tasks:
         for size, unit in task.errors(problem, result):
-            facts.append((task.name, f"off by {size:.2g} {unit}{' at most' if task.along else ' at the end'}"))
+            facts.append((task.name, f"{'largest error' if task.along else 'final error'} {size:.2g} {unit}"))
     if problem.free:
         facts.append(("duration", f"{float(result.ts[-1] - result.ts[0]):.6g} s"))
     if problem.constraints:
@@ -115,13 +115,13 @@ def _show(
     if problem.bounded:
         us, upper = np.abs(result.us), np.asarray(problem.upper)
         share = float(np.max(us[:, upper > 0] / upper[upper > 0]))
-        facts.append(("drives", f"up to {100 * share:.3g} % of their limits"))
+        facts.append(("actuators", f"up to {100 * share:.3g} % of their limits"))
     facts += [
-        ("optimality", f"a further step promises {float(result.optimality.decrement):.1g} of the cost"),
-        ("error of the steps", f"{motion.step_error}, without feedback"),
+        ("optimality", f"predicted relative decrease of the cost {float(result.optimality.decrement):.1g}"),
+        ("integration error", f"{motion.step_error}, in open loop"),
         *limit_rows(motion.limit_uses),
         ("iterations", f"{int(result.iterations)}{', not converged' if result.message else ', converged'}"),
-        ("wall time", f"{wall:.2f} s, {watch.compiling:.2f} s of it compiling and the first iteration"),
+        ("wall time", f"{wall:.2f} s, including {watch.compiling:.2f} s for compilation and the first iteration"),
         ("files", lines(made)),
     ]
     show_facts(facts)

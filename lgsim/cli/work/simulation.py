@@ -1,4 +1,4 @@
-"""A simulation of ``lgsim simulate``, from the check of each word to the files that it leaves."""
+"""``lgsim simulate``: check the arguments, simulate, write files, print a summary."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ if TYPE_CHECKING:
     from lgsim.scenarios.study import MotionScenario
 
 MOST = 1e15
-"""The number of steps from which on the time of a step is lost in round-off."""
+"""Number of steps from which the increment of time is lost in round-off."""
 
 AUTOMATIC = "auto"
-"""The name of the choice of a method along the motion."""
+"""Name of the automatic choice of a method."""
 
 TOLERANCE, ABSOLUTE = 1e-6, 1e-3
-"""The default tolerance of adaptive steps, and the share of a tolerance that is absolute."""
+"""Default tolerance of adaptive steps, and its absolute part as a fraction."""
 
 _MOST_ADAPTIVE = 10_000_000
-"""The number of adaptive steps that only a motion that cannot go on takes."""
+"""Largest number of adaptive steps; only a motion that cannot continue needs more."""
 
 _MOST_SAVED = 1e8
-"""The number of states that a motion may hold in memory."""
+"""Largest number of saved states."""
 
 
 def run_simulation(asked: SimulationRequest) -> Exit:
-    """Simulate, save, show a table, and return why it ended.
+    """Simulate, save, print a table, and return the reason why it ended.
 
     Raises:
-        BadInput: a word is wrong; this is found before the simulation begins.
-        FileError: the file describes no machine.
+        BadInput: an argument is invalid; raised before the simulation starts.
+        FileError: the file describes no valid model.
         Stop: a package is missing.
     """
     planned = None
@@ -80,7 +80,7 @@ def run_simulation(asked: SimulationRequest) -> Exit:
     motion, watch = _simulated(asked, settings, start)
     made = [files.save_run(motion, asked.out, asked.file)]
     if motion.result:
-        note(f"{motion.result}; what was computed, {counted(len(motion), 'state')}, is in {asked.out}")
+        note(f"{motion.result}; the motion so far, {counted(len(motion), 'state')}, is in {asked.out}")
     made += pictures.save_beside(motion, asked.out, asked.plot, asked.html, visuals)
     _show(motion, watch, made, asked.stops)
     if motion.result:
@@ -90,12 +90,12 @@ def run_simulation(asked: SimulationRequest) -> Exit:
 
 
 class _Settings(NamedTuple):
-    """How a motion is computed.
+    """Numerical settings of a simulation.
 
     Attributes:
-        steps: The number of steps; with adaptive ones that of spaces between the states that are saved.
-        name: The name of the method.
-        tolerance: The tolerance of adaptive steps.
+        steps: Number of steps, or of intervals between saved states for adaptive steps.
+        name: Name of the method.
+        tolerance: Tolerance of adaptive steps.
     """
 
     steps: int
@@ -104,21 +104,21 @@ class _Settings(NamedTuple):
 
     @property
     def method(self) -> Method | simulation.Automatic:
-        """The method, or the choice of one along the motion."""
+        """The method, or the automatic choice along the motion."""
         return MOTION_METHODS.get(self.name, simulation.Automatic())
 
 
 def _settings(asked: SimulationRequest) -> _Settings:
-    """The steps, the method and the tolerance that were asked for."""
+    """Steps, method and tolerance of a request."""
     return _Settings(_steps(asked), _method(asked), _tolerance(asked))
 
 
 def _checked(asked: SimulationRequest, settings: _Settings, start: _Start) -> _Start:
-    """The start, with stops where they were asked for, after a check that it can be simulated as it was asked for."""
+    """Check that the request can be simulated; return the initial state, with stops on request."""
     starts.check_inertia(asked.file, start.model, start.q)
     _check_states(settings.method, start)
     if asked.check and asked.adaptive:
-        raise BadInput("--check: only without --adaptive, whose steps shrink before anything diverges")
+        raise BadInput("--check: expected no --adaptive, whose steps shrink before a value diverges")
     if not asked.stops:
         return start
     time = CONTACT_TIME if asked.adaptive else resolved_contact_time(asked.dt)
@@ -126,10 +126,10 @@ def _checked(asked: SimulationRequest, settings: _Settings, start: _Start) -> _S
 
 
 def _simulated(asked: SimulationRequest, settings: _Settings, start: _Start) -> tuple[Trajectory, Watch]:
-    """The motion, and how long it took; before one that is larger than meant the user is asked.
+    """Simulate and measure the wall time; runs with large resources need a confirmation.
 
     Raises:
-        BadInput: the user does not want it, or nobody can be asked.
+        BadInput: the user declined, or there is no terminal to ask on.
     """
     steps, method = settings.steps, settings.method
 
@@ -167,17 +167,17 @@ def _simulated(asked: SimulationRequest, settings: _Settings, start: _Start) -> 
 _WORDS_BESIDE_A_FILE = {
     "file", "adaptive", "tolerance", "out", "plot", "html", "check", "no_step_check", "yes", "force",
 }  # fmt: skip
-"""The words that may be given with a scenario, which says all others itself."""
+"""Options that are valid with a scenario file, which defines everything else."""
 
 
 class _Start(NamedTuple):
-    """A machine, where it begins, and what drives it.
+    """A robot, its initial state and its actuation.
 
     Attributes:
-        report: What is odd in its file.
-        v: Velocity, rad/s or m/s.
-        torque: Constant joint forces, N m or N; None where others are given.
-        drives: The arguments of ``simulate`` for all that drives it.
+        report: Findings in its file.
+        v: Initial velocity, rad/s or m/s.
+        torque: Constant joint forces, N m or N; None if the joint forces are not constant.
+        drives: Arguments of ``simulate`` for the actuation.
     """
 
     model: Model
@@ -189,7 +189,7 @@ class _Start(NamedTuple):
 
 
 def _start(asked: SimulationRequest, planned: MotionScenario | None) -> tuple[SimulationRequest, _Start]:
-    """The request, of the machine's own file, and the start of the motion, from the words or from a scenario."""
+    """The request with the path of the robot's file, and the initial state, from the arguments or a scenario."""
     if planned is not None:
         machine, plan = planned.machine, planned.rollout
         constant = None if plan.torques is None or plan.torques.ndim > 1 else np.asarray(plan.torques)
@@ -210,30 +210,30 @@ def _start(asked: SimulationRequest, planned: MotionScenario | None) -> tuple[Si
 
 
 def _planned(asked: SimulationRequest) -> tuple[SimulationRequest, MotionScenario]:
-    """The request with the numbers of its scenario, and the scenario."""
+    """The request with the settings of its scenario, and the scenario."""
     files.configure_jax()
     files.keep_compiled()
     for word in fields(asked):
         if word.name not in _WORDS_BESIDE_A_FILE and getattr(asked, word.name) != word.default:
             option = f"--{word.name.replace('_', '-')}"
-            raise BadInput(f"{option}: not with {asked.file}, which says what moves and how; write it there")
-    from lgsim.scenarios.study import load_motion  # brings all of the studies
+            raise BadInput(f"{option}: not allowed with {asked.file}, which defines the simulation; set it there")
+    from lgsim.scenarios.study import load_motion  # imports lgsim.montecarlo
 
     planned = load_motion(asked.file)
     run = planned.rollout
     method = None if asked.adaptive and planned.method == AUTOMATIC else planned.method
     timing = {"duration": run.steps * float(run.dt), "dt": float(run.dt), "save_every": run.save_every}
     if asked.adaptive and run.torques is not None and run.torques.ndim > 1:
-        raise BadInput("--adaptive: only with forces that are constant or of a law, not with those of a file")
+        raise BadInput("--adaptive: expected constant joint forces or a controller, got joint forces from a file")
     return replace(asked, method=method, **timing), planned
 
 
 def _lagging_drives(asked: SimulationRequest, model: Model, torque: Float[ndarray, " nv"]) -> dict[str, Any]:
-    """Joint forces that follow their commands with lags, as arguments of ``simulate``."""
+    """Joint forces of first-order actuators, as arguments of ``simulate``."""
     with bad_input("--actuator-time: "):
         lag = states.velocities(asked.actuator_time, model)
     if (lag < 0).any():
-        raise BadInput(f"--actuator-time: expected seconds of zero or more, got {lag.min():g}")
+        raise BadInput(f"--actuator-time: expected nonnegative seconds, got {lag.min():g}")
     slow, one = lag > 0, np.eye(model.nv, dtype=model.dtype)
     if not slow.any():
         return {"torques": torque if torque.any() else None}
@@ -242,18 +242,18 @@ def _lagging_drives(asked: SimulationRequest, model: Model, torque: Float[ndarra
 
 
 def _actuators(asked: SimulationRequest, model: Model, torque: Float[ndarray, " nv"]) -> dict[str, Any]:
-    """What drives the machine, as arguments of ``simulate``: joint forces, or the file's actuators with commands."""
+    """The actuation as arguments of ``simulate``: joint forces, or the file's actuators with commands."""
     if asked.actuator_time is not None:
         if asked.ctrl is not None:
-            raise BadInput("--actuator-time: the file's actuators have lags of their own; leave out --ctrl")
+            raise BadInput("--actuator-time: not allowed with --ctrl, the file's actuators have their own lags")
         return _lagging_drives(asked, model, torque)
     if asked.ctrl is None:
         return {"torques": torque if torque.any() else None}
     if torque.any():
-        raise BadInput("--ctrl: the actuators make the joint forces; expected no --torque beside it")
+        raise BadInput("--ctrl: not allowed with --torque, the actuators produce the joint forces")
     found = load_actuators(model, asked.file)
     if asked.adaptive and found.is_sampled:
-        raise BadInput("--ctrl: the actuators have bounds that act at steps of a fixed length; leave out --adaptive")
+        raise BadInput("--ctrl: not allowed with --adaptive, the bounds of the actuators need fixed steps")
     given = dict.fromkeys(found.names, 0.0)
     with bad_input("--ctrl: "):
         if "=" in asked.ctrl:
@@ -271,7 +271,7 @@ def _actuators(asked: SimulationRequest, model: Model, torque: Float[ndarray, " 
 
 
 def _method(asked: SimulationRequest) -> str:
-    """The name of the method."""
+    """Name of the method."""
     name = asked.method or ("MK54" if asked.adaptive else AUTOMATIC)
     names = [AUTOMATIC, *MOTION_METHODS]
     if name not in names:
@@ -280,15 +280,15 @@ def _method(asked: SimulationRequest) -> str:
         embedded = [known for known, each in MOTION_METHODS.items() if each.embedded_order is not None]
         reason = MOTION_METHODS[name].fixed_step_reason if name in MOTION_METHODS else None
         if reason is not None:
-            raise BadInput(f"--adaptive: {name} takes no adaptive steps: {reason}; take {listed(embedded)}")
+            raise BadInput(f"--adaptive: {name} does not support step-size control: {reason}; use {listed(embedded)}")
         if name not in embedded:
-            raise BadInput(f"--method: {name} has no error estimate, which --adaptive needs; take {listed(embedded)}")
+            raise BadInput(f"--method: {name} has no error estimate, which --adaptive needs; use {listed(embedded)}")
         needs("diffrax", "adaptive", "--adaptive")
     return name
 
 
 def _check_states(method: Any, start: _Start) -> None:
-    """Raise BadInput where actuators have states that the method does not take."""
+    """Raise BadInput if the actuators have states that the method does not support."""
     if isinstance(method, MachineMethod):
         control = actuated(start.model, start.drives.get("actuators"), None)
         state = initial_state(start.model, start.q, start.v, control)
@@ -297,11 +297,11 @@ def _check_states(method: Any, start: _Start) -> None:
 
 
 def _tolerance(asked: SimulationRequest) -> float:
-    """The tolerance of adaptive steps."""
+    """Tolerance of adaptive steps."""
     if asked.tolerance is None:
         return TOLERANCE
     if not asked.adaptive:
-        raise BadInput("--tolerance: only together with --adaptive; else --dt says how long the steps are")
+        raise BadInput("--tolerance: expected --adaptive; without it --dt sets the step size")
     if not (math.isfinite(asked.tolerance) and asked.tolerance > 0):
         raise BadInput(f"--tolerance: expected a positive number, got {asked.tolerance:g}")
     from lgsim.integrators.adaptive.checks import UNITS, smallest_tolerance  # imports diffrax, of an extra
@@ -310,13 +310,13 @@ def _tolerance(asked: SimulationRequest) -> float:
     least = smallest_tolerance(dtype)
     if asked.tolerance < least:
         raise BadInput(
-            f"--tolerance: expected at least {least:.2g}, {UNITS} rounding units of {dtype}, got {asked.tolerance:g}"
+            f"--tolerance: expected at least {least:.2g}, {UNITS} unit round-offs of {dtype}, got {asked.tolerance:g}"
         )
     return asked.tolerance
 
 
 def _gravity(text: str | None) -> Float[ndarray, " 3"] | None:
-    """The acceleration of free fall, (3,), m/s^2; None for that of the file."""
+    """Gravitational acceleration, (3,), m/s^2; None for that of the file."""
     if text is None:
         return None
     with bad_input("--gravity: "):
@@ -327,13 +327,13 @@ def _gravity(text: str | None) -> Float[ndarray, " 3"] | None:
 
 
 def _steps(asked: SimulationRequest) -> int:
-    """The number of steps that ``simulate`` makes, or of spaces between the states that ``simulate_adaptive`` saves."""
+    """Number of steps of ``simulate``, or of intervals between the saved states of ``simulate_adaptive``."""
     for option, value in (("--duration", asked.duration), ("--dt", asked.dt)):
         if not (math.isfinite(value) and value > 0):
             raise BadInput(f"{option}: expected a positive number of seconds, got {value:g}")
     share = asked.duration / asked.dt
     if not share < MOST:
-        raise BadInput(f"--dt: expected less than {MOST:.0e} steps, got {share:.0e}")
+        raise BadInput(f"--dt: expected fewer than {MOST:.0e} steps, got {share:.0e}")
     if round(share) < asked.save_every:
         what = "a step" if asked.save_every == 1 else f"{asked.save_every} steps"
         raise BadInput(
@@ -343,20 +343,22 @@ def _steps(asked: SimulationRequest) -> int:
     if asked.adaptive:
         states_saved = max(1, round(share / asked.save_every))
         if not states_saved < _MOST_SAVED:
-            raise BadInput(f"--dt: expected less than {_MOST_SAVED:.0e} saved states, got {states_saved:.0e}")
+            raise BadInput(f"--dt: expected fewer than {_MOST_SAVED:.0e} saved states, got {states_saved:.0e}")
         return states_saved
     return max(1, round(share / asked.save_every)) * asked.save_every
 
 
 def _show(motion: Trajectory, watch: Watch, made: list[Path], stops: bool) -> None:
-    """Write a table about the motion and the time that it took."""
+    """Print a table of the motion and its wall time."""
     summary = motion.summary()
-    first = f"{watch.compiling:.2f} s of it compiling and the first {counted(watch.first_steps, watch.counted)}"
+    first = (
+        f"including {watch.compiling:.2f} s for compilation and the first {counted(watch.first_steps, watch.counted)}"
+    )
     facts = [*summary.rows, ("wall time", f"{watch.wall:.2f} s, {first}")]
     if watch.rate is not None:
-        facts.append(("steps per second", f"{watch.rate:,.0f}, after the first ones"))
+        facts.append(("steps per second", f"{watch.rate:,.0f}, without the first ones"))
     show_facts([*facts, ("files", lines(made))])
     for warning in summary.warnings:
         note(warning)
     if not stops and any(use.passed and use.kind == "position" for use in motion.limit_uses):
-        note("position limits of a file do not act by themselves; --stops makes them stops")
+        note("position limits are not enforced by default; --stops turns them into stops")

@@ -1,4 +1,4 @@
-"""A study of ``lgsim montecarlo run``, from the check of the file to the store that it leaves."""
+"""``lgsim montecarlo run``: check the study, run it, print a summary."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from lgsim.simulation.limits import limit_rows, limit_warnings
 from lgsim.support.messages import counted, one_line
 
 PIECES = 50
-"""The least number of chunks of a study, so that one sees it go on, and little is lost when it is killed."""
+"""Smallest number of chunks of a study, so that progress is visible and an interruption loses little."""
 SHOWN = 12
-"""The largest number of rows of the table at the end."""
+"""Largest number of rows of the table of results."""
 
 
 def run_study(asked: StudyRequest, study: Path) -> Exit:
-    """Run the study into its store, show a table, and return why it ended.
+    """Run a study into its store, print a table, and return the reason why it ended.
 
     Raises:
-        ScenarioError: the file is wrong.
-        BadInput: a word is wrong, or the store is of something else.
+        ScenarioError: the file is invalid.
+        BadInput: an argument is invalid, or the store belongs to another study.
         Stop: a package is missing, or the store cannot be written.
     """
     files.configure_jax()
@@ -46,13 +46,13 @@ def run_study(asked: StudyRequest, study: Path) -> Exit:
     if asked.engine is Computer.ray:
         needs("ray", "ray", "the engine ray")
     elif asked.address is not None:
-        raise BadInput("--address: only with --engine ray")
+        raise BadInput("--address: expected --engine ray")
     files.check_folder("--out", asked.out.absolute().parent)
     if asked.resume and not (asked.out.is_dir() and any(asked.out.iterdir())):
-        raise BadInput(f"--resume: there is no store at {str(asked.out)!r} to go on with; without --resume one is made")
+        raise BadInput(f"--resume: expected an existing store, got {str(asked.out)!r}; omit --resume to create one")
     for option, value, least in (("--samples", asked.samples, 1), ("--seed", asked.seed, 0)):
         if value is not None and value < least:
-            raise BadInput(f"{option}: expected a whole number from {least} on, got {value}")
+            raise BadInput(f"{option}: expected an integer of at least {least}, got {value}")
     loaded = load_study(study, samples=asked.samples, seed=asked.seed)
     files.remark(loaded.machine.report, loaded.machine.floating_base)
     starts.remark_study(_rollout(loaded.study))
@@ -77,7 +77,7 @@ def run_study(asked: StudyRequest, study: Path) -> Exit:
 
 
 def _run(asked: StudyRequest, engine: Engine, store: Store) -> Exit:
-    """Compute what the store lacks, show a table, and return why it ended."""
+    """Compute the missing samples, print a table, and return the reason why it ended."""
     known = [store.bounds(k) for k in range(store.chunks) if store.has(k)]
     checked = not asked.no_step_check
     with SampleWatch(engine.study, sum(stop - start for start, stop in known)) as watch:
@@ -88,15 +88,15 @@ def _run(asked: StudyRequest, engine: Engine, store: Store) -> Exit:
         else:
             results = fill(engine, store, watch, step_check=checked)
     if not results.finished:
-        note(f"interrupted after {counted(results.samples, 'sample')}; the same command with --resume goes on")
+        note(f"interrupted after {counted(results.samples, 'sample')}; the same command with --resume continues")
     if results.running.diverged < results.samples:
         _show(results, watch, asked.out)
     elif results.samples:
         flipped = 0.0 if results.step_error is None else results.step_error.flipped[DIVERGED]
         less = f"; {100 * flipped:.3g} % do not with dt/2" if flipped else ""
         motion = _rollout(engine.study)
-        advice = describe_missing_inertia(motion.model, motion.q0) or "take a smaller dt"
-        note(f"all samples diverged{less}: {advice}, or look at one: lgsim montecarlo report {asked.out}")
+        advice = describe_missing_inertia(motion.model, motion.q0) or "reduce dt"
+        note(f"all samples diverged{less}: {advice}, or inspect one: lgsim montecarlo report {asked.out}")
         return Exit.ALL_DIVERGED if results.finished else Exit.INTERRUPTED
     if not results.finished:
         return Exit.INTERRUPTED
@@ -108,7 +108,7 @@ def _run(asked: StudyRequest, engine: Engine, store: Store) -> Exit:
 
 
 def _chunk(engine: Engine, path: Path) -> int | None:
-    """The number of samples of a chunk, whole tiles on all devices; None for that of a store that is there."""
+    """Number of samples in a chunk, a multiple of the tiles on all devices; None for that of an existing store."""
     if Store.exists(path):
         return None
     tiles = engine.study.samples // (PIECES * engine.width)
@@ -116,28 +116,30 @@ def _chunk(engine: Engine, path: Path) -> int | None:
 
 
 def _summary(loaded: StudyScenario) -> str:
-    """The study in a line."""
+    """Summary of the study in one line."""
     kinds = {SobolPoints: "Sobol", LatinPoints: "Latin hypercube"}
     wanted, rollout = loaded.study, _rollout(loaded.study)
     sampler = wanted.sampler
     kind = "random" if sampler.points is None else kinds[type(sampler.points)]
     rule = wanted.stop
-    until = "" if rule is None else f", until {rule.output} is known to {rule.half_width:g} at {100 * rule.level:g} %"
+    until = (
+        "" if rule is None else f", until {rule.output} has a {100 * rule.level:g} % interval of ±{rule.half_width:g}"
+    )
     return (
         f"{counted(wanted.samples, 'sample')} ({kind}, seed {wanted.seed}){until};"
         f" {loaded.machine.path.name},"
-        f" {counted(rollout.steps, 'step')} of {float(rollout.dt):g} s; varies {', '.join(sampler.names)}"
+        f" {counted(rollout.steps, 'step')} of {float(rollout.dt):g} s; random {', '.join(sampler.names)}"
     )
 
 
 def _rollout(study: Study) -> Rollout:
-    """The motion of a study that was read from a file."""
+    """The rollout of a study that was read from a file."""
     assert isinstance(study.rollout, Rollout)
     return study.rollout
 
 
 def _show(results: Results, watch: SampleWatch, path: Path) -> None:
-    """Write a table of the outputs, and how many samples there are."""
+    """Print a table of the outputs and the number of samples."""
     from lgsim.view.reports.estimates import failure_interval, spread_rows
     from lgsim.view.reports.study import label
 
@@ -147,7 +149,7 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
     for column in table.columns[1:]:
         column.justify = "right"
     rows = spread_rows(results.running, watch.level)
-    # what is asked for first, histories last
+    # the output of the stopping rule first, time histories last
     rows.sort(key=lambda row: (row.output != watch.shown, results.moments(row.output).mean.size))
     for row in rows[:SHOWN]:
         cells = [f"{x:.5g}" for x in row[2:]]
@@ -160,14 +162,14 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
     output = console()
     output.print(table)
     if len(rows) > SHOWN:
-        output.print(f"and {len(rows) - SHOWN} more numbers", soft_wrap=True)
+        output.print(f"and {len(rows) - SHOWN} more values", soft_wrap=True)
     uses = study_limit_uses(results)
-    facts: list[tuple[str, str]] = [("samples", f"{results.samples:,}, {results.running.diverged:,} of them diverged")]
-    facts += [(name, f"{text}, in the worst sample") for name, text in limit_rows(uses)]
+    facts: list[tuple[str, str]] = [("samples", f"{results.samples:,}, {results.running.diverged:,} diverged")]
+    facts += [(name, f"{text}, worst sample") for name, text in limit_rows(uses)]
     if found is not None:
-        facts.append(("steps", found.summary().partition(": ")[2] if found.resolved else "not resolved, see below"))
+        facts.append(("steps", found.summary().partition(": ")[2] if found.resolved else "not converged, see below"))
     if watch.rate is not None:
-        facts.append(("rate", f"{watch.rate:,.0f} samples/s after the first chunk, {watch.wall:.1f} s in all"))
+        facts.append(("rate", f"{watch.rate:,.0f} samples/s after the first chunk, {watch.wall:.1f} s in total"))
     show_facts([*facts, ("store", str(path)), ("report", f"lgsim montecarlo report {path}")])
     for warning in limit_warnings(uses):
         note(warning)

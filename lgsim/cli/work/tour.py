@@ -1,4 +1,4 @@
-"""The motions of ``lgsim demo``: a tour within a machine's limits by a law of control, and a free swing."""
+"""Motions of ``lgsim demo``: a controlled motion within the limits of the robot, and a free swing."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from lgsim.simulation import controls, simulate
 from lgsim.simulation.limits import limited_joints
 
 FREE = 1.0
-"""Seconds of the motion whose energy is checked."""
+"""Duration of the motion for the energy check, s."""
 SHARE = 0.35
-"""The part of a joint's range to either side of its middle that the tour uses."""
+"""Fraction of half the range of a joint that the motion uses."""
 REACH = 0.5
-"""How far a joint without limits goes, rad or m."""
+"""Amplitude of joints without limits, rad or m."""
 FASTEST = 0.4
-"""The part of a velocity limit that the tour uses."""
+"""Fraction of a velocity limit that the motion uses."""
 _PEAK = 1.875
-"""The largest rate of the quintic that begins and ends at rest, as a share of its mean."""
+"""Ratio of the largest to the mean rate of the quintic that starts and ends at rest."""
 STIFFNESS, DAMPING = 100.0, 20.0
-"""Of the errors of joints, 1/s^2 and 1/s."""
+"""Gains of the joint errors, 1/s^2 and 1/s."""
 
 
 class Tour(eqx.Module):
-    """A target that goes from posture to posture at rest, along the tangent of each: ``target(t)`` of a control.
+    """Rest-to-rest motion between postures along tangent vectors: the ``target(t)`` of a controller.
 
     Attributes:
-        postures: Where each leg begins, (legs, nq).
-        ways: Where it leads, along the tangent, (legs, nv), rad or m.
-        time: Seconds of each leg.
+        postures: Start of each segment, (legs, nq).
+        ways: Tangent vector of each segment, (legs, nv), rad or m.
+        time: Duration of each segment, s.
     """
 
     model: Model
@@ -53,26 +53,25 @@ class Tour(eqx.Module):
 
 
 class PassiveFeedforward(controls.ControlLaw):
-    """What the machine's own dampers and dry friction take from a drive that moves as its target does.
+    """Feedforward of damping and dry friction along a target motion.
 
     Attributes:
-        target: ``target(t)`` with configuration, velocity and acceleration.
+        target: ``target(t)`` returns configuration, velocity and acceleration.
     """
 
     target: Tour
 
     def __call__(self, t: Number, q: Array, v: Array, model: Model) -> Array:
-        """The joint forces (nv,), N m or N."""
+        """Joint forces, (nv,), N m or N."""
         target_q, target_v, _ = self.target(t)
         return -passive_forces(model, target_q, target_v)
 
 
 def tour(model: Model, duration: float) -> tuple[Float[Array, " nq"], controls.ControlLaw]:
-    """(the first posture, the law that leads the machine to two others and back), within its limits.
+    """The first posture, and a controller that moves the robot to two others and back within its limits.
 
-    Joints begin in the middle of their range. A machine on a base that moves freely has springs and dampers for its
-    joints, since nothing holds the base; others follow by their inverse dynamics. Motors give what their limits let
-    them.
+    Joints start in the middle of their range. A robot with a floating base has PD control of its joints, since the base
+    has no actuator; others have computed-torque control. Joint forces are clipped at the effort limits.
     """
     lower, upper = (np.asarray(x, float) for x in (model.lower, model.upper))
     limited = limited_joints(model)
@@ -87,7 +86,7 @@ def tour(model: Model, duration: float) -> tuple[Float[Array, " nq"], controls.C
         size[:6] = 0.0
     ways = np.where(np.arange(model.nv) % 2, -1.0, 1.0) * size
     home = model.retract(model.neutral(), jnp.asarray(middle, model.dtype))
-    # all joints there, every second one back, and the others
+    # all joints to one side, every second joint back, then the others
     odd = np.arange(model.nv) % 2 == 1
     legs = jnp.asarray(np.stack([ways, -ways * odd, -ways * ~odd]), model.dtype)
     postures = [home]
@@ -102,12 +101,12 @@ def tour(model: Model, duration: float) -> tuple[Float[Array, " nq"], controls.C
 
 
 def _felt_inertia(model: Model, q: Float[Array, " nq"]) -> Float[np.ndarray, " nv"]:
-    """The inertia of each degree of freedom, all others free to move, kg m^2 or kg."""
+    """Inertia of each degree of freedom while all others move freely, kg m^2 or kg."""
     return 1 / np.diag(np.linalg.inv(np.asarray(mass_matrix(model, q), float)))
 
 
 def energy_drift(model: Model, q: Float[Array, " nq"]) -> float:
-    """By how much the energy of a free motion from rest changes, as a share of its largest kinetic energy."""
+    """Largest energy change of a free motion from rest, as a fraction of its largest kinetic energy."""
     none = jnp.zeros(model.nv, model.dtype)
     free = model.replace(damping=none, friction=none, limit_stiffness=none, limit_damping=none)
     motion = simulate(free, q, duration=FREE, dt=1e-3, save_every=10, step_check=False)

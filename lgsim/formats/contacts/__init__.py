@@ -1,1 +1,1 @@
-"""Contacts from files of machines: solids of <collision> elements, geoms, vertices of meshes."""
+"""Contacts from robot description files: <collision> elements, geoms and mesh vertices."""

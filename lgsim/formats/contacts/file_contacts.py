@@ -1,4 +1,4 @@
-"""Contacts from files of machines: the solids of <collision> elements and of geoms, by the names that are given."""
+"""Contacts from the collision geometry of robot description files."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from lgsim.multibody.model import Model
 from lgsim.support.messages import unknown_name
 
 _RIM = 8
-"""Points on each rim of a cylinder."""
-LEFT_OUT = "is no contact of the model: it was not named"
+"""Number of contact points on each rim of a cylinder."""
+LEFT_OUT = "is no contact of the model: not in contacts"
 VERTICES = 20
-"""Vertices of a mesh that are kept where nobody says how many."""
+"""Default number of contact points of a mesh."""
 
 Names = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
-"""Names of links, or numbers of the law by the name of the link."""
+"""Names of links, or contact parameters by link name."""
 
 
 def add_file_contacts(
@@ -34,20 +34,20 @@ def add_file_contacts(
     law: Mapping[str, Any] | None,
     error: Callable[[str], FileError],
 ) -> tuple[Model, list[Finding], list[Finding]]:
-    """(the model with contacts of its file, what was assumed, what was left out).
+    """Add contacts from the collision geometry of a file; return the model, assumptions and omissions.
 
-    A link's only solid becomes a contact of the link's name, several become "<link> 0", "<link> 1" and so on; where a
-    solid is off its link's frame, the contact has a frame "<contact> collision".
+    If a link has one collision geometry, the contact has the link's name, otherwise "<link> 0", "<link> 1" and so on. A
+    geometry with a pose other than the identity gets a frame "<contact> collision".
 
     Args:
-        solids: The solids by the name of their link, or by one of their own.
-        names: Names of links, or a mapping from them to numbers of the law that differ from ``law``.
-        law: What ``Model.add_contact`` takes beside the shape: ``stiffness`` and so on, ``surface`` and ``against``;
-            and ``most``, the number of vertices that are kept of a mesh, 20 by default.
-        error: The error of a message about the file.
+        solids: Collision geometries by the name of their link, or by their own name.
+        names: Names of links, or a mapping from them to contact parameters that differ from ``law``.
+        law: Arguments of ``Model.add_contact`` other than the shape: ``stiffness`` and so on, ``surface`` and
+            ``against``; and ``most``, the number of contact points of a mesh, 20 by default.
+        error: Constructor of an error about the file.
 
     Raises:
-        FileError: no solid has that name, a mesh cannot be read, or the contact cannot be.
+        FileError: an unknown name, an unreadable mesh, or an invalid contact.
     """
     assumed, used = [], set()
     for key, numbers in by_name(names).items():
@@ -71,24 +71,24 @@ def add_file_contacts(
 
 
 def touching(solid: FileSolid, most: int) -> tuple[Sized, str]:
-    """(what touches of a solid, what that lacks of it).
+    """The contact shape of a collision geometry, and a description of its simplification.
 
     Args:
-        most: The number of vertices of a mesh that are kept.
+        most: Number of contact points of a mesh.
 
     Raises:
-        FileError: contacts have no such shape, or the mesh cannot be read.
+        FileError: contacts do not support this shape, or the mesh cannot be read.
     """
     geometry = None if solid.geometry is None else solid.geometry()
     if isinstance(geometry, Mesh):
-        return shapes.vertices(geometry.vertices, most=most), "is a mesh; some of its vertices touch"
+        return shapes.vertices(geometry.vertices, most=most), "is a mesh; contact acts at some of its vertices"
     if type(geometry) not in _TOUCHING:
-        raise solid.error("expected a sphere, capsule, cylinder, box or mesh: others have no contacts")
+        raise solid.error("expected a sphere, capsule, cylinder, box or mesh; contacts support no other shapes")
     make, assumed = _TOUCHING[type(geometry)]
     return make(geometry), assumed
 
 
-_ROUND = f"is a cylinder; {_RIM} points on each of its rims touch"
+_ROUND = f"is a cylinder; contact acts at {_RIM} points on each rim"
 
 
 def cylinder(radius: float, length: float) -> Sized:
@@ -105,4 +105,4 @@ _TOUCHING: Mapping[type, tuple[Callable[[Any], Sized], str]] = {
     Cylinder: (lambda solid: cylinder(solid.radius, solid.length), _ROUND),
     Box: (lambda solid: shapes.box(*solid.size), ""),
 }
-"""The shape of a contact by the solid, and what it lacks of that."""
+"""Constructor of the contact shape for each geometry, and a description of its simplification."""

@@ -1,4 +1,4 @@
-"""Contacts of an MJCF file's geoms, as MuJoCo compiles them."""
+"""Contacts from the geoms of an MJCF file, as compiled by MuJoCo."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from lgsim.multibody.model import Model
 def add_geoms(
     file: CompiledFile, model: Model, names: Names, law: Mapping[str, Any] | None
 ) -> tuple[Model, list[Finding], set[int]]:
-    """(the model with contacts of geoms, what was assumed, the geoms that touch).
+    """Add contacts from geoms; return the model, assumptions and the indices of these geoms.
 
     Raises:
-        FileError: there is no geom or body of a name that can touch, or a geom has no shape of a contact.
+        FileError: no colliding geom or body has a given name, or contacts do not support the shape of a geom.
     """
     made = file.model
     solids: dict[str, list[FileSolid]] = {}

@@ -1,6 +1,6 @@
-"""Coordinates, velocities, forces, Jacobians, inertias and frames to and from other tools' conventions.
+"""Conversion of coordinates, velocities, forces, Jacobians, inertias and frames to and from other tools' conventions.
 
-``pinocchio``, ``mujoco`` and ``drake`` have the same functions. None of the tools need be installed.
+``pinocchio``, ``mujoco`` and ``drake`` have the same functions. The tools need not be installed.
 """
 
 from lgsim.formats.interop import drake as drake

@@ -1,4 +1,4 @@
-"""Conventions of other tools: the coordinates of a whole machine joint by joint, in the tool's order."""
+"""Conventions of other tools: conversion of whole models joint by joint, in the order of the tool."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from lgsim.support import check
 
 
 class _ToolJoint(NamedTuple):
-    """One joint of the tool. A joint that mimics has coordinates there: ``q = k q_source + b``.
+    """One joint of the tool; a mimic joint has coordinates ``q = k q_source + b`` there.
 
     Attributes:
-        form: How the tool writes the joint.
-        source: Index of the joint of lgsim whose coordinates they are.
-        is_source: Whether the joint does not mimic.
-        q: The part of lgsim's q.
-        v: The part of lgsim's v.
-        q_theirs: The part of the tool's configuration.
-        v_theirs: The part of the tool's velocity.
+        form: Coordinates of the joint in the tool.
+        source: Index of the joint of lgsim with the independent coordinates.
+        is_source: True for a joint that is not a mimic joint.
+        q: Slice of lgsim's q.
+        v: Slice of lgsim's v.
+        q_theirs: Slice of the tool's configuration.
+        v_theirs: Slice of the tool's velocity.
         placement: Pose of the joint's frame in its parent, (4, 4).
-        k: Factor of a joint that mimics, else 1.
-        b: Offset of a joint that mimics, rad or m, else 0.
+        k: Multiplier of a mimic joint, else 1.
+        b: Offset of a mimic joint, rad or m, else 0.
     """
 
     form: Form
@@ -48,20 +48,20 @@ class _ToolJoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Convention:
-    """A tool's conventions.
+    """Coordinate conventions of a tool.
 
-    Methods take arrays with any leading axes, and are differentiable. ``q`` and ``v`` beside other arrays are always
-    lgsim's own. ``order`` is the list of the joints' names in the tool's order; without it, the model's order is taken.
-    A joint that mimics another one has numbers in the tool where ``order`` names it: ``q = k q_joint + b``.
+    Methods accept arrays with any leading axes and are differentiable. ``q`` and ``v`` next to other arrays are in
+    lgsim's convention. ``order`` lists the joint names in the tool's order, by default the order of the model. A mimic
+    joint has coordinates in the tool if ``order`` contains it: ``q = k q_joint + b``.
 
-    All raise ValueError where an array has a wrong length, ``order`` is no list of the model's joints, or the tool has
-    no such joint there, and TypeError where an array is not of float32 or float64.
+    All methods raise ValueError if an array has a wrong length, if ``order`` is not a list of the model's joints, or if
+    the tool does not support a joint there, and TypeError if an array is neither float32 nor float64.
 
     Attributes:
-        forms: How the tool writes joints of these types, and of types derived from them; all others as lgsim does.
-        fixed: Names in the tool's lists of joints that move nothing.
-        rooted: Types of joints that the tool has only between the world and a body.
-        absent: Types of joints that the tool has not, each with what to do instead.
+        forms: Forms of joint types and their subclasses; all others are as in lgsim.
+        fixed: Names in the tool's lists of joints without degrees of freedom.
+        rooted: Joint types that the tool supports only between the world and a body.
+        absent: Joint types that the tool does not support, with an alternative.
     """
 
     forms: Mapping[type[Joint], Form]
@@ -71,13 +71,13 @@ class Convention:
     _same: Form = field(default_factory=Form)
 
     def q_to(self, model: Model, q: ArrayLike, order: Sequence[str] | None = None) -> Float[Array, "*batch nq_theirs"]:
-        """The tool's configuration of lgsim's q (..., nq)."""
+        """Convert lgsim's q (..., nq) to the tool's configuration."""
         x = check.floating("q", q, model.nq)
         parts = self._joints(model, order, x.dtype)
         return _concatenate(x, [part.form.q_to(part.placement, _source_q(part, x)) for part in parts])
 
     def q_from(self, model: Model, q: ArrayLike, order: Sequence[str] | None = None) -> Float[Array, "*batch nq"]:
-        """The q of lgsim of the tool's configuration q."""
+        """Convert the tool's configuration to lgsim's q."""
         x = check.floating("q", q)
         parts = self._joints(model, order, x.dtype)
         x = check.floating("q", x, parts[-1].q_theirs.stop if parts else 0)
@@ -87,20 +87,20 @@ class Convention:
     def v_to(
         self, model: Model, q: ArrayLike, v: ArrayLike, order: Sequence[str] | None = None
     ) -> Float[Array, "*batch nv_theirs"]:
-        """The tool's velocity of lgsim's v (..., nv)."""
+        """Convert lgsim's v (..., nv) to the tool's velocity."""
         q, v = check.arguments(q=(q, (model.nq,)), v=(v, (model.nv,)))
         return self._to(model, q, v, order, lambda part, q, x: part.k * part.form.to_theirs(part.placement, q, x))
 
     def v_from(
         self, model: Model, q: ArrayLike, v: ArrayLike, order: Sequence[str] | None = None
     ) -> Float[Array, "*batch nv"]:
-        """The v of lgsim of the tool's velocity v, at lgsim's q."""
+        """Convert the tool's velocity to lgsim's v, at lgsim's q."""
         return self._from(model, q, v, order, True, lambda part, q, x: x)
 
     def a_to(
         self, model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, order: Sequence[str] | None = None
     ) -> Float[Array, "*batch nv_theirs"]:
-        """The tool's acceleration, the derivative of its velocity, of lgsim's a (..., nv)."""
+        """Convert lgsim's a (..., nv) to the tool's acceleration, the derivative of its velocity."""
         q, v, a = check.arguments(q=(q, (model.nq,)), v=(v, (model.nv,)), a=(a, (model.nv,)))
         more = self._to(model, q, v, order, lambda part, q, x: part.form.bias(part.placement, q, x))
         return self.v_to(model, q, a, order) + more
@@ -108,7 +108,7 @@ class Convention:
     def a_from(
         self, model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, order: Sequence[str] | None = None
     ) -> Float[Array, "*batch nv"]:
-        """The acceleration of lgsim of the tool's a, at lgsim's q and v."""
+        """Convert the tool's acceleration to lgsim's a, at lgsim's q and v."""
         q, v = check.arguments(q=(q, (model.nq,)), v=(v, (model.nv,)))
         more = self._to(model, q, v, order, lambda part, q, x: part.form.bias(part.placement, q, x))
         a = check.floating("a", a, more.shape[-1])
@@ -118,27 +118,27 @@ class Convention:
     def tau_to(
         self, model: Model, q: ArrayLike, tau: ArrayLike, order: Sequence[str] | None = None
     ) -> Float[Array, "*batch nv_theirs"]:
-        """The tool's joint forces of lgsim's tau (..., nv): the same power. Those on joints that mimic are zero."""
+        """Convert lgsim's tau (..., nv) to the tool's joint forces with the same power; zero on mimic joints."""
         q, tau = check.arguments(q=(q, (model.nq,)), tau=(tau, (model.nv,)))
         return self._to(model, q, tau, order, _force)
 
     def tau_from(
         self, model: Model, q: ArrayLike, tau: ArrayLike, order: Sequence[str] | None = None
     ) -> Float[Array, "*batch nv"]:
-        """The tau of lgsim of the tool's joint forces; those on a joint that mimics add to its source's."""
+        """Convert the tool's joint forces to lgsim's tau; forces on mimic joints act on their source joints."""
         return self._from(model, q, tau, order, False, lambda part, q, x: part.k * x)
 
     def jacobian_to(
         self, model: Model, q: ArrayLike, J: ArrayLike, order: Sequence[str] | None = None
     ) -> Float[Array, "*batch m nv_theirs"]:
-        """The Jacobian for the tool's velocities of a Jacobian (..., m, nv) for v; its rows stay as they are."""
+        """Convert a Jacobian (..., m, nv) with respect to v to one with respect to the tool's velocity."""
         J = jnp.asarray(J)
         return self.tau_to(model, _with_row_axis(q), J, order)
 
     def jacobian_from(
         self, model: Model, q: ArrayLike, J: ArrayLike, order: Sequence[str] | None = None
     ) -> Float[Array, "*batch m nv"]:
-        """The Jacobian for v of a Jacobian for the tool's velocities; its rows stay as they are."""
+        """Convert a Jacobian with respect to the tool's velocity to one with respect to v."""
         return self.tau_from(model, _with_row_axis(q), jnp.asarray(J), order)
 
     def _to(
@@ -149,7 +149,7 @@ class Convention:
         order: Sequence[str] | None,
         f: Callable[[_ToolJoint, Array, Array], Array],
     ) -> Array:
-        """``f(joint, q, x)`` of lgsim's parts of q and x for each joint of the tool, one after another."""
+        """Concatenate ``f(joint, q, x)`` over the tool's joints, q and x in lgsim's convention."""
         q, x = _broadcast(q, x)
         return _concatenate(
             x, [f(part, _source_q(part, q), x[..., part.v]) for part in self._joints(model, order, x.dtype)]
@@ -164,13 +164,13 @@ class Convention:
         sources_only: bool,
         f: Callable[[_ToolJoint, Array, Array], Array],
     ) -> Array:
-        """The sum of ``f(joint, q, x)`` over the tool's joints of each source, x in lgsim's form.
+        """Sum ``f(joint, q, x)`` over the tool's joints of each source joint; the result is in lgsim's convention.
 
         Args:
-            q: Configuration of lgsim.
-            x: Velocities or forces of the tool.
+            q: Configuration in lgsim's convention.
+            x: Velocities or forces in the tool's convention.
             order: The tool's order of the joints.
-            sources_only: Whether joints that mimic are left out.
+            sources_only: True omits mimic joints.
         """
         parts = self._joints(model, order, jnp.asarray(x).dtype)
         length = parts[-1].v_theirs.stop if parts else 0
@@ -193,13 +193,13 @@ class Convention:
             joint, mimic = tree.joints[i], tree.mimics[i]
             if isinstance(joint, self.rooted) and tree.parents[i] != WORLD:
                 raise ValueError(
-                    f"joint {tree.joint_names[i]!r}: expected a {type(joint).__name__} joint to carry a body of the"
-                    f" world, its parent is {tree.body_names[tree.parents[i]]!r}"
+                    f"joint {tree.joint_names[i]!r}: expected a {type(joint).__name__} joint with the world as parent,"
+                    f" got the parent {tree.body_names[tree.parents[i]]!r}"
                 )
             instead = next((self.absent[kind] for kind in type(joint).__mro__ if kind in self.absent), None)
             if instead is not None:
                 raise ValueError(
-                    f"joint {tree.joint_names[i]!r}: expected a joint that the tool has, got a {type(joint).__name__}"
+                    f"joint {tree.joint_names[i]!r}: expected a joint type of the tool, got a {type(joint).__name__}"
                     f" joint; {instead}"
                 )
             form = next((self.forms[kind] for kind in type(joint).__mro__ if kind in self.forms), self._same)
@@ -213,10 +213,10 @@ class Convention:
         return parts
 
     def _order(self, model: Model, order: Sequence[str] | None) -> Iterator[int]:
-        """The indices of the model's joints in the tool's order.
+        """Indices of the model's joints in the tool's order.
 
         Raises:
-            ValueError: ``order`` is no list of the model's joints.
+            ValueError: ``order`` is not a list of the model's joints.
         """
         tree = model.topology
         own = [name for name, mimic in zip(tree.joint_names, tree.mimics, strict=True) if mimic is None]
@@ -235,26 +235,26 @@ class Convention:
 
 
 def _force(part: _ToolJoint, q: Array, x: Array) -> Array:
-    """The tool's forces on a joint of lgsim's; zero on a joint that mimics."""
+    """Forces on one of the tool's joints from those on lgsim's joint; zero on a mimic joint."""
     return part.form.to_theirs(part.placement, q, x) if part.is_source else jnp.zeros_like(x)
 
 
 def _source_q(part: _ToolJoint, q: Array) -> Array:
-    """The joint's coordinates in lgsim's form; of a joint that mimics, those that follow from the source's."""
+    """Coordinates of the joint in lgsim's form; those of a mimic joint follow from its source joint."""
     return q[..., part.q] if part.is_source else part.k * q[..., part.q] + part.b
 
 
 def _broadcast(q: Array, x: Array) -> tuple[Array, Array]:
-    """Both arrays, broadcast to the same leading axes."""
+    """Broadcast both arrays to the same leading axes."""
     batch = jnp.broadcast_shapes(q.shape[:-1], x.shape[:-1])
     return jnp.broadcast_to(q, (*batch, q.shape[-1])), jnp.broadcast_to(x, (*batch, x.shape[-1]))
 
 
 def _with_row_axis(q: ArrayLike) -> Array:
-    """Q with an axis for the rows of a Jacobian."""
+    """The array q with an additional axis for the rows of a Jacobian."""
     return jnp.asarray(q)[..., None, :]
 
 
 def _concatenate(like: Array, parts: list[Array]) -> Array:
-    """The parts one after another; without parts an empty array with the leading axes of ``like``."""
+    """Concatenate arrays; an empty list gives an empty array with the leading axes of ``like``."""
     return jnp.concatenate(parts, axis=-1) if parts else like[..., :0]

@@ -1,4 +1,4 @@
-"""The forms in which other tools write the coordinates and velocities of one joint."""
+"""Forms of the coordinates and velocities of one joint in other tools."""
 
 from __future__ import annotations
 
@@ -12,56 +12,56 @@ from lgsim.multibody.joint import Joint
 
 
 class Form:
-    """The form of lgsim itself: the same numbers; other forms override what differs.
+    """The identity form, that of lgsim; other forms override what differs.
 
     Velocities are related by ``v_theirs = S(q) v`` with an orthogonal S, so that forces and the rows of a Jacobian
     transform by the same S, and accelerations by ``a_theirs = S a + bias(q, v)``. ``P`` is the pose (4, 4) of the
-    joint's frame in its parent; q is lgsim's own.
+    joint's frame in its parent; q is in lgsim's convention.
     """
 
     def nq(self, joint: Joint) -> int:
-        """The length of the joint's part of the tool's configuration."""
+        """Number of configuration coordinates of the joint in the tool."""
         return joint.nq
 
     def q_to(self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"]) -> Float[Array, "*batch nq_theirs"]:
-        """The tool's coordinates of lgsim's."""
+        """Convert lgsim's coordinates to the tool's."""
         del P
         return q
 
     def q_from(self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq_theirs"]) -> Float[Array, "*batch nq"]:
-        """The coordinates of lgsim of the tool's."""
+        """Convert the tool's coordinates to lgsim's."""
         del P
         return q
 
     def to_theirs(
         self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], x: Float[Array, "*batch nv"]
     ) -> Float[Array, "*batch nv"]:
-        """``S x``: velocities or forces of the tool of lgsim's."""
+        """``S x``: convert velocities or forces of lgsim to those of the tool."""
         del P, q
         return x
 
     def from_theirs(
         self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], x: Float[Array, "*batch nv"]
     ) -> Float[Array, "*batch nv"]:
-        """``S^T x``: velocities or forces of lgsim of the tool's."""
+        """``S^T x``: convert velocities or forces of the tool to those of lgsim."""
         del P, q
         return x
 
     def bias(
         self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], v: Float[Array, "*batch nv"]
     ) -> Float[Array, "*batch nv"]:
-        """``S' v`` with the time derivative S' at the velocity v of lgsim."""
+        """``S' v`` with the time derivative S' at lgsim's velocity v."""
         del P, q
         return jnp.zeros_like(v)
 
 
 ANGLES_ABSENT = (
-    "build the machine with a Spherical joint, or with three Revolute ones whose rates are those of the angles"
+    "build the model with a Spherical joint, or with three Revolute joints, whose velocities are the angles' rates"
 )
 
 
 class ScalarLast(Form):
-    """A joint whose q ends with a quaternion, which the tool writes xyzw."""
+    """A joint whose q ends with a quaternion, in the order xyzw in the tool."""
 
     def q_to(self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"]) -> Float[Array, "*batch nq_theirs"]:
         return jnp.concatenate([q[..., :-4], q[..., -3:], q[..., -4:-3]], axis=-1)
@@ -71,7 +71,7 @@ class ScalarLast(Form):
 
 
 class Circle(Form):
-    """A joint whose last coordinate is an angle, which the tool writes as cosine and sine; it is read in (-pi, pi]."""
+    """A joint whose last coordinate is an angle, (cos, sin) in the tool; angles are returned in (-pi, pi]."""
 
     def nq(self, joint: Joint) -> int:
         return joint.nq + 1
@@ -85,7 +85,7 @@ class Circle(Form):
 
 
 class PlaneInParent(Form):
-    """A planar joint whose velocity is that of its coordinates (x, y, angle): v along the parent's axes."""
+    """A planar joint whose velocity is the derivative of its coordinates (x, y, angle), along the parent's axes."""
 
     def to_theirs(
         self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], x: Float[Array, "*batch nv"]
@@ -105,7 +105,7 @@ class PlaneInParent(Form):
 
 
 class FreeInWorld(Form):
-    """A free joint whose q is the pose in the world, and whose v is (linear in world axes, angular in the body's)."""
+    """A free joint with q = pose in the world, v = (linear velocity in world axes, angular velocity in body axes)."""
 
     def q_to(self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"]) -> Float[Array, "*batch nq_theirs"]:
         p = rotate(P[:3, :3], q[..., :3]) + jnp.broadcast_to(P[:3, 3], q[..., :3].shape)
@@ -187,7 +187,7 @@ class BallByAngles(Form):
 
 
 class AnglesInParent(Form):
-    """A ball joint by the angles of ``BallByAngles`` here and there, v in the joint's frame."""
+    """A ball joint with the angles of ``BallByAngles`` in both tools, v in the joint's frame."""
 
     def to_theirs(
         self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], x: Float[Array, "*batch nv"]
@@ -206,7 +206,7 @@ def rotate(R: Float[Array, "*#batch 3 3"], x: Float[Array, "*#batch 3"]) -> Floa
 
 
 def _rotation(q: Float[Array, "*batch nq"]) -> Float[Array, "*batch 3 3"]:
-    """The rotation of the quaternion wxyz that q ends with."""
+    """The rotation of the quaternion wxyz at the end of q."""
     return conversions.matrix_from_quaternion(q[..., -4:])
 
 
@@ -216,11 +216,11 @@ def _quaternion_of(P: Float[Array, "4 4"]) -> Float[Array, " 4"]:
 
 
 def _rotate_in_plane(angle: Float[Array, "*batch"], x: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
-    """(x, y) rotated by an angle, rad; the third number stays."""
+    """Rotate (x, y) by an angle, rad; the third component is unchanged."""
     c, s = jnp.cos(angle), jnp.sin(angle)
     return jnp.stack([c * x[..., 0] - s * x[..., 1], s * x[..., 0] + c * x[..., 1], x[..., 2]], axis=-1)
 
 
 def _coriolis(v: Float[Array, "*batch 6"]) -> Float[Array, "*batch 6"]:
-    """``(w x v, 0)`` of a body twist (v, w): the acceleration of the origin that rotating axes hide."""
+    """``(w x v, 0)`` of a body twist (v, w): the difference between the accelerations in fixed and in rotating axes."""
     return jnp.concatenate([jnp.cross(v[..., 3:], v[..., :3]), jnp.zeros_like(v[..., 3:])], axis=-1)

@@ -1,18 +1,20 @@
-"""To and from MuJoCo's conventions, for a machine that both have.
+"""Conversion to and from MuJoCo's conventions, for a model that exists in both.
 
-- free: qpos = (p, quaternion wxyz), the pose in the world; qvel = (linear in WORLD axes, angular in the BODY's):
-  ``qvel = (R v, w)`` and ``qacc = (R (v' + w x v), w')`` with lgsim's v, w in the body's axes. Forces likewise;
+- free: qpos = (p, quaternion wxyz), the pose in the world; qvel = (linear velocity in WORLD axes, angular velocity in
+  BODY axes): ``qvel = (R v, w)`` and ``qacc = (R (v' + w x v), w')`` with lgsim's v, w in body axes. The same holds for
+  forces;
 - ball: quaternion wxyz, angular velocity in the child's axes, as in lgsim;
-- hinge, slide: one number each. Planar, as slides along x and y and a hinge about z, has the velocities of its
-  coordinates; other joints of lgsim are sequences of hinges and slides, but ``SphericalAngles``, which is refused:
-  three hinges have the rates of their angles for velocity, it has the body rates;
-- the order is depth first; a model of ``lgsim.formats.load_mjcf`` has MuJoCo's own;
+- hinge, slide: one coordinate each. A planar joint, in MuJoCo slides along x and y and a hinge about z, has the
+  derivatives of its coordinates as velocity. Other joints of lgsim are sequences of hinges and slides.
+  ``SphericalAngles`` is refused: its velocity is the angular velocity of the body, that of three hinges the rates of
+  their angles;
+- the order is depth first; a model of ``lgsim.formats.load_mjcf`` has MuJoCo's order;
 - Jacobians (jacp, jacr of ``mj_jac``) have rows in world axes: ``twist_to`` on the columns of a body Jacobian gives
-  (jacr, jacp), ``jacobian_to`` their columns.
+  (jacr, jacp), ``jacobian_to`` converts their columns.
 
 ``q_to(model, q)``, ``v_to(model, q, v)``, ``a_to(model, q, v, a)``, ``tau_to(model, q, tau)``,
-``jacobian_to(model, q, J)``, and the same with ``from``, are methods of ``interop.convention.Convention``, which
-says what they take.
+``jacobian_to(model, q, J)`` and their inverses with ``from`` are methods of ``interop.convention.Convention``, which
+documents their arguments.
 
 Source: https://mujoco.readthedocs.io/en/stable/overview.html, "Floating objects"; body_ipos, body_iquat, body_inertia:
 https://mujoco.readthedocs.io/en/stable/APIreference/APItypes.html, "mjModel"; ``mj_objectVelocity``, ``mj_jac``:
@@ -47,10 +49,10 @@ jacobian_to, jacobian_from = _TOOL.jacobian_to, _TOOL.jacobian_from
 def inertia_to(
     parameters: ArrayLike,
 ) -> tuple[Float[Array, "*batch"], Float[Array, "*batch 3"], Float[Array, "*batch 4"], Float[Array, "*batch 3"]]:
-    """(body_mass, body_ipos, body_iquat, body_inertia) of ten parameters (..., 10).
+    """Fields (body_mass, body_ipos, body_iquat, body_inertia) from the ten inertial parameters (..., 10).
 
-    Center of mass (..., 3), quaternion wxyz (..., 4) of the principal axes, principal moments (..., 3), the largest one
-    first. Of a massless body the center is the origin.
+    Center of mass (..., 3), quaternion wxyz (..., 4) of the principal axes, and principal moments (..., 3), the largest
+    first. The center of a massless body is the origin.
     """
     mass, center, inertia = bodies.central(check.floating("parameters", parameters, 10))
     moments, axes = jnp.linalg.eigh(inertia)
@@ -60,7 +62,7 @@ def inertia_to(
 
 
 def inertia_from(mass: ArrayLike, ipos: ArrayLike, iquat: ArrayLike, inertia: ArrayLike) -> Float[Array, "*batch 10"]:
-    """The ten parameters (..., 10) of a compiled model's numbers, in the shapes of ``inertia_to``."""
+    """The ten inertial parameters (..., 10) of the fields of a compiled model, in the shapes of ``inertia_to``."""
     mass, ipos, iquat, inertia = check.arguments(
         mass=(mass, ()), ipos=(ipos, (3,)), iquat=(iquat, (4,)), inertia=(inertia, (3,))
     )
@@ -69,24 +71,24 @@ def inertia_from(mass: ArrayLike, ipos: ArrayLike, iquat: ArrayLike, inertia: Ar
 
 
 def frame_to(T: ArrayLike) -> Float[Array, "*batch 7"]:
-    """(p, quaternion wxyz) (..., 7) of a pose (..., 4, 4): ``xpos`` and ``xquat``, or the qpos of a free joint."""
+    """Convert a pose (..., 4, 4) to (p, quaternion wxyz) (..., 7): ``xpos`` and ``xquat``, or a free joint's qpos."""
     return jnp.concatenate(bodies.split_pose(check.floating("T", T, 4, 4)), axis=-1)
 
 
 def frame_from(x: ArrayLike) -> Float[Array, "*batch 4 4"]:
-    """The pose (..., 4, 4) of (p, quaternion wxyz) (..., 7)."""
+    """Convert (p, quaternion wxyz) (..., 7) to a pose (..., 4, 4)."""
     x = check.floating("x", x, 7)
     return bodies.assemble_pose(x[..., :3], x[..., 3:])
 
 
 def twist_to(T: ArrayLike, V: ArrayLike) -> Float[Array, "*batch 6"]:
-    """(w, v) in world axes (..., 6), as ``mj_objectVelocity``, of the body twist (v, w) of a frame at T (..., 4, 4).
+    """Convert the body twist (v, w) of a frame at T (..., 4, 4) to (w, v) in world axes, as ``mj_objectVelocity``.
 
-    By the same function a wrench (f, n) in the frame becomes (n, f) in world axes at the frame's origin.
+    The same function converts a wrench (f, n) in the frame to (n, f) in world axes at the frame's origin.
     """
     return bodies.rotate_and_swap(T, V)
 
 
 def twist_from(T: ArrayLike, V: ArrayLike) -> Float[Array, "*batch 6"]:
-    """The body twist (v, w) of (w, v) in world axes (..., 6), or the wrench (f, n) in the frame of (n, f)."""
+    """Convert (w, v) in world axes (..., 6) to the body twist (v, w), or (n, f) to the wrench (f, n) in the frame."""
     return bodies.rotate_and_swap(T, V, inverse=True)

@@ -1,15 +1,16 @@
-"""To and from Pinocchio's conventions, for a machine that both have.
+"""Conversion to and from Pinocchio's conventions, for a model that exists in both.
 
-- free flyer: q = (p, quaternion xyzw), v = (linear, angular) in the body's axes, as in lgsim;
-- spherical: quaternion xyzw, v angular in the child's axes; planar: (x, y, cos, sin), v in the child's axes;
-- continuous: (cos, sin), from which the angle comes back in (-pi, pi]; all other joints have lgsim's numbers;
-- ``SphericalAngles`` is refused: the velocity of Pinocchio's joint of three angles is their rates, not the body's;
+- free flyer: q = (p, quaternion xyzw), v = (linear, angular) in body axes, as in lgsim;
+- spherical: quaternion xyzw, angular velocity in the child's axes; planar: (x, y, cos, sin), v in the child's axes;
+- continuous: (cos, sin), returned as an angle in (-pi, pi]; all other joints have lgsim's coordinates;
+- ``SphericalAngles`` is refused: the velocity of Pinocchio's joint of three angles is their rates, not the angular
+  velocity of the body;
 - twists and wrenches are linear first; the reference frame LOCAL gives lgsim's body quantities;
-- the order is Pinocchio's own: joints on one link are sorted by name. ``order=list(pinocchio_model.names)`` gives it.
+- Pinocchio sorts the joints on one link by name; ``order=list(pinocchio_model.names)`` gives its order.
 
 ``q_to(model, q)``, ``v_to(model, q, v)``, ``a_to(model, q, v, a)``, ``tau_to(model, q, tau)``,
-``jacobian_to(model, q, J)``, and the same with ``from``, are methods of ``interop.convention.Convention``, which
-says what they take.
+``jacobian_to(model, q, J)`` and their inverses with ``from`` are methods of ``interop.convention.Convention``, which
+documents their arguments.
 
 Source: the pages of JointModelFreeFlyer, JointModelPlanar, JointModelRevoluteUnbounded, JointModelSpherical and
 Inertia in https://docs.ros.org/en/jazzy/p/pinocchio/; (cos, sin) of continuous joints:
@@ -45,26 +46,26 @@ jacobian_to, jacobian_from = _TOOL.jacobian_to, _TOOL.jacobian_from
 def inertia_to(
     parameters: ArrayLike,
 ) -> tuple[Float[Array, "*batch"], Float[Array, "*batch 3"], Float[Array, "*batch 3 3"]]:
-    """(mass, lever, inertia) for ``pinocchio.Inertia`` of ten parameters (..., 10).
+    """Arguments (mass, lever, inertia) of ``pinocchio.Inertia`` from the ten inertial parameters (..., 10).
 
-    The lever (..., 3) is the center of mass, the inertia (..., 3, 3) is about it. Of a massless body the lever is zero.
-    The ten parameters themselves are those of ``pinocchio.Inertia.FromDynamicParameters``, in the same order.
+    The lever (..., 3) is the center of mass, zero for a massless body; the inertia (..., 3, 3) is about it. The ten
+    parameters are those of ``pinocchio.Inertia.FromDynamicParameters``, in the same order.
     """
     return bodies.central(check.floating("parameters", parameters, 10))
 
 
 def inertia_from(mass: ArrayLike, lever: ArrayLike, inertia: ArrayLike) -> Float[Array, "*batch 10"]:
-    """The ten parameters (..., 10) of what a ``pinocchio.Inertia`` has."""
+    """The ten inertial parameters (..., 10) of a ``pinocchio.Inertia``."""
     return bodies.parameters(*check.arguments(mass=(mass, ()), lever=(lever, (3,)), inertia=(inertia, (3, 3))))
 
 
 def frame_to(T: ArrayLike) -> Float[Array, "*batch 7"]:
-    """(p, quaternion xyzw) (..., 7) of a pose (..., 4, 4), for ``pinocchio.XYZQUATToSE3``."""
+    """Convert a pose (..., 4, 4) to (p, quaternion xyzw) (..., 7), for ``pinocchio.XYZQUATToSE3``."""
     p, q = bodies.split_pose(check.floating("T", T, 4, 4))
     return jnp.concatenate([p, q[..., 1:], q[..., :1]], axis=-1)
 
 
 def frame_from(x: ArrayLike) -> Float[Array, "*batch 4 4"]:
-    """The pose (..., 4, 4) of what ``pinocchio.SE3ToXYZQUAT`` gives, (..., 7)."""
+    """Convert the (..., 7) of ``pinocchio.SE3ToXYZQUAT`` to a pose (..., 4, 4)."""
     x = check.floating("x", x, 7)
     return bodies.assemble_pose(x[..., :3], jnp.concatenate([x[..., 6:], x[..., 3:6]], axis=-1))

@@ -1,1 +1,1 @@
-"""The solids of files of machines, read once for distances, contacts and pictures."""
+"""Collision geometry of robot description files, for distances, contacts and visualization."""

@@ -1,4 +1,4 @@
-"""Collision shapes of links in URDF and SDF as contacts and solids."""
+"""Contacts and collision geometry from the <collision> elements of URDF and SDF."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ def add_shapes(
     solids: SolidNames,
     solid_meshes: Mapping[str, int] | None,
 ) -> Model:
-    """The model with contacts and solids of the <collision> elements of its file, which gets the remarks.
+    """Add the contacts and collision geometry of a file to a model; findings are added to `machine`.
 
     Args:
-        machine: The file's links.
-        poses: What gives, for the name of a link, the pose of one of its elements.
-        joined: The links at the ends of each joint, whose solids never meet.
+        poses: Function from the name of a link to a function that gives the poses of its elements.
+        joined: Pairs of links connected by a joint, which are excluded from collision checks.
     """
     if not (contacts or solids):
         return model

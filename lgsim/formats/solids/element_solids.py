@@ -1,4 +1,4 @@
-"""The solids of URDF and SDF: their <geometry>, and their <collision> elements."""
+"""Collision geometry of URDF and SDF: <geometry> in <collision> elements."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from lgsim.support.toml_table import shown
 
 
 def element_solids(link: str, element: Element, poses: Callable[[Element], Any]) -> Iterator[FileSolid]:
-    """The solids of the <collision> elements of a link of a URDF or SDF file.
+    """The collision geometries of a link of a URDF or SDF file.
 
     Args:
         element: The element <link>.
-        poses: The pose (4, 4) of a <collision> in the link's frame.
+        poses: Function from a <collision> to its pose (4, 4) in the link's frame.
 
     Raises:
-        FileError: an element lacks something.
+        FileError: an element lacks a value.
     """
     for collision in element.children("collision"):
         geometry = collision.required("geometry")
@@ -49,7 +49,7 @@ def element_solids(link: str, element: Element, poses: Callable[[Element], Any])
 
 
 def primitive(geometry: Element) -> tuple[str, Geometry, Float[np.ndarray, "4 4"], Element] | None:
-    """(its tag, the solid, its pose in its element, its element) of a <geometry> that is no mesh; None for others."""
+    """Tag, geometry, pose and element of a <geometry> other than a mesh; None for unknown shapes."""
     for tag, make in PRIMITIVES.items():
         if geometry.child(tag) is not None:
             at = geometry.required(tag)
@@ -59,10 +59,10 @@ def primitive(geometry: Element) -> tuple[str, Geometry, Float[np.ndarray, "4 4"
 
 
 def _element_mesh(at: Element) -> Mesh:
-    """The mesh of an element <mesh> of URDF or SDF, scaled.
+    """The scaled mesh of an element <mesh> of URDF or SDF.
 
     Raises:
-        FileError: there is no such file, or it is no .stl or .obj file.
+        FileError: the file is missing, or is not an .stl or .obj file.
     """
     uri = at.child("uri")
     name = at.name("filename") if uri is None else uri.words
@@ -85,7 +85,7 @@ def _element_mesh(at: Element) -> Mesh:
 
 
 def _number(at: Element, name: str) -> float:
-    """A size that URDF has as an attribute and SDF as an element."""
+    """A size, which is an attribute in URDF and an element in SDF."""
     child = at.child(name)
     return at.number(name, holds=is_size) if child is None else child.value(is_size)
 
@@ -106,7 +106,7 @@ def _plane(at: Element) -> tuple[Geometry, Float[np.ndarray, "4 4"]]:
     normal = np.array([0.0, 0.0, 1.0] if child is None else child.content(3))
     length = np.linalg.norm(normal)
     if not length > 0:
-        raise at.error("normal: expected a vector other than zero")
+        raise at.error("normal: expected a nonzero vector")
     z = normal / length
     x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
     x /= np.linalg.norm(x)
@@ -129,4 +129,4 @@ PRIMITIVES: Mapping[str, Callable[[Element], tuple[Geometry, Float[np.ndarray, "
     "ellipsoid": _straight(_ellipsoid),
     "plane": _plane,
 }
-"""The solids of <geometry>; a capsule is a common extension of URDF, ellipsoids and planes are of SDF alone."""
+"""Readers of <geometry>; a capsule is a common extension of URDF, ellipsoids and planes exist only in SDF."""

@@ -1,4 +1,4 @@
-"""A solid as a file of a machine has it."""
+"""Collision geometry as described by a file."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from lgsim.multibody.geometry import Geometry, Mesh
 
 
 class FileSolid(NamedTuple):
-    """A solid of a link.
+    """A collision geometry of a link.
 
     Attributes:
-        link: The name of the link, which is that of its frame.
-        pose: In the link's frame, (4, 4), m.
-        geometry: Reads it: a solid or a mesh; None for a kind that lgsim does not know.
-        kind: The word that the file has for its kind.
-        error: The error of a message about its element.
-        finding: The remark of a text about its element.
+        link: Name of the link and its frame.
+        pose: Pose in the link's frame, (4, 4), m.
+        geometry: Function that reads the geometry or mesh; None for unsupported shapes.
+        kind: Name of the shape in the file.
+        error: Function from a message to an error about its element.
+        finding: Function from a text to a finding about its element.
     """
 
     link: str
@@ -34,7 +34,7 @@ class FileSolid(NamedTuple):
 
 
 def by_name(names: str | Sequence[str] | Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
-    """What is said of each name of some, in one of the ways in which users give them."""
+    """Settings by name, from any of the forms that users may pass."""
     return (
         names if isinstance(names, Mapping) else {name: {} for name in ([names] if isinstance(names, str) else names)}
     )

@@ -1,4 +1,4 @@
-"""The solids of MJCF: geoms, as MuJoCo compiles them."""
+"""Collision geometry of MJCF: geoms, as compiled by MuJoCo."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lgsim.multibody.topology import ROOT
 from lgsim.support.messages import unknown_name
 
 PLANE, MESH = 0, 7
-"""MuJoCo's types of geoms that have no size of their own, by ``MjModel.geom_type``."""
+"""MuJoCo's geom types without a size, by ``MjModel.geom_type``."""
 _GEOMS: Mapping[int, Callable[[Any], Geometry]] = {
     2: lambda s: Sphere(float(s[0])),
     3: lambda s: Capsule(float(s[0]), 2 * float(s[1])),
@@ -28,13 +28,13 @@ _GEOMS: Mapping[int, Callable[[Any], Geometry]] = {
     5: lambda s: Cylinder(float(s[0]), 2 * float(s[1])),
     6: lambda s: Box((2 * float(s[0]), 2 * float(s[1]), 2 * float(s[2]))),
 }
-"""The other ones, of MuJoCo's sizes, which are halves."""
+"""The other types, from MuJoCo's half sizes."""
 KINDS = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf")
-"""MuJoCo's words for its types of geoms."""
+"""Names of MuJoCo's geom types."""
 
 
 def geom_solid(file: CompiledFile, geom: int) -> FileSolid:
-    """The solid of a geom, of the world by "world"."""
+    """The collision geometry of a geom; the link is "world" for geoms of the world."""
     model = file.model
     kind, body = int(model.geom_type[geom]), int(model.geom_bodyid[geom])
     made: Callable[[], Geometry | Mesh] | None = None
@@ -55,7 +55,7 @@ def geom_solid(file: CompiledFile, geom: int) -> FileSolid:
 
 
 def _geom_mesh(model: Any, index: int) -> Mesh:
-    """A mesh, in the frame that MuJoCo gives it, whose pose the geom has."""
+    """A mesh in MuJoCo's frame of it, whose pose is that of the geom."""
     first, count = int(model.mesh_vertadr[index]), int(model.mesh_vertnum[index])
     start, faces = int(model.mesh_faceadr[index]), int(model.mesh_facenum[index])
     vertices = np.array(model.mesh_vert[first : first + count], float)
@@ -63,14 +63,14 @@ def _geom_mesh(model: Any, index: int) -> Mesh:
 
 
 def collides(file: CompiledFile, geom: int) -> bool:
-    """Whether a geom can touch anything."""
+    """True if a geom can collide."""
     return bool(file.model.geom_contype[geom] or file.model.geom_conaffinity[geom])
 
 
 def _kept_apart(file: CompiledFile, first: int, second: int) -> bool:
-    """Whether MuJoCo never looks for contacts of two geoms: by their contype and conaffinity, or by <exclude>.
+    """True if MuJoCo excludes contacts of two geoms: by their contype and conaffinity, or by <exclude>.
 
-    Pairs of <pair> it does look at. What bodies and their parents have is left to ``Model.solid_pairs``.
+    <pair> overrides this. ``Model.solid_pairs`` excludes pairs of a body and its parent.
 
     Source: MuJoCo's documentation, chapter "Computation", section "Collision detection", "Selection".
     """
@@ -88,10 +88,10 @@ def _kept_apart(file: CompiledFile, first: int, second: int) -> bool:
 def add_solid_geoms(
     file: CompiledFile, model: Model, names: SolidNames, meshes: Mapping[str, int] | None
 ) -> tuple[Model, list[Finding], list[Finding]]:
-    """(the model with geoms as solids by their names, what was assumed, what was left out).
+    """Add geoms as collision geometry; return the model, assumptions and omissions.
 
     Raises:
-        FileError: there is no geom or body of a name that can touch, or a geom is no solid.
+        FileError: no colliding geom or body has a given name, or the shape of a geom is not supported.
     """
     made: dict[str, list[FileSolid]] = {}
     places: dict[int, int] = {}

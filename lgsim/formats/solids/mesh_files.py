@@ -1,4 +1,4 @@
-"""Mesh files that files of machines name: where they are, their vertices and triangles."""
+"""Mesh files of robot descriptions: location, vertices and triangles."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import numpy as np
 from lgsim.multibody.geometry import Mesh
 
 PACKAGES = ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH")
-"""The variables of the environment that list folders with packages."""
+"""Environment variables that list folders of packages."""
 
 _FACET = np.dtype([("numbers", "<f4", 12), ("attribute", "<u2")])
 _HEAD = 84
 
 
 def mesh_file(name: str, folder: Path | None) -> Path | None:
-    """The path of a mesh's file; None where there is no such file.
+    """The path of a mesh file; None if it does not exist.
 
     Args:
-        name: As a file of a machine has it: a path, "package://name/...", "model://name/..." or "file://...".
-        folder: The folder of that file, None where it was a text.
+        name: Name in the robot's file: a path, "package://name/...", "model://name/..." or "file://...".
+        folder: Folder of the robot's file; None if it was given as text.
     """
     listed = [Path(folder) for key in PACKAGES for folder in os.environ.get(key, "").split(os.pathsep) if folder]
     above = [] if folder is None else [folder, *folder.parents]
@@ -41,11 +41,11 @@ def mesh_file(name: str, folder: Path | None) -> Path | None:
 
 
 def read_mesh(path: Path) -> Mesh:
-    """The vertices of an STL or OBJ file, each once, and its triangles.
+    """The distinct vertices and the triangles of an STL or OBJ file.
 
     Raises:
-        ValueError: it is neither of the two, has no vertices, or a line of it is none of its format.
-        OSError: it cannot be read.
+        ValueError: another format, no vertices, or an invalid line.
+        OSError: the file cannot be read.
     """
     data = path.read_bytes()
     faces: list[list[int]] | None = None
@@ -70,7 +70,7 @@ def read_mesh(path: Path) -> Mesh:
 
 
 def _fans(data: bytes, count: int) -> list[list[int]]:
-    """The triangles of the faces of an OBJ file, as fans; negative numbers count from the last vertex."""
+    """Triangle fans of the faces of an OBJ file; negative indices count from the last vertex."""
     found = []
     for words in _lines(data, b"f"):
         try:
@@ -85,7 +85,7 @@ def _fans(data: bytes, count: int) -> list[list[int]]:
 
 
 def _vertices(data: bytes, key: bytes) -> np.ndarray:
-    """The first three numbers of each line of a key, (n, 3)."""
+    """The first three numbers of each line with a key, (n, 3)."""
     found = []
     for words in _lines(data, key):
         try:
@@ -97,8 +97,8 @@ def _vertices(data: bytes, key: bytes) -> np.ndarray:
 
 
 def _lines(data: bytes, key: bytes) -> Iterator[list[bytes]]:
-    """The words behind the first one of each line whose first word is the key."""
-    # a regular expression for the spaces at the start takes those of all empty lines that follow: quadratic
+    """The words after the first one of each line that starts with the key."""
+    # a regular expression for leading spaces would also match all following empty lines: quadratic time
     for line in data.splitlines():
         words = line.split()
         if words and words[0] == key:

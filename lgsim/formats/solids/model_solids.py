@@ -1,4 +1,4 @@
-"""Solids of files as solids of a model: which are read, how meshes become convex, which pairs never meet."""
+"""Collision geometry of files in a model: selection, convex approximation of meshes, excluded pairs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from lgsim.multibody.model import Model
 from lgsim.support.messages import unknown_name
 
 SolidNames = bool | str | Sequence[str] | Mapping[str, Mapping[str, int]]
-"""Whether all solids are read, or names of links, or by such a name how its meshes become solids."""
+"""True for all collision geometry, or names of links, or settings for meshes by link name."""
 MESHES = ("vertices", "capsules")
-"""What meshes become: a convex hull of so many vertices, or so many capsules."""
-LEFT_OUT = "is no solid of the model: it was not named"
+"""Representations of meshes: a convex hull with a number of vertices, or a number of capsules."""
+LEFT_OUT = "is no solid of the model: not in solids"
 
 Placed = tuple[str, str, Geometry, np.ndarray]
 
@@ -33,21 +33,21 @@ def add_file_solids(
     apart: Callable[[FileSolid, FileSolid], bool],
     error: Callable[[str], FileError],
 ) -> tuple[Model, list[Finding], list[Finding]]:
-    """(the model with solids of its file, what was assumed, what was left out).
+    """Add collision geometry from a file; return the model, assumptions and omissions.
 
-    A link's only solid has the link's name, several are "<link> 0", "<link> 1" and so on; of several capsules that
-    stand for a mesh each is "<solid>.0" and so on.
+    If a link has one collision geometry, it has the link's name, otherwise "<link> 0", "<link> 1" and so on. Several
+    capsules that represent a mesh are named "<solid>.0" and so on.
 
     Args:
-        solids: The solids by the name of their link, or by one of their own.
-        names: True for all, or names, or a mapping from them to what of ``meshes`` differs.
-        meshes: ``{"vertices": n}``: the convex hull of n vertices, 20 by default, with the radius that takes in what is
-            left out; ``{"capsules": n}``: n capsules that hold it.
-        apart: Whether the file keeps two solids from meeting.
-        error: The error of a message about the file.
+        solids: Collision geometries by the name of their link, or by their own name.
+        names: True for all, or names, or a mapping from them to settings that differ from ``meshes``.
+        meshes: ``{"vertices": n}``: the convex hull of n vertices, 20 by default, with a radius that covers the
+            omitted ones; ``{"capsules": n}``: n capsules that contain the mesh.
+        apart: Function that is true if the file excludes collisions of two geometries.
+        error: Constructor of an error about the file.
 
     Raises:
-        FileError: no solid has that name, a mesh cannot be read, or the solid cannot be.
+        FileError: an unknown name, an unreadable mesh, or an invalid geometry.
     """
     every = names is True
     given = by_name(list(solids) if names is True else names or ())
@@ -64,7 +64,7 @@ def add_file_solids(
             name = key if len(solids[key]) == 1 else f"{key} {i}"
             used.add(id(solid))
             if solid.geometry is None:
-                text = f"is {_a(solid.kind)}, which distances do not know"
+                text = f"is {_a(solid.kind)}, which distances do not support"
                 if not every:
                     raise solid.error(text)
                 left_out.append(solid.finding(text))
@@ -84,13 +84,13 @@ def add_file_solids(
 
 
 def neighbors(ends: Iterable[tuple[str, str]]) -> Callable[[FileSolid, FileSolid], bool]:
-    """Whether two solids are of one link, or of two that a joint joins, of the links at the ends of all joints."""
+    """True for geometries of one link, or of two links connected by a joint; ``ends`` are the links of all joints."""
     joined = {frozenset(pair) for pair in ends}
     return lambda a, b: a.link == b.link or frozenset((a.link, b.link)) in joined
 
 
 def _how(given: Mapping[str, int], error: Callable[[str], FileError]) -> tuple[str, int]:
-    """(what meshes become, how many)."""
+    """Kind of representation of meshes, and its number."""
     for key in given:
         if key not in MESHES:
             raise error(f"solids: expected one of {', '.join(MESHES)} for meshes, got {key!r}")
@@ -98,14 +98,14 @@ def _how(given: Mapping[str, int], error: Callable[[str], FileError]) -> tuple[s
         raise error(f"solids: expected one of {', '.join(MESHES)} for meshes, got both")
     kind, count = next(iter(given.items()), ("vertices", VERTICES))
     if not isinstance(count, int) or count < 1:
-        raise error(f"solids: {kind}: expected a whole number of one or more, got {count!r}")
+        raise error(f"solids: {kind}: expected a positive integer, got {count!r}")
     return kind, count
 
 
 def _convex(
     solid: FileSolid, geometry: Geometry | Mesh, how: tuple[str, int]
 ) -> tuple[list[tuple[Geometry, np.ndarray]], str]:
-    """([(a solid that distances know, its pose)], what is said of it)."""
+    """Convex geometries with their poses, and a description of the approximation."""
     still = np.eye(4)
     if isinstance(geometry, Geometry) and not type(geometry).drawn_alone:
         return [(geometry, still)], ""
@@ -114,14 +114,14 @@ def _convex(
     try:
         if kind == "capsules":
             made = fit_capsules(mesh.vertices, count)
-            return list(made), f"is {_a(solid.kind)}; {len(made)} capsules stand for it"
+            return list(made), f"is {_a(solid.kind)}; {len(made)} capsules represent it"
         hull = convex_hull(mesh.vertices, count)
         beyond = hull_error(hull, mesh.vertices)
         hull = replace(hull, radius=beyond)
     except ValueError as fault:
         raise solid.error(str(fault)) from fault
     more = f" with a radius of {beyond:.2g} m" if beyond > 0 else ""
-    said = f"is {_a(solid.kind)}; the convex hull of {len(hull.at)} points{more} stands for it"
+    said = f"is {_a(solid.kind)}; the convex hull of {len(hull.at)} points{more} represents it"
     return [(hull, still)], said
 
 

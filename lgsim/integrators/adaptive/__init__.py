@@ -1,24 +1,24 @@
-"""Adaptive steps on manifolds: the embedded methods of lgsim as diffrax solvers.
+"""Adaptive step-size control on manifolds: the embedded methods of lgsim as diffrax solvers.
 
-``solve`` is the front door. For those who call ``diffrax.diffeqsolve`` themselves, the files ``solver`` and
-``controller`` hold ``AlgebraTerm``, ``GroupSolver`` and ``AlgebraController``.
+``solve`` is the main entry point. Programs that call ``diffrax.diffeqsolve`` themselves find ``AlgebraTerm``,
+``GroupSolver`` and ``AlgebraController`` in ``solver`` and ``controller``.
 
-What the tolerances mean. The estimate e of an embedded pair lies in the algebra, and a step is kept if
+Tolerances: the estimate e of an embedded pair lies in the algebra, and a step is accepted if
 
     rms(e_i / (atol + rtol w_i)) < 1
 
 with the sizes w of ``action.sizes``: 1 for a rotation (rad) or a pose (rad, m), whose error means the same at every
-point, and the component's own size in R^n. Commutator-free pairs give one distance, measured by the norm of all
-entries of the state. So the error at t1 is proportional to the tolerance, with a factor of the problem.
-``ElementaryController`` takes e itself for the error and looks at the last step alone; ``Solution.step_sizes`` are the
-steps that a controller chose.
+point, and the component's own size in R^n. Commutator-free pairs give one distance, relative to the norm of all
+entries of the state. The error at t1 is then proportional to the tolerance, with a factor that depends on the problem.
+``ElementaryController`` uses e itself as the error and only the last step; ``Solution.step_sizes`` are the steps that a
+controller chose.
 
-States between steps (``save_at``, ``Solution.evaluate``) lie on quartics in the algebra, whose error falls with the
-fifth power of the step, as that of a step of order 4. To land on the times instead, pass
+States between steps (``save_at``, ``Solution.evaluate``) are interpolated by quartics in the algebra. Their error is of
+fifth order in the step, like that of a step of order 4. To step to these times exactly, pass
 
     controller=diffrax.ClipStepSizeController(diffrax.PIDController(rtol, atol), step_ts=times)
 
-Adaptive steps keep the manifold, but no method stays symplectic with them: for energies over long times take
+Adaptive steps preserve the manifold, but no method is symplectic with them: for energies over long times use
 ``lgsim.integrate``.
 """
 

@@ -21,15 +21,15 @@ from lgsim.lie.action import Action, Point
 from lgsim.support.check import is_traced
 
 UNITS = 4
-"""Rounding units below which a step's error, which is a sum of a few rounded numbers, means nothing."""
+"""Rounding units below which a step's error, a sum of several rounded terms, is meaningless."""
 
 
 def check_method(method: Method, action: Action, between: bool) -> None:
-    """Raise unless the method can take adaptive steps with the action, and gives states ``between`` them if asked for.
+    """Raise unless the method supports adaptive steps with the action, and states ``between`` them if requested.
 
     Raises:
-        TypeError: an argument is of the wrong kind, or the action lacks what the method needs.
-        ValueError: the method has no error estimate, or its coordinates give no states between the steps.
+        TypeError: an argument is of the wrong kind, or the action lacks an operation that the method needs.
+        ValueError: the method has no error estimate, or its coordinates provide no states between the steps.
     """
     if not isinstance(method, Method):
         raise TypeError(f"method: expected a method such as lgsim.MK54, got {type(method).__name__}")
@@ -78,11 +78,11 @@ def saved_states(
 
 
 def check_events(events: Event | tuple[Event, ...], t0: Float[Array, ""], y0: Point, args: Any) -> tuple[Event, ...]:
-    """The events as a tuple, each with a condition that is one number of the dtype of t0.
+    """The events as a tuple, with scalar conditions of the dtype of t0.
 
     Raises:
-        TypeError: one is no ``Event``.
-        ValueError: a condition gives something else than one number of that dtype.
+        TypeError: one is not an ``Event``.
+        ValueError: a condition is not a scalar of that dtype.
     """
     events = (events,) if isinstance(events, Event) else tuple(events)
     for position, event in enumerate(events):
@@ -100,7 +100,7 @@ def step_controller(
     atol: Number,
     dtype: jnp.dtype,
 ) -> diffrax.AbstractStepSizeController:
-    """The controller, or ``diffrax.PIDController`` with the tolerances where it is None.
+    """The controller, by default ``diffrax.PIDController`` with the tolerances.
 
     Raises:
         TypeError: the controller is of the wrong kind.
@@ -115,7 +115,7 @@ def step_controller(
                     f"rtol, atol: expected a sum of at least {least:.2g}, {UNITS} rounding units of {dtype}, got"
                     f" {float(relative):g} and {float(absolute):g}; a number of size 1 has no smaller errors"
                 )
-        # diffrax chooses between these: of Python's numbers a choice would be of float64
+        # diffrax selects between these: of Python numbers the result would be float64
         usual = diffrax.PIDController(rtol=relative, atol=absolute)
         names = ("safety", "factormin", "factormax")
         bounds: dict[str, Any] = {name: jnp.asarray(getattr(usual, name), dtype) for name in names}
@@ -129,12 +129,12 @@ def step_controller(
 
 
 def smallest_tolerance(dtype: DTypeLike) -> float:
-    """The smallest tolerance of a step that makes sense for numbers of size 1: some rounding units of the dtype."""
+    """The smallest meaningful tolerance of a step for values of size 1: some rounding units of the dtype."""
     return UNITS * float(np.finfo(np.dtype(dtype)).eps)
 
 
 def _tolerance(name: str, value: Number, dtype: jnp.dtype) -> Float[Array, ""]:
-    """``value`` as one positive number of the dtype, the argument that errors call ``name``."""
+    """``value`` as a positive scalar of the dtype; ``name`` is the argument's name in errors."""
     tolerance = scalar(name, value, dtype)
     if not is_traced(tolerance) and not float(tolerance) > 0:
         raise ValueError(f"{name}: expected a positive tolerance, got {float(tolerance)}")
@@ -142,17 +142,17 @@ def _tolerance(name: str, value: Number, dtype: jnp.dtype) -> Float[Array, ""]:
 
 
 def check_adjoint(adjoint: diffrax.AbstractAdjoint | None) -> diffrax.AbstractAdjoint:
-    """The adjoint, or ``diffrax.RecursiveCheckpointAdjoint()`` where it is None.
+    """The adjoint, by default ``diffrax.RecursiveCheckpointAdjoint()``.
 
     Raises:
-        TypeError: it is no adjoint of diffrax.
-        ValueError: it takes the state for a vector of R^n.
+        TypeError: it is not a diffrax adjoint.
+        ValueError: it treats the state as a vector in R^n.
     """
     if adjoint is None:
         return diffrax.RecursiveCheckpointAdjoint()
     if isinstance(adjoint, diffrax.BacksolveAdjoint | diffrax.ImplicitAdjoint):
         raise ValueError(
-            f"adjoint: {type(adjoint).__name__} takes the state for a vector of R^n, which a point of a manifold is "
+            f"adjoint: {type(adjoint).__name__} treats the state as a vector in R^n, which a point of a manifold is "
             "not; take diffrax.RecursiveCheckpointAdjoint() (reverse mode), diffrax.ForwardMode() or "
             "diffrax.DirectAdjoint()"
         )

@@ -1,4 +1,4 @@
-"""The choice of the step from an error that lies in the algebra."""
+"""Step-size control from an error estimate in the algebra."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FieldFunction = Callable[[diffrax.AbstractTerm, Scalar, Point, Any], Float[Array
 
 
 class AlgebraController(diffrax.AbstractStepSizeController):
-    """A step controller of diffrax that sees algebra vectors: the error e, and as the state the sizes ``action.sizes``.
+    """A diffrax step-size controller applied to algebra vectors: the error e, and the sizes ``action.sizes`` as state.
 
     With the sizes w ``diffrax.PIDController`` keeps ``rms(e_i / (atol + rtol max(|w_i(y0)|, |w_i(y1)|))) < 1``. Where
     the estimate is a distance of points (commutator-free methods), the size is the Euclidean norm of all entries of the
@@ -75,8 +75,8 @@ class AlgebraController(diffrax.AbstractStepSizeController):
         """Decide on a step from t0 to t1 with the error estimate ``y_error``, an algebra vector or a distance.
 
         Returns:
-            Whether the step is kept, the start and the end of the next one, whether it starts at a jump, the
-            controller's state, and how the control went.
+            Whether the step is accepted, the start and the end of the next one, whether it starts at a jump, the
+            controller's state, and the result code.
         """
         finite = _all_finite(y1_candidate)
         size = _size if y_error is None or y_error.ndim == 0 else self.action.sizes
@@ -87,13 +87,13 @@ class AlgebraController(diffrax.AbstractStepSizeController):
         keep, start, end, jump, state, result = self.controller.adapt_step_size(
             t0, t1, before, after, args, y_error, error_order, controller_state
         )
-        shorter = jnp.logical_or(keep, end < t1)  # near its last bit a time can round back to the one rejected
-        stalled = jnp.logical_not(jnp.logical_and(end > start, shorter))  # also where a time is not a number
+        shorter = jnp.logical_or(keep, end < t1)  # near its last bit a time can round back to the rejected one
+        stalled = jnp.logical_not(jnp.logical_and(end > start, shorter))  # also true for NaN times
         return keep, start, end, jump, state, diffrax.RESULTS.where(stalled, diffrax.RESULTS.dt_min_reached, result)
 
 
 def _all_finite(y: Point) -> Bool[Array, ""]:
-    """Whether all entries of a point are finite."""
+    """True if all entries of a point are finite."""
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(y)]))
 
 
@@ -103,23 +103,23 @@ def _size(y: Point) -> Float[Array, ""]:
 
 
 class ElementaryController(diffrax.AbstractStepSizeController):
-    """The elementary rule, which looks at the last step alone.
+    """The elementary step-size rule, which uses only the last step.
 
-    With e, the size of the whole error estimate, and p, the order of the embedded scheme,
+    With e, the norm of the error estimate, and p, the order of the embedded scheme,
 
-        h_next = h safety (tolerance / e)^(1 / (p + 1)),    a step is kept if e < tolerance,
+        h_next = h safety (tolerance / e)^(1 / (p + 1)),    a step is accepted if e < tolerance,
 
-    and a step that is not kept is taken again with h_next. e is the Euclidean norm of the algebra vector (Munthe-Kaas)
-    or the distance of the two points (commutator-free); it is an absolute error, whatever the size of the state.
-    ``diffrax.PIDController`` measures each component by its size instead, and looks back.
+    and a rejected step is repeated with h_next. e is the Euclidean norm of the algebra vector (Munthe-Kaas) or the
+    distance of the two points (commutator-free). It is an absolute error, whatever the size of the state.
+    ``diffrax.PIDController`` scales each component by its size instead, and uses earlier steps too.
 
         solve(MK54, action, field, y0, t1=3.0, controller=ElementaryController(1e-6))
 
     Attributes:
         tolerance: the bound of e, a scalar in the units of the algebra or of the state's entries.
         safety: the safety factor, usually between 0.8 and 0.9.
-        shrink: the smallest h_next/h; the rule itself has no bound and would stop at an error that is not finite.
-        grow: the largest h_next/h; the rule itself would take an infinite step after an error of zero.
+        shrink: the smallest h_next/h; without it the rule would stop at an error that is not finite.
+        grow: the largest h_next/h; without it the rule would take an infinite step after an error of zero.
 
     Source: Celledoni et al. 2021, (33) and the algorithm below it; Hairer, Norsett, Wanner, Solving ODEs I, (II.4.12).
     """
@@ -174,7 +174,7 @@ class ElementaryController(diffrax.AbstractStepSizeController):
         """Decide on a step from t0 to t1 by the size of its error estimate ``y_error``.
 
         Returns:
-            Whether the step is kept, the start and the end of the next one, False for no jump, no state, and success.
+            Whether the step is accepted, the start and the end of the next one, False for no jump, no state, success.
 
         Raises:
             ValueError: the method has no error estimate.

@@ -1,4 +1,4 @@
-"""Events: the zero crossings of a function of time and state, which end an integration."""
+"""Events: zero crossings of a function of time and state that end an integration."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from lgsim._compile.xla import control_flow
 from lgsim.lie.action import Point
 
 Condition = Callable[[Float[Array, ""], Point, Any], Float[Array, ""]]
-"""``condition(t, y, args)``: a scalar of the state's dtype, whose zero crossings are looked for."""
+"""``condition(t, y, args)``: a scalar of the state's dtype, whose zero crossings are detected."""
 
 
 class Event(eqx.Module):
     """An event that ends an integration where ``condition(t, y, args)`` crosses zero.
 
-    The crossing is looked for at the ends of the steps, so two of them inside one step go unseen. A condition that is
-    zero at t0 counts as one that crosses there: when you restart from an event, give its ``rising``.
+    Sign changes are detected at the ends of the steps, so that two crossings inside one step are missed. A condition
+    that is zero at t0 counts as a crossing: give ``rising`` when you restart from an event.
 
     Attributes:
         condition: a function of the time, the state and ``args``; a scalar of the state's dtype.
-        rising: True for crossings upwards only, False for downwards only, None for both, along the integration.
+        rising: True for upward crossings only, False for downward ones only, None for both, along the integration.
     """
 
     condition: Condition
@@ -57,8 +57,8 @@ def locate_event(
 ) -> tuple[Float[Array, ""], Point, Bool[Array, " events"]]:
     """The first crossing inside the step from t0 to t1, by bisection to the last bit of the fraction of the step.
 
-    The state in between is a shorter step of the method, so the crossing is as exact as the step. Derivatives follow
-    from the implicit function theorem.
+    The state in between comes from a shorter step of the method, so that the crossing is as accurate as the step.
+    Derivatives follow from the implicit function theorem.
 
     Args:
         partial_step: the state after a given signed time from the start of the step.
@@ -86,6 +86,7 @@ def locate_event(
             same_side = jnp.sign(value(index, middle)) == jnp.sign(begin)
             return jnp.where(same_side, middle, lower), jnp.where(same_side, upper, middle)
 
+        # bisection to the last bit; one Newton step at the root adds its derivative by the implicit function theorem
         bits = jnp.finfo(dt.dtype).nmant + 1
         _, root = jax.lax.stop_gradient(control_flow.fori_loop(0, bits, halve, (zero, one)))
         height, slope = jax.jvp(lambda s: value(index, s), (root,), (one,))
@@ -93,6 +94,7 @@ def locate_event(
         return root - height / slope, jnp.sign(end) - jnp.sign(begin)
 
     fractions, directions = jax.vmap(crossing)(jnp.arange(len(events)))
+    # the first crossing in a wanted direction
     rising = jnp.asarray([0 if event.rising is None else 1 if event.rising else -1 for event in events], dt.dtype)
     wanted = (directions != 0) & (directions * rising >= 0)
     first = jnp.argmin(jnp.where(wanted, fractions, jnp.inf))

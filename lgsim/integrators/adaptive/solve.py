@@ -1,4 +1,4 @@
-"""The adaptive loop: from checked arguments through diffrax to a solution."""
+"""Adaptive integration: argument checks, the diffrax call, and the solution."""
 
 from __future__ import annotations
 
@@ -43,17 +43,18 @@ def solve(
     adjoint: diffrax.AbstractAdjoint | None = None,
     controller: diffrax.AbstractStepSizeController | None = None,
 ) -> Solution:
-    """Solve ``y' = field(t, y, args) . y`` from t0 to t1 with steps that keep the error of each below a tolerance.
+    """Solve ``y' = field(t, y, args) . y`` from t0 to t1 with step-size control by a tolerance.
 
-    The estimate e of an embedded pair lies in the algebra, and a step is kept if ``rms(e_i / (atol + rtol w_i)) < 1``
-    with the sizes w of ``action.sizes``; ``lgsim.integrators.adaptive`` tells more, also of states between the steps.
-    New numbers, tolerances included, never compile again. Works under ``jax.jit``, ``jax.vmap``, and ``jax.grad`` or
-    ``jax.jvp`` as ``adjoint`` says; the steps themselves are taken as constants in derivatives.
+    The estimate e of an embedded pair lies in the algebra, and a step is accepted if
+    ``rms(e_i / (atol + rtol w_i)) < 1`` with the sizes w of ``action.sizes``; see ``lgsim.integrators.adaptive``, also
+    for states between the steps. New values, tolerances included, do not recompile. Works under ``jax.jit``,
+    ``jax.vmap``, and ``jax.grad`` or ``jax.jvp`` depending on ``adjoint``; the step sizes count as constants in
+    derivatives.
 
     Args:
-        method: an embedded method: MK54, CF32a, CF32b, CF43. The pair CF32b sees no error in a field of time alone
-            with a fixed direction, whose two schemes agree; take another one there.
-        action: how the algebra moves the state, such as ``lgsim.actions.RightTranslation(lgsim.SE3)``.
+        method: an embedded method: MK54, CF32a, CF32b, CF43. CF32b estimates no error for a field that depends on time
+            only and has a fixed direction, since its two schemes agree; take another one there.
+        action: the group action on the state, such as ``lgsim.actions.RightTranslation(lgsim.SE3)``.
         field: ``field(t, y, args)``, the algebra vector (action.dim,) in the dtype of y0.
         y0: the initial state, an array or a tuple of arrays of one dtype (float32 or float64).
         t1: the final time; before t0 to run backwards.
@@ -62,21 +63,22 @@ def solve(
         atol: the absolute tolerance, in the units of the algebra's components.
         dt0: the length of the first step; None to choose it from the field.
         save_at: times at which to save, shape (n,), in order from t0 to t1.
-        save_steps: save y0 and the state after each accepted step, for ``Solution.step_sizes``; max_steps + 1 states.
-        dense: keep what ``Solution.evaluate`` needs; memory for max_steps steps.
+        save_steps: True to save y0 and the state after each accepted step, for ``Solution.step_sizes``; takes memory
+            for max_steps + 1 states.
+        dense: True to keep the dense output for ``Solution.evaluate``; takes memory for max_steps steps.
         events: an ``Event`` or a tuple of them; the first one to occur ends the integration.
-        max_steps: the largest number of steps, rejected ones included.
-        adjoint: how to differentiate: ``diffrax.RecursiveCheckpointAdjoint()`` for reverse mode (None is this one),
-            ``diffrax.ForwardMode()`` for forward mode, ``diffrax.DirectAdjoint()`` for both at more cost.
-        controller: another step controller, such as ``ElementaryController(tolerance)``; rtol and atol are its own.
+        max_steps: the largest number of steps, including rejected ones.
+        adjoint: the differentiation method: ``diffrax.RecursiveCheckpointAdjoint()`` for reverse mode (default),
+            ``diffrax.ForwardMode()`` for forward mode, ``diffrax.DirectAdjoint()`` for both at higher cost.
+        controller: another step-size controller with its own tolerances, such as ``ElementaryController(tolerance)``.
 
     Returns:
-        A ``Solution``. Nothing is raised at a failure: look at ``result``, or print ``message``.
+        A ``Solution``. A failure raises no error: check ``result``, or print ``message``.
 
     Raises:
-        TypeError: an argument is of the wrong kind or dtype, or the action lacks what the method needs.
+        TypeError: an argument is of the wrong kind or dtype, or the action lacks an operation that the method needs.
         ValueError: the method has no error estimate, shapes do not fit, times are out of order, y0 is off the manifold
-            (``action.check_point``; not inside ``jit``), or the adjoint takes the state for a vector of R^n.
+            (``action.check_point``; not inside ``jit``), or the adjoint treats the state as a vector in R^n.
 
     Source: Hairer, Norsett, Wanner, Solving ODEs I, section II.4 (step control with local extrapolation).
     """
@@ -102,7 +104,7 @@ def _run(
     span: tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""] | None], args: Any, saveat: diffrax.SaveAt,
     events: tuple[Event, ...], max_steps: int, adjoint: diffrax.AbstractAdjoint,
 ) -> Solution:  # fmt: skip
-    """``solve`` of checked arguments: the call of diffrax, the event's exact place, and the words for the end."""
+    """``solve`` with checked arguments: the diffrax call, the exact event location, and the result."""
     t0, t1, dt0 = span
     sign = jnp.where(t0 < t1, 1, -1).astype(t0.dtype)
     run = diffrax.diffeqsolve(
@@ -134,12 +136,14 @@ def _run(
             y = solver.method.step(solver.action, term.field, start, last.y, dt, args)[0]
             return solver.action.restore(term.field, y, args)
 
+        # diffrax stops at the end of the step; locate the crossing inside it
         t, y, which = control_flow.cond(
             occurred,
             lambda: locate_event(events, partial_step, start, t, args),
             lambda: (t, y, jnp.zeros(len(events), bool)),
         )
         if ts is not None:
+            # states saved after the event are not part of the solution
             late = sign * (ts - t) > 0
             ts = jnp.where(late, sign * jnp.inf, ts)
             ys = jax.tree.map(lambda a: jnp.where(late.reshape(-1, *[1] * (a.ndim - 1)), jnp.inf, a), ys)
@@ -156,7 +160,7 @@ def _run(
 
 
 def _restored(action: Action, field: Field, ts: Float[Array, " n"], ys: Any, args: Any) -> Any:
-    """Saved states, which between steps are off a set that the motion keeps by the error of the interpolation."""
+    """Saved states, projected onto the constraint set, which interpolation between steps leaves by its error."""
 
     def restore(t: Float[Array, ""], y: Point) -> Point:
         back = action.restore(field, y, args)
@@ -166,7 +170,7 @@ def _restored(action: Action, field: Field, ts: Float[Array, " n"], ys: Any, arg
 
 
 def _diffrax_event(events: tuple[Event, ...], sign: Float[Array, ""]) -> diffrax.Event | None:
-    """The events as diffrax takes them; None without any."""
+    """The events in diffrax's form; None if there are none."""
     if not events:
         return None
     return diffrax.Event([DirectedCondition(e, sign) for e in events], direction=[e.rising for e in events])

@@ -1,4 +1,4 @@
-"""A solver for ``diffrax.diffeqsolve`` on manifolds: the term, the solver and its local interpolation."""
+"""A diffrax solver on manifolds: the term, the solver and its local interpolation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class AlgebraTerm(diffrax.AbstractTerm):
         return t1 - t0
 
     def prod(self, vf: Vector, control: Time) -> Vector:
-        """The algebra vector (action.dim,) of a motion with the velocity ``vf`` for the time ``control``."""
+        """The algebra vector (action.dim,) of a motion with the velocity ``vf`` over the time ``control``."""
         return vf * control
 
 
@@ -67,7 +67,7 @@ class AlgebraInterpolation(diffrax.AbstractLocalInterpolation):
     bump: Vector
 
     def evaluate(self, t0: Time, t1: Time | None = None, left: bool = True) -> Point:
-        """The point at the time ``t0``; points have no increments, so ``t1`` must be None.
+        """The point at the time ``t0``; points cannot be subtracted, so that ``t1`` must be None.
 
         Raises:
             TypeError: ``t1`` is not None.
@@ -80,14 +80,14 @@ class AlgebraInterpolation(diffrax.AbstractLocalInterpolation):
 
 
 class NoInterpolation(diffrax.AbstractLocalInterpolation):
-    """The interpolation of a solver that computes nothing between its steps."""
+    """The interpolation of a solver without dense output."""
 
     t0: Time
     t1: Time
 
     def evaluate(self, t0: Time, t1: Time | None = None, left: bool = True) -> Point:
         """Raise ValueError: there is no state between the steps."""
-        raise ValueError("dense: the solver was made with dense=False, so it knows no states between its steps")
+        raise ValueError("dense: expected a solver with dense=True for states between its steps, got dense=False")
 
 
 class _InterpolationMaker(eqx.Module):
@@ -98,7 +98,7 @@ class _InterpolationMaker(eqx.Module):
 
 
 class LastStep(eqx.Module):
-    """The last accepted step, which the solver keeps as its state.
+    """The last accepted step, which is the solver's state.
 
     Attributes:
         t: the time at the start of the step, in the direction of the integration, ().
@@ -113,7 +113,7 @@ class LastStep(eqx.Module):
 class GroupSolver(diffrax.AbstractAdaptiveSolver):
     """An embedded method on a manifold for ``diffrax.diffeqsolve``, with quartic dense output.
 
-    It is given to diffrax as::
+    Use with diffrax::
 
         diffrax.diffeqsolve(
             AlgebraTerm(field), GroupSolver(lgsim.MK54, action), t0, t1, None, y0, args,
@@ -123,7 +123,7 @@ class GroupSolver(diffrax.AbstractAdaptiveSolver):
     Its error estimate is that of the method: an algebra vector (Munthe-Kaas) or a distance (commutator-free).
 
     Attributes:
-        dense: whether states between the steps will be asked for; they cost two more evaluations of the field a step.
+        dense: True if states between the steps will be needed; they cost two more evaluations of the field a step.
     """
 
     method: Method
@@ -186,7 +186,7 @@ class GroupSolver(diffrax.AbstractAdaptiveSolver):
 
 
 def _field(terms: diffrax.AbstractTerm, t: Time) -> Field:
-    """The field per unit of diffrax's own time, which runs forwards also where the user's runs backwards."""
+    """The field per unit of diffrax's own time, which runs forwards even when the user's runs backwards."""
     unit = terms.contr(jnp.zeros_like(t), jnp.ones_like(t))
     own = _own_field(terms)
     if isinstance(own, LinearizableField):
@@ -195,12 +195,12 @@ def _field(terms: diffrax.AbstractTerm, t: Time) -> Field:
 
 
 def _own_field(terms: diffrax.AbstractTerm) -> Any:
-    """The user's field; diffrax wraps the term of a direction."""
+    """The user's field; diffrax wraps the term if it runs backwards."""
     return getattr(getattr(terms, "term", terms), "field", None)
 
 
 class _Directed(eqx.Module):
-    """A field that linearizes itself, in diffrax's own time, which runs in a direction of 1 or -1."""
+    """A linearizable field in diffrax's own time, which runs in the direction 1 or -1."""
 
     own: Any
     direction: Time
@@ -217,7 +217,7 @@ RecordedPoint = tuple[Point, Float[Array, "exponentials algebra"]]
 
 
 class _Recording(Action):
-    """An action on points that carry the exponentials by which they were reached, the last ``length`` of them."""
+    """An action on points together with the last ``length`` exponentials by which they were reached."""
 
     action: Action
     length: int = eqx.field(static=True)
@@ -227,7 +227,7 @@ class _Recording(Action):
         return self.action.dim
 
     def field(self, field: Field) -> Field:
-        """A field of points as one of those that carry exponentials."""
+        """A field of points as one of points with exponentials."""
         return _OfRecorded(self.action, field)
 
     def start(self, y: Point) -> RecordedPoint:

@@ -1,1 +1,1 @@
-"""Discrete mechanics: methods that follow from a discrete action, or that keep energy and momenta by construction."""
+"""Discrete mechanics: methods from a discrete action, or that preserve energy and momenta by construction."""

@@ -1,4 +1,4 @@
-"""Coordinates of a group about an element, ``g phi(u)``: exponential ones, or the Cayley map."""
+"""Coordinates of a group about an element, ``g phi(u)``: exponential ones or the Cayley map."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Chart(NamedTuple):
         body_differential: ``body_differential(u, w)``, the body velocity (dim,) of phi(u) where u moves with w:
             ``d phi(u) = phi(u) hat(dphi_(-u) w)``.
         doubled: ``doubled(u)``, the coordinates (dim,) of phi(u) phi(u).
-        ambiguous: ``ambiguous(u)``, whether phi(u) phi(u) has other coordinates that are smaller, as a rotation beyond
-            pi has: then the equations of a step have other solutions.
+        ambiguous: ``ambiguous(u)``, True if phi(u) phi(u) has other, smaller coordinates, such as a rotation beyond
+            pi: the equations of a step then have other solutions.
     """
 
     element: Callable[[Vector], Element]
@@ -39,7 +39,7 @@ def chart(coordinates: Coordinates, group: LieGroup) -> Chart:
     """The chart of coordinates on a group.
 
     Raises:
-        TypeError: there is none in these coordinates.
+        TypeError: the coordinates do not support it.
     """
     raise TypeError(f"coordinates: expected Exponential() or Cayley(), got {type(coordinates).__name__}")
 
@@ -48,7 +48,7 @@ def chart(coordinates: Coordinates, group: LieGroup) -> Chart:
 def _(coordinates: Exponential, group: LieGroup) -> Chart:
     def ambiguous(u: Vector) -> Bool[Array, ""]:
         half = group.exp(u)
-        # the logarithm turns by at most pi, so that beyond it lies a whole turn away
+        # the logarithm is a rotation by at most pi, so that larger angles are off by a whole turn
         return jnp.any(jnp.abs(group.log(group.compose(half, half)) - 2 * u) > 1)
 
     return Chart(group.exp, lambda u, w: group.dexp_action(-u, w), lambda u: 2 * u, ambiguous)
@@ -68,5 +68,5 @@ def _(coordinates: Cayley, group: LieGroup) -> Chart:
         half = cayley.cay(u)
         return inverse(group.compose(half, half))
 
-    # of the rotations with one Cayley vector there is but one
+    # a Cayley vector determines the rotation uniquely
     return Chart(cayley.cay, lambda u, w: slope(-u, w), doubled, lambda u: jnp.zeros((), bool))

@@ -1,4 +1,4 @@
-"""The energy-momentum method: energy and the momenta of symmetries at once, by a discrete gradient in invariants.
+"""The energy-momentum method: preserves energy and symmetry momenta by a discrete gradient in invariants.
 
 Sources: Gonzalez 1996, Time integration and discrete Hamiltonian systems; Wendlandt 1995 and 1997 (with constraints).
 """
@@ -38,19 +38,19 @@ class EnergyMomentum(ImplicitMethod):
         q1 - q0 = h M^-1 (p0 + p1)/2,
         p1 - p0 = h f - h Dw(mean)^T D U(w0, w1) - h D c(q0, q1)^T lambda,    c(q1) = 0,
 
-    with Gonzalez' discrete gradients D, and the force f in the middle. It keeps the energy for any step, and what the
-    symmetry keeps: linear and angular momentum where w are distances squared, and constraints are quadratic, such as
-    ``(|x|^2 - l^2)/2``. It is symmetric and of order 2, and not symplectic; velocities across the constraints are left
-    as they come.
+    with Gonzalez' discrete gradients D, and the force f at the midpoint. It preserves the energy at any step size, and
+    the momenta of the symmetry: linear and angular momentum if w are squared distances, and constraints are quadratic,
+    such as ``(|x|^2 - l^2)/2``. It is symmetric and of order 2, but not symplectic. Velocities normal to the
+    constraints are not corrected.
 
     Attributes:
-        potential: ``U(w, args)``, J; with ``invariants`` None it may be left out, and then w = q and U is V. That is
-            the plain midpoint formula: it keeps the energy, and angular momentum only where V is at most quadratic.
+        potential: ``U(w, args)``, J; with ``invariants`` None it may be omitted, and then w = q and U is V. That is
+            the plain midpoint formula: it preserves the energy, and angular momentum only if V is at most quadratic.
         invariants: ``w(q, args)``, (k,), at most quadratic in q.
-        newton: how the equations of a step are solved, from standing still.
+        newton: solver of the equations of a step, starting from rest.
 
     Raises:
-        ValueError: there are invariants and no potential of them, or the other way round.
+        ValueError: only one of invariants and their potential is given.
     """
 
     potential: Callable[..., Scalar] | None = eqx.field(static=True)
@@ -74,9 +74,9 @@ class EnergyMomentum(ImplicitMethod):
 
     @property
     def fixed_step_reason(self) -> str:
-        """Why its steps have one length."""
+        """The reason for its fixed steps."""
         return (
-            "an energy-momentum step is symmetric in time only with steps of one length; steps that adapt themselves "
+            "an energy-momentum step is symmetric in time only with steps of one length; adaptive steps "
             "destroy the structure"
         )
 
@@ -90,10 +90,10 @@ class EnergyMomentum(ImplicitMethod):
             )
 
     def check_problem(self, action: Action, field: Field, t0: Scalar, y0: Point, args: Any) -> None:
-        """Raise if the field, its mass matrix, the invariants or y0 are none that the method can take.
+        """Raise if the method does not support the field, its mass matrix, the invariants or y0.
 
         Raises:
-            TypeError: the field is no ``DiscreteMechanics``.
+            TypeError: the field is not a ``DiscreteMechanics``.
             ValueError: y0 violates the constraints, the mass matrix is not constant, the invariants are not quadratic,
                 or the potential is not that of the Lagrangian.
         """
@@ -110,12 +110,13 @@ class EnergyMomentum(ImplicitMethod):
         if not all(np.max(np.abs(np.asarray(other) - M)) <= limit * np.max(np.abs(M)) for other in others):
             raise ValueError(
                 "lagrangian: the energy-momentum method needs the kinetic energy v . M v/2 with a constant M, and its "
-                "second derivatives by v change with q or v; write it in positions of mass points with constraints"
+                "second derivatives with respect to v depend on q or v; use mass point positions with constraints"
             )
         given = self._potential(mechanics, t0, args)
         if self.invariants is None or self.potential is None:
             return
         up, down = (np.asarray(self.invariants(q + s * away, args)) for s in (1, -1))
+        # a quadratic w has w(q + a) - w(q - a) = 2 Dw(q) a
         line = np.asarray(jax.jvp(lambda x: self.invariants(x, args), (q,), (away,))[1])  # pyright: ignore
         curve = np.abs(up - down - 2 * line)
         rows = np.flatnonzero(curve > limit * (np.abs(up) + np.abs(down) + np.abs(line)))
@@ -135,7 +136,7 @@ class EnergyMomentum(ImplicitMethod):
     def monitored_step(
         self, action: Action, field: Field, t: Scalar, y: Point, dt: Scalar, args: Any
     ) -> tuple[Point, None, Scalar]:
-        """The state after a step, no error estimate, and the largest relative residual () of the equations."""
+        """(state after a step, no error estimate, largest relative residual () of the equations)."""
         y1, gap, _ = self._advance(cast(DiscreteMechanics, field), t, y, dt, args)
         return y1, None, gap
 
@@ -147,7 +148,7 @@ class EnergyMomentum(ImplicitMethod):
         return self._advance(mechanics, jnp.asarray(t, dtype), y, jnp.asarray(dt, dtype), args)[2][None]
 
     def _potential(self, mechanics: DiscreteMechanics, t: Scalar, args: Any) -> Callable[[Vector], Scalar]:
-        """The potential energy of a configuration at rest, at time t."""
+        """The potential energy of a configuration, at time t."""
         return lambda q: -mechanics.value(t, q, jnp.zeros_like(q), args)
 
     def _advance(
@@ -168,6 +169,7 @@ class EnergyMomentum(ImplicitMethod):
 
         def impulse(d: Vector, multipliers: Float[Array, " rows"]) -> Vector:
             q1, mean, v = q0 + d, q0 + d / 2, d / h
+            # -Dw(mean)^T D U(w0, w1), f at the midpoint, -D c^T lambda
             slope = discrete_gradient(lambda w: energy(w)[None], invariants(q0), invariants(q1))[0]
             _, pull_back = jax.vjp(invariants, mean)
             total = -pull_back(slope)[0]
@@ -181,8 +183,9 @@ class EnergyMomentum(ImplicitMethod):
 
         def residual(x: Float[Array, " m"]) -> Float[Array, " m"]:
             d, multipliers = x[: q0.size], x[q0.size :]
+            # p1 = 2 M d/h - p0 inserted in the equation of p1 - p0
             balance = 2 * (M @ d / h - p0) - impulse(d, multipliers)
-            # c(q1) - c(q0), without the rounding of either, which d/h would carry into the momenta
+            # c(q1) - c(q0) without the rounding of either, which the factor d/h would amplify in the momenta
             return jnp.concatenate([balance, constraint_slopes(d) @ d]) if multipliers.size else balance
 
         start = jnp.zeros(q0.size + mechanics.gaps(q0, args).size, q0.dtype)
@@ -192,5 +195,5 @@ class EnergyMomentum(ImplicitMethod):
 
 
 def _mass(mechanics: DiscreteMechanics, t: Scalar, q: Vector, v: Vector, args: Any) -> Float[Array, "n n"]:
-    """The second derivatives of the Lagrangian by v, (n, n)."""
+    """The second derivatives of the Lagrangian with respect to v, (n, n)."""
     return jax.jacfwd(lambda w: mechanics.slopes(t, q, w, args).momentum)(v)

@@ -1,4 +1,4 @@
-"""How an action integral is made a sum: the control nodes of the curve of a step, and a quadrature.
+"""Discretization of an action integral: the control nodes of the curve of a step, and a quadrature.
 
 Source: Marsden and West 2001, 2.6.6; Leok and Shingel 2012, Ober-Bloebaum and Saake 2015 (Galerkin methods and orders).
 """
@@ -16,17 +16,17 @@ from lgsim.integrators.compositions import Composable, check_fractions
 
 @dataclass(frozen=True)
 class GalerkinScheme(Composable):
-    """The curve of a step goes through values at ``nodes``, and the action is summed at ``points`` with ``weights``.
+    """The curve of a step interpolates values at ``nodes``; the action is a quadrature at ``points`` with ``weights``.
 
     Attributes:
-        nodes: the control nodes in parts of the step, increasing from 0 to 1 and symmetric about 1/2.
-        points: the points of the quadrature in parts of the step, symmetric about 1/2.
-        order: the order of convergence, that of a composition where there are several fractions.
-        fractions: the parts of dt of the steps that are taken one after another; they add up to one.
+        nodes: the control nodes as fractions of the step, increasing from 0 to 1 and symmetric about 1/2.
+        points: the quadrature points as fractions of the step, symmetric about 1/2.
+        order: the order of convergence, that of the composition if there are several fractions.
+        fractions: the fractions of dt of consecutive steps; they add up to one.
 
     Raises:
-        ValueError: nodes or points are not symmetric, the fractions do not add up to one, or one such step has not the
-            order that it claims.
+        ValueError: nodes or points are not symmetric, the fractions do not add up to one, or a step does not have the
+            claimed order.
     """
 
     name: str
@@ -63,23 +63,23 @@ class GalerkinScheme(Composable):
 
     @property
     def symmetric(self) -> bool:
-        """Whether a step back undoes a step: where the fractions are the same from both ends."""
+        """True if a step backwards inverts a step, which requires palindromic fractions."""
         return self.fractions == self.fractions[::-1]
 
     def repeated(self, name: str, fractions: tuple[float, ...], order: int) -> GalerkinScheme:
-        """This scheme once for each fraction of the step, as one scheme."""
+        """This scheme repeated with each fraction of the step, as one scheme."""
         parts = tuple(outer * inner for outer in fractions for inner in self.fractions)
         return GalerkinScheme(name, self.nodes, self.points, self.weights, order, parts)
 
     @property
     def places(self) -> tuple[float, ...]:
-        """The nodes and points in their order, each once, from 0 to 1."""
+        """The nodes and points in ascending order, each once, from 0 to 1."""
         return tuple(sorted({*self.nodes, *self.points}))
 
     def interpolation(
         self, at: tuple[float, ...]
     ) -> tuple[Float[np.ndarray, "places nodes"], Float[np.ndarray, "places nodes"]]:
-        """Values and slopes at parts of the step of the polynomials that are 1 at one node and 0 at the others."""
+        """Values and derivatives of the Lagrange polynomials of the nodes at some fractions of the step."""
         values, slopes = [], []
         for j, own in enumerate(self.nodes):
             others = np.delete(np.asarray(self.nodes), j)
@@ -89,16 +89,16 @@ class GalerkinScheme(Composable):
         return np.stack(values, axis=1), np.stack(slopes, axis=1)
 
     def node_weights(self) -> Float[np.ndarray, " nodes"]:
-        """The weights of the nodes as points of a quadrature of their own: those of the constraints."""
+        """The quadrature weights of the nodes themselves, used for the constraints."""
         powers = np.arange(len(self.nodes))
         return np.linalg.solve(np.asarray(self.nodes) ** powers[:, None], 1 / (powers + 1))
 
 
 MIDPOINT = GalerkinScheme("midpoint", (0.0, 1.0), (1 / 2,), (1.0,), 2)
-"""A chord, with its action taken in the middle."""
+"""A chord, with the action at the midpoint."""
 
 TRAPEZOID = GalerkinScheme("trapezoid", (0.0, 1.0), (0.0, 1.0), (1 / 2, 1 / 2), 2)
-"""A chord, with its action taken at both ends: Verlet on vectors, RATTLE with constraints."""
+"""A chord, with the action at both ends: Verlet on vectors, RATTLE with constraints."""
 
 _THREE = (0.0, 1 / 2, 1.0)
 _FOUR = (0.0, 1 / 2 - sqrt(5) / 10, 1 / 2 + sqrt(5) / 10, 1.0)

@@ -1,4 +1,4 @@
-"""A mechanical system as its Lagrangian, with constraints and forces: what the methods of discrete mechanics take.
+"""A mechanical system given by its Lagrangian, with constraints and forces, for the methods of discrete mechanics.
 
 Velocities, momenta and forces of the functions given by the user are those of the body, ``g' = g hat(v)``. The state is
 that of ``lgsim.Cotangent(group)``: the element g and the *space* momentum ``mu = Ad*_(g^-1) p`` of the body momentum
@@ -28,10 +28,10 @@ State = tuple[Element, Vector]
 
 
 class Slopes(NamedTuple):
-    """What a Lagrangian and its force give at a point.
+    """Derivatives of the Lagrangian with the force at a point.
 
     Attributes:
-        force: the slope of L along body variations g exp(eta), and the force, (dim,).
+        force: the derivative of L along body variations g exp(eta), plus the force, (dim,).
         momentum: the body momentum dL/dv, (dim,).
     """
 
@@ -40,24 +40,24 @@ class Slopes(NamedTuple):
 
 
 class DiscreteMechanics(eqx.Module):
-    """A Lagrangian system on a group, in the place of the field of ``lgsim.integrate``.
+    """A Lagrangian system on a group, used as the field of ``lgsim.integrate``.
 
     Its equations of motion are, with body velocities v, ``g' = g hat(v)``, and p = dL/dv,
 
         p' = ad*_v p + D_g L + f - G(g)^T lambda,    c(g) = 0,    G = D_g c,
 
-    D_g being slopes along body variations g exp(eta). Methods of discrete mechanics read the functions; for all other
-    methods it is the field (xi, n) of these equations on ``actions.LeftTranslation(lgsim.Cotangent(group))``, which
-    keep the constraints to their own error alone.
+    D_g being derivatives along body variations g exp(eta). Methods of discrete mechanics use the functions. For all
+    other methods it is the field (xi, n) of these equations on ``actions.LeftTranslation(lgsim.Cotangent(group))``;
+    they satisfy the constraints only up to their own error.
 
     Attributes:
         group: the group of configurations; ``lgsim.Euclidean(n)`` for vectors.
-        lagrangian: ``lagrangian(g, v, args)``, a scalar; v is the body velocity (dim,). ``jax.hessian`` by v must be
-            regular, with constraints along the velocities that they leave.
-        constraints: ``constraints(g, args)``, (rows,), zero where the constraints hold; None without any. A row pulls
-            with minus its multiplier times its slope.
-        force: ``force(g, v, args)``, the force (dim,) in the body, dual to v: what no potential gives. None without.
-        depends_on_time: whether lagrangian and force are functions of (t, g, v, args).
+        lagrangian: ``lagrangian(g, v, args)``, a scalar; v is the body velocity (dim,). Its Hessian with respect to v
+            must be regular, with constraints on the velocities that they admit.
+        constraints: ``constraints(g, args)``, (rows,), zero where the constraints hold; None without any. The force of
+            a row is minus its multiplier times its gradient.
+        force: ``force(g, v, args)``, the nonconservative force (dim,) in the body, dual to v; None without.
+        depends_on_time: True if lagrangian and force are functions of (t, g, v, args).
 
     Source: Marsden and West 2001; Wendlandt and Marsden 1997; Bou-Rabee and Marsden 2009 (groups).
     """
@@ -83,7 +83,7 @@ class DiscreteMechanics(eqx.Module):
         """The Lagrangian () at time t, J.
 
         Raises:
-            ValueError: it is no single number.
+            ValueError: it is not a scalar.
         """
         found = self.lagrangian(*self._time(t), g, v, args)
         if jnp.shape(found) != ():
@@ -91,10 +91,10 @@ class DiscreteMechanics(eqx.Module):
         return jnp.asarray(found)
 
     def slopes(self, t: Number, g: Element, v: Vector, args: Any) -> Slopes:
-        """Slope along body variations with the force added, and body momentum, each (dim,).
+        """The derivative along body variations plus the force, and the body momentum, each (dim,).
 
         Raises:
-            ValueError: the Lagrangian is no single number, or the force has another shape than (dim,).
+            ValueError: the Lagrangian is not a scalar, or the shape of the force is not (dim,).
         """
 
         def value(eta: Vector, v: Vector) -> Float[Array, ""]:
@@ -109,10 +109,10 @@ class DiscreteMechanics(eqx.Module):
         return Slopes(along + force, momentum)
 
     def gaps(self, g: Element, args: Any) -> Float[Array, " rows"]:
-        """The values of the constraints, (rows,); of length 0 without any.
+        """The values of the constraints, (rows,); of length 0 if there are none.
 
         Raises:
-            ValueError: they are no vector.
+            ValueError: they are not a vector.
         """
         if self.constraints is None:
             return jnp.zeros(0, jax.tree.leaves(g)[0].dtype)
@@ -122,14 +122,14 @@ class DiscreteMechanics(eqx.Module):
         return found
 
     def rows(self, g: Element, args: Any) -> Float[Array, "rows dim"]:
-        """The slopes G of the constraints along body variations, (rows, dim)."""
+        """The Jacobian G of the constraints along body variations, (rows, dim)."""
         zero = jnp.zeros(self.group.dim, jax.tree.leaves(g)[0].dtype)
         if self.constraints is None:
             return jnp.zeros((0, self.group.dim), zero.dtype)
         return jax.jacfwd(lambda eta: self.gaps(self._varied(g, eta), args))(zero)
 
     def state(self, g: Element, v: Vector, args: Any = None, t: Number = 0.0) -> State:
-        """The state (g, mu) of a configuration and a body velocity (dim,): what ``integrate`` starts from."""
+        """The initial state (g, mu) for ``integrate`` from a configuration and a body velocity (dim,)."""
         return g, self.space_momentum(g, self.slopes(t, g, v, args).momentum)
 
     def body_momentum(self, y: State) -> Vector:
@@ -141,11 +141,11 @@ class DiscreteMechanics(eqx.Module):
         return self.group.Ad_dual_action(self.group.inverse(g), p)
 
     def velocity(self, y: State, args: Any = None, t: Number = 0.0) -> Vector:
-        """The body velocity of a state, (dim,); with constraints the one that they leave of it."""
+        """The body velocity of a state, (dim,); with constraints its admissible part."""
         return self.legendre(t, y[0], self.body_momentum(y), args, Newton())[0]
 
     def project(self, y: State, args: Any = None, t: Number = 0.0) -> State:
-        """The state with the part of its momentum that the constraints leave: that of ``velocity``."""
+        """The state with the momentum projected onto the constraints: that of ``velocity``."""
         p = self.body_momentum(y)
         if self.constraints is None:
             return y
@@ -161,17 +161,14 @@ class DiscreteMechanics(eqx.Module):
         self, t: Number, g: Element, p: Vector, args: Any, newton: Newton, guess: Vector | None = None,
         speed: Number = 0.0,
     ) -> tuple[Vector, Float[Array, " rows"], Float[Array, ""]]:  # fmt: skip
-        """The velocity along the constraints whose momentum p is but for multiples of the constraints' slopes.
+        """The admissible velocity whose momentum is p up to a combination of constraint gradients.
 
         Solves ``dL/dv(g, v) + G^T nu = p`` with ``G v = 0``.
 
         Args:
-            g: the configuration.
             p: the body momentum (dim,).
-            args: as everywhere.
-            newton: how the equations are solved.
-            guess: a velocity from which it starts, (dim,); None for zero.
-            speed: a size of velocities beside which changes count as small, as at rest.
+            guess: the initial velocity of the iteration, (dim,); None for zero.
+            speed: a scale of velocities, relative to which changes count as small, also at rest.
 
         Returns:
             v (dim,), nu (rows,), and the largest relative change () in the last iteration.
@@ -192,7 +189,7 @@ class DiscreteMechanics(eqx.Module):
         """The algebra vector (xi, n) (2 dim,) of the equations of motion at the state (g, mu).
 
         Raises:
-            ValueError: the momentum is not one of this group.
+            ValueError: the momentum does not belong to this group.
         """
         (g, mu), group = y, self.group
         if mu.shape != (group.dim,):
@@ -206,11 +203,14 @@ class DiscreteMechanics(eqx.Module):
                 place, time = self._varied(g, s * v), t + s
                 return self.slopes(time, place, v, args).momentum, self.rows(place, args) @ v
 
+            # d/dt of p and of G v = 0 at constant v
             carried, turned = jax.jvp(along, (jnp.zeros((), p.dtype),), (jnp.ones((), p.dtype),))[1]
+            # M v' + G^T lambda = ad*_v p + D_g L + f - carried,    G v' = -turned
             mass = jax.jacfwd(lambda w: self.slopes(t, g, w, args).momentum)(v)
             matrix = jnp.concatenate([jnp.concatenate([mass, G.T], 1), jnp.pad(G, ((0, 0), (0, len(G))))])
             right = jnp.concatenate([group.ad_dual_action(v, p) + force - carried, -turned])
             force = force - jnp.linalg.solve(matrix, right)[p.size :] @ G
+        # in space: xi = Ad_g v, and n = Ad*_(g^-1) (D_g L + f - G^T lambda) + ad*_xi mu
         xi = group.Ad_action(g, v)
         return jnp.concatenate([xi, self.space_momentum(g, force) + group.ad_dual_action(xi, mu)])
 

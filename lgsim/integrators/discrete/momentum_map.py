@@ -1,4 +1,4 @@
-"""Discrete momentum maps: what a method of discrete mechanics keeps where the Lagrangian has a symmetry.
+"""Discrete momentum maps: the conserved quantities of discrete mechanics for symmetries of the Lagrangian.
 
 Source: Marsden and West 2001, 1.3.3 (the discrete theorem of Noether).
 """
@@ -21,7 +21,7 @@ class DiscreteMomentumMap(eqx.Module):
     """The momentum of a symmetry as a function of the state, see ``discrete_momentum_map``.
 
     Attributes:
-        generator: body velocities of the symmetry at g, ``generator(g, args)``, or one velocity in space.
+        generator: body velocities of the symmetry at g, ``generator(g, args)``, or one space velocity.
     """
 
     mechanics: DiscreteMechanics
@@ -37,23 +37,22 @@ class DiscreteMomentumMap(eqx.Module):
 def discrete_momentum_map(
     mechanics: DiscreteMechanics, generator: Callable[..., Float[Array, "*k dim"]] | ArrayLike
 ) -> DiscreteMomentumMap:
-    """The momentum ``<p, generator(g)>`` of a symmetry, which discrete mechanics keeps to rounding (Noether).
+    """The momentum ``<p, generator(g)>`` of a symmetry, which discrete mechanics conserves to rounding (Noether).
 
-    With ``p_k = D2 L_d(g_(k-1), g_k)`` it is the discrete momentum map of L_d. It is constant in each step of a
-    variational method where Lagrangian and constraints do not change along the symmetry, and grows by the work of the
-    forces along it. The energy-momentum method keeps it where its invariants have the symmetry.
+    With ``p_k = D2 L_d(g_(k-1), g_k)`` it is the discrete momentum map of L_d. Each step of a variational method
+    conserves it if Lagrangian and constraints are invariant under the symmetry; forces along the symmetry add their
+    work. The energy-momentum method conserves it if its invariants have the symmetry.
 
     Args:
-        mechanics: the system.
-        generator: ``generator(g, args)``, the body velocity (dim,) with which the symmetry moves g, or several of them
-            (k, dim); or, for a symmetry that moves g from the left, its constant space velocities themselves. On
-            ``Euclidean(n)`` they are velocities like any other: of turns about z at one position x, ``(-x_2, x_1, 0)``.
+        generator: ``generator(g, args)``, the body velocity (dim,) of the symmetry at g, or several of them (k, dim);
+            or, for a symmetry that acts from the left, its constant space velocities. On ``Euclidean(n)`` they are
+            ordinary velocities: for rotations about z at one position x, ``(-x_2, x_1, 0)``.
 
     Returns:
         ``momentum(y, args)``, () or (k,), of a state y = (g, mu); ``jax.vmap`` for many.
 
     Raises:
-        TypeError: ``mechanics`` is no ``DiscreteMechanics``.
+        TypeError: ``mechanics`` is not a ``DiscreteMechanics``.
         ValueError: constant velocities are not of length dim.
     """
     if not isinstance(mechanics, DiscreteMechanics):

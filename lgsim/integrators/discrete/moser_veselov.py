@@ -1,4 +1,4 @@
-"""The discrete free rigid body of Moser and Veselov, which is that of unit quaternions too.
+"""The discrete free rigid body of Moser and Veselov, for rotation matrices and unit quaternions.
 
 Sources: Moser and Veselov 1991, Discrete versions of some classical integrable systems; Wendlandt and Marsden 1997.
 """
@@ -37,12 +37,12 @@ class MoserVeselov(ImplicitMethod):
 
         h hat(Pi_k) = F J - J F^T,    J = tr(I)/2 - I,    R_(k+1) = R_k F,    Pi_(k+1) = F^T Pi_k.
 
-    F is sought as the quaternion (s, x) of the smallest turn. It is what the variational principle gives in unit
-    quaternions, with the velocities 2 x/h, and what RATTLE gives on the mass points of the body: the energy and the
+    F is computed as the quaternion (s, x) of the smallest rotation. The variational principle gives the same method in
+    unit quaternions, with the velocities 2 x/h, and so does RATTLE on the mass points of the body. The energy and the
     momentum of a free body are exact, and the method is integrable as the body is. The momentum is bounded by I/h.
 
     Attributes:
-        newton: how the equation of F is solved, from x = 0.
+        newton: solver of the equation of F, starting from x = 0.
     """
 
     newton: Newton
@@ -53,10 +53,10 @@ class MoserVeselov(ImplicitMethod):
 
     @property
     def fixed_step_reason(self) -> str:
-        """Why its steps have one length."""
+        """The reason for its fixed steps."""
         return (
-            "a Moser-Veselov step is symplectic and integrable only with steps of one length; steps that adapt "
-            "themselves destroy the structure"
+            "a Moser-Veselov step is symplectic and integrable only with steps of one length; adaptive "
+            "steps destroy the structure"
         )
 
     def check(self, action: Action) -> None:
@@ -64,21 +64,21 @@ class MoserVeselov(ImplicitMethod):
         group = cotangent_group(action, "the method of Moser and Veselov")
         if group not in (SO3, UnitQuaternion):
             raise TypeError(
-                "action: the method of Moser and Veselov is of a rotating body, lgsim.Cotangent(lgsim.SO3) or of "
+                "action: the method of Moser and Veselov requires a rotating body, lgsim.Cotangent(lgsim.SO3) or of "
                 f"lgsim.UnitQuaternion, got {group!r}; take a variational method"
             )
 
     def check_problem(self, action: Action, field: Field, t0: Scalar, y0: Point, args: Any) -> None:
-        """Raise if the field is no free body.
+        """Raise if the field is not a free body.
 
         Raises:
-            TypeError: it is no ``DiscreteMechanics``.
-            ValueError: it has constraints or forces, depends on the attitude, or its inertia changes with the velocity.
+            TypeError: it is not a ``DiscreteMechanics``.
+            ValueError: it has constraints or forces, depends on the attitude, or its inertia depends on the velocity.
         """
         super().check_problem(action, field, t0, y0, args)
         mechanics = check_mechanics(field, action, self.name)
         if mechanics.constraints is not None or mechanics.force is not None:
-            raise ValueError("field: the method of Moser and Veselov is of a free body, without constraints and forces")
+            raise ValueError("field: the method of Moser and Veselov requires a free body, got constraints or forces")
         check_start(mechanics, t0, y0, args, tangent=False)
         if not known(t0, y0, args, mechanics):
             return
@@ -92,14 +92,14 @@ class MoserVeselov(ImplicitMethod):
         limit = 10.0 ** (-0.5 * np.finfo(y0[1].dtype).precision)
         if not float(max(gaps)) <= limit * float(jnp.max(jnp.abs(inertia))):
             raise ValueError(
-                "lagrangian: the method of Moser and Veselov is of a free body, v . I v/2 with a constant I in the "
-                "body, and this one depends on the attitude or is not quadratic; take a variational method"
+                "lagrangian: the method of Moser and Veselov requires a free body, v . I v/2 with a constant I in the "
+                "body, got one that depends on the attitude or is not quadratic; take a variational method"
             )
 
     def monitored_step(
         self, action: Action, field: Field, t: Scalar, y: Point, dt: Scalar, args: Any
     ) -> tuple[Point, None, Scalar]:
-        """The state after a step, no error estimate, and the largest relative residual () of the equation of F."""
+        """(state after a step, no error estimate, largest relative residual () of the equation of F)."""
         mechanics, (g, mu) = cast(DiscreteMechanics, field), y
         inertia = _inertia(mechanics, t, g, args)
         J = jnp.trace(inertia) / 2 * jnp.eye(3, dtype=mu.dtype) - inertia
@@ -107,20 +107,22 @@ class MoserVeselov(ImplicitMethod):
 
         def residual(x: Vector) -> Vector:
             F = matrix_from_quaternion(_turn(x))
+            # h hat(Pi_k) = F J - J F^T
             return so3.vee(F @ J - J @ F.T) - dt * momentum
 
         x, gap = self.newton.solve(residual, jnp.zeros_like(mu), jnp.ones_like(mu), 3)
         turn = _turn(x)
         F = turn if mechanics.group == UnitQuaternion else matrix_from_quaternion(turn)
+        # Pi_(k+1) = F^T Pi_k is the same space momentum mu
         return (mechanics.group.compose(g, F), mu), None, gap
 
 
 def _turn(x: Vector) -> Float[Array, " 4"]:
-    """The unit quaternion with the vector part x and a scalar part that is not negative; NaN where |x| > 1."""
+    """The unit quaternion with the vector part x and a nonnegative scalar part; NaN where |x| > 1."""
     return jnp.concatenate([jnp.sqrt(1 - x @ x)[None], x])
 
 
 def _inertia(mechanics: DiscreteMechanics, t: Scalar, g: Any, args: Any) -> Float[Array, "3 3"]:
-    """The inertia in the body: the second derivatives of the Lagrangian by v at rest."""
+    """The inertia in the body: the second derivatives of the Lagrangian with respect to v at rest."""
     at_rest = jnp.zeros(3, jax.tree.leaves(g)[0].dtype)
     return jax.jacfwd(lambda v: mechanics.slopes(t, g, v, args).momentum)(at_rest)

@@ -1,4 +1,4 @@
-"""Checks of a mechanical system and of the state from which a method starts it; where values are known."""
+"""Checks of a mechanical system and of its initial state, unless they are traced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lgsim.support.check import is_traced
 
 
 class Rule(NamedTuple):
-    """The name and the order of a method that has no tableau, in the place of one."""
+    """Name and order of a method that has no tableau, in place of one."""
 
     name: str
     order: int
@@ -27,10 +27,10 @@ class Rule(NamedTuple):
 
 
 def cotangent_group(action: Action, who: str) -> LieGroup:
-    """The group G of an action that moves T*G.
+    """The group G of an action on T*G.
 
     Raises:
-        TypeError: it moves something else.
+        TypeError: the action is of another kind.
     """
     if isinstance(action, LeftTranslation) and isinstance(action.group, Cotangent):
         return action.group.base
@@ -44,7 +44,7 @@ def check_mechanics(field: Field, action: Action, name: str) -> DiscreteMechanic
     """The field, a ``DiscreteMechanics`` on the group of the action.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: it is of another kind.
         ValueError: its group is another one.
     """
     if not isinstance(field, DiscreteMechanics):
@@ -59,19 +59,19 @@ def check_mechanics(field: Field, action: Action, name: str) -> DiscreteMechanic
 
 
 def known(*trees: Any) -> bool:
-    """Whether all arrays are known, as they are not under a trace."""
+    """True if all arrays have known values, as opposed to traced ones."""
     return not is_traced(trees)
 
 
 def check_start(mechanics: DiscreteMechanics, t0: Float[Array, ""], y0: State, args: Any, *, tangent: bool) -> None:
-    """Raise if the state is one that the system cannot have; nothing happens under a trace.
+    """Raise if the system cannot start from the state; no check under tracing.
 
     Args:
-        tangent: whether the momentum must belong to a velocity that the constraints leave.
+        tangent: True if the velocity of the momentum must satisfy the constraints.
 
     Raises:
-        ValueError: a constraint does not hold, a row of their Jacobian is zero or depends on the rows before it, the
-            momentum moves a constraint, or no velocity belongs to the momentum. The message names the row.
+        ValueError: a constraint is violated, a row of their Jacobian is zero or depends on the rows before it, the
+            velocity violates a constraint, or no velocity belongs to the momentum. The message names the row.
     """
     if not known(t0, y0, args, mechanics):
         return
@@ -79,7 +79,7 @@ def check_start(mechanics: DiscreteMechanics, t0: Float[Array, ""], y0: State, a
     limit = 10.0 ** (-0.5 * np.finfo(mu.dtype).precision)
     gaps, G = (np.asarray(part) for part in (mechanics.gaps(g, args), mechanics.rows(g, args)))
     if not (np.all(np.isfinite(gaps)) and np.all(np.isfinite(G))):
-        raise ValueError("constraints: a value or slope at y0 is not a finite number")
+        raise ValueError("constraints: a value or derivative at y0 is not finite")
     _check_rows(G, limit)
     size = max(float(np.max(np.abs(leaf))) for leaf in jax.tree.leaves(g))
     for row, (gap, slope) in enumerate(zip(gaps, G, strict=True)):
@@ -87,14 +87,14 @@ def check_start(mechanics: DiscreteMechanics, t0: Float[Array, ""], y0: State, a
         if not away <= limit * size:
             raise ValueError(
                 f"y0: constraint row {row} is {float(gap):.3g} there, {away:.2g} away from where it holds, where up to "
-                f"{limit * size:.1g} is taken for rounding; start on the constraints"
+                f"{limit * size:.1g} counts as rounding; start on the constraints"
             )
     mass = np.asarray(_mass(mechanics, t0, y0, args))
     matrix = np.block([[mass, G.T], [G, np.zeros((len(G),) * 2)]])
     scale = np.sqrt(np.max(np.abs(matrix), axis=1))
     if np.any(scale == 0) or not _regular(matrix / np.outer(scale, scale), limit):
         raise ValueError(
-            "lagrangian: its second derivatives by v are singular at y0 along velocities that the constraints leave, "
+            "lagrangian: its second derivatives with respect to v are singular at y0 along admissible velocities, "
             "so that no velocity belongs to a momentum; give every direction a mass"
         )
     if tangent and len(G):
@@ -110,13 +110,13 @@ def check_start(mechanics: DiscreteMechanics, t0: Float[Array, ""], y0: State, a
 
 
 def _regular(matrix: Float[np.ndarray, "n n"], limit: float) -> bool:
-    """Whether the matrix has an inverse of which some digits are right; ``limit`` is half of the digits."""
+    """True if the matrix has an inverse with some correct digits; ``limit`` is half of the digits."""
     values = np.linalg.svd(matrix, compute_uv=False)
     return bool(values[-1] > limit**2 * values[0])
 
 
 def _mass(mechanics: DiscreteMechanics, t: Float[Array, ""], y: State, args: Any) -> Float[Array, "dim dim"]:
-    """The second derivatives of the Lagrangian by v at rest, (dim, dim)."""
+    """The second derivatives of the Lagrangian with respect to v at rest, (dim, dim)."""
     return jax.jacfwd(lambda v: mechanics.slopes(t, y[0], v, args).momentum)(jnp.zeros_like(y[1]))
 
 
@@ -127,7 +127,7 @@ def _check_rows(G: Float[np.ndarray, "rows dim"], limit: float) -> None:
         length = float(np.linalg.norm(slope))
         if length == 0:
             raise ValueError(
-                f"constraints: row {row} has no slope at y0, so no force of it is defined; write a length as "
+                f"constraints: row {row} has a zero gradient at y0, so its force is undefined; write a length as "
                 "(|x|^2 - l^2)/2, not as a power of what vanishes"
             )
         rest = slope / length

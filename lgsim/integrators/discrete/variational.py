@@ -34,32 +34,32 @@ Scalar = Float[Array, ""]
 
 
 class Variational(ImplicitMethod):
-    """The discrete Euler-Lagrange equations of an action that is a sum, for ``DiscreteMechanics``.
+    """The discrete Euler-Lagrange equations of a discretized action, for ``DiscreteMechanics``.
 
     The curve of a step is ``g(tau) = g_mid phi(xi(tau))``, ``g_mid = g_k phi(u)``, xi a polynomial through -u, the
     values at the inner nodes, and u; its action S is the sum of ``h b_i L(g_i, v_i)`` over the points of the scheme,
     with the body velocities of the curve. With two nodes the velocity is the constant one of the chord,
     ``v = phi^-1(g_k^-1 g_(k+1))/h``, at all points. L_d is S where it is stationary in the inner nodes, D1 and D2 are
-    its slopes along body variations of g_k and g_(k+1), and a step solves
+    its derivatives along body variations of g_k and g_(k+1), and a step solves
 
         p_k + D1 L_d + f_minus - h w_0 G(g_k)^T lambda_0 = 0,    c(g_(k+1)) = 0,
         p_(k+1) = D2 L_d + f_plus - h w_s G(g_(k+1))^T lambda_s,    G(g_(k+1)) v_(k+1) = 0,
 
     likewise at inner nodes; w are the weights of the nodes, f the forces of the points by Lagrange and d'Alembert. The
-    momentum is updated in space, by the forces alone: where there are none it does not change in a single bit.
-    With ``TRAPEZOID`` it is RATTLE with constraints and Verlet without.
+    momentum is updated in space by the forces only: without forces it does not change in a single bit. With
+    ``TRAPEZOID`` it is RATTLE with constraints and Verlet without.
 
     In exponential coordinates a rotation beyond pi in a step has other solutions, and the step counts as not solved.
 
-    A step is symmetric and symplectic, momenta of symmetries are kept to rounding, energies swing without drift.
+    A step is symmetric and symplectic, symmetry momenta are conserved to rounding, energies oscillate without drift.
 
     Attributes:
         tableau: nodes and quadrature.
         coordinates: exponential ones or ``Cayley()``.
-        newton: how the equations of a step are solved, from standing still.
+        newton: solver of the equations of a step, starting from rest.
 
     Raises:
-        ValueError: phi(-u) does not undo phi(u) in the coordinates.
+        ValueError: phi(-u) is not the inverse of phi(u) in the coordinates.
     """
 
     tableau: GalerkinScheme = eqx.field(static=True)
@@ -83,34 +83,34 @@ class Variational(ImplicitMethod):
 
     @property
     def fixed_step_reason(self) -> str:
-        """Why its steps have one length."""
+        """The reason for its fixed steps."""
         return (
-            "a variational step is symplectic and keeps energies without drift only with steps of one length; steps "
-            "that adapt themselves destroy the structure"
+            "a variational step is symplectic and keeps energies without drift only with steps of one length; adaptive "
+            "steps destroy the structure"
         )
 
     def check(self, action: Action) -> None:
-        """Raise TypeError if the action moves no cotangent bundle, or its group has no such coordinates."""
+        """Raise TypeError if the action is not on a cotangent bundle, or its group lacks these coordinates."""
         chart(self.coordinates, cotangent_group(action, "a variational method"))
 
     def check_problem(self, action: Action, field: Field, t0: Scalar, y0: Point, args: Any) -> None:
-        """Raise if the field is no ``DiscreteMechanics`` on the action's group, or y0 violates its constraints."""
+        """Raise if the field is not a ``DiscreteMechanics`` on the action's group, or y0 violates its constraints."""
         super().check_problem(action, field, t0, y0, args)
         check_start(check_mechanics(field, action, self.name), t0, y0, args, tangent=True)
 
     def monitored_step(
         self, action: Action, field: Field, t: Scalar, y: Point, dt: Scalar, args: Any
     ) -> tuple[Point, None, Scalar]:
-        """The state after a step, no error estimate, and the largest relative residual () of the equations."""
+        """(state after a step, no error estimate, largest relative residual () of the equations)."""
         y1, gap, _ = self._steps(cast(DiscreteMechanics, field), t, y, dt, args)
         return y1, None, gap
 
     def multipliers(
         self, mechanics: DiscreteMechanics, t: Scalar | float, y: State, dt: Scalar | float, args: Any = None
     ) -> Float[Array, "count rows"]:
-        """The multipliers lambda of the step from (t, y), of each node in turn, (nodes times substeps, rows).
+        """The multipliers lambda of the step from (t, y), for each node in order, (nodes times substeps, rows).
 
-        The first of a step without substeps is RATTLE's, the last one that of the velocities at its end.
+        Without substeps, the first one is RATTLE's, and the last one that of the velocities at the end of the step.
         """
         dtype = jax.tree.leaves(y)[0].dtype
         return self._steps(mechanics, jnp.asarray(t, dtype), y, jnp.asarray(dt, dtype), args)[2]
@@ -118,7 +118,7 @@ class Variational(ImplicitMethod):
     def _steps(
         self, mechanics: DiscreteMechanics, t: Scalar, y: State, dt: Scalar, args: Any
     ) -> tuple[State, Scalar, Float[Array, "count rows"]]:
-        """The substeps one after another: the state, the largest residual, and all multipliers."""
+        """The state after all substeps, the largest residual, and all multipliers."""
         engine = VariationalStep(mechanics, self.tableau, chart(self.coordinates, mechanics.group), self.newton)
         fractions = jnp.asarray(self.tableau.fractions, dt.dtype)
         if len(fractions) == 1:
@@ -134,7 +134,7 @@ class Variational(ImplicitMethod):
 
 
 class Curve(NamedTuple):
-    """The unknowns of a step, all in the algebra: the curve goes from ``-middle`` to ``middle`` about its midpoint.
+    """The unknowns of a step, in the algebra: the curve goes from ``-middle`` to ``middle`` about its midpoint.
 
     Attributes:
         middle: u, the coordinates of the end about the midpoint, (dim,).
@@ -151,14 +151,14 @@ class Curve(NamedTuple):
 
 
 class Impulses(NamedTuple):
-    """What acts on the places of a step, nodes and points each once.
+    """Elements, forces and momenta at the places of a step: its nodes and points, each once.
 
     Attributes:
         at: their coordinates xi about the midpoint, (places, dim).
         local: their elements phi(xi) about the midpoint.
         forces: forces and reactions in the body, times h and their weight, (places, dim).
-        momenta: of the points the body momenta, times h and their weight, (points, dim).
-        in_space: the sum of the forces in space, (dim,), by which the momentum grows.
+        momenta: body momenta at the points, times h and their weight, (points, dim).
+        in_space: the sum of the forces in space, (dim,), the change of the momentum.
     """
 
     at: Vectors
@@ -177,7 +177,7 @@ class VariationalStep:
 
     @cached_property
     def weights(self) -> Float[np.ndarray, " nodes"]:
-        """The weights of the nodes, of the constraints."""
+        """The weights of the nodes, for the constraints."""
         return self.scheme.node_weights()
 
     def velocities(self, curve: Curve, h: Scalar) -> Vectors:
@@ -206,13 +206,16 @@ class VariationalStep:
             gaps = jax.vmap(lambda e: mechanics.gaps(e, args))(ends)
             return jnp.concatenate([balance.middle, balance.inner.ravel(), gaps.ravel()])
 
+        # unknowns: u, the inner nodes, the multipliers of all nodes but the last one
         start = jnp.zeros(split + rows * (inner + 1), mu.dtype)
         x, gap = self.newton.solve(residual, start, g, split)
         curve, multipliers = unknowns(x)
+        # a rotation beyond pi is another solution of the equations
         gap = jnp.where(self.chart.ambiguous(jax.lax.stop_gradient(curve.middle)), jnp.inf, gap)
         impulses = self.impulses(t, y, h, args, curve, multipliers)
         g1, mu1 = _part(impulses.elements, -1), mu + impulses.in_space
         if rows:
+            # lambda_s from G v = 0 at the end, as the second multiplier of RATTLE
             p1 = mechanics.group.Ad_dual_action(g1, mu1)
             guess = self.velocities(curve, h)[-1]
             speed = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(g1)])) / jnp.abs(h)
@@ -232,8 +235,8 @@ class VariationalStep:
     def impulses(
         self, t: Scalar, y: State, h: Scalar, args: Any, curve: Curve, multipliers: Float[Array, "nodes rows"]
     ) -> Impulses:
-        """What acts in the step: of all places the elements, the forces and reactions times h and their weight, in the
-        body; of the points the momenta of the velocities times h and their weight.
+        """The impulses of the step: at all places the elements and the weighted forces and reactions times h, in the
+        body; at the points the weighted momenta of the velocities times h.
         """
         mechanics, scheme = self.mechanics, self.scheme
         compose, element = mechanics.group.compose, self.chart.element
@@ -246,34 +249,38 @@ class VariationalStep:
         found = jax.vmap(lambda s, e, v: mechanics.slopes(t + s * h, e, v, args))(
             points, _part(elements, where), self.velocities(curve, h)
         )
+        # h b_i (D_g L + f) and h b_i dL/dv at the points
         force, momentum = (h * weights[:, None] * part for part in found)
         total = jnp.zeros_like(at).at[where].add(force)
         if multipliers.size:
             where = self.node_places[:-1]
             rows = jax.vmap(lambda e: mechanics.rows(e, args))(_part(elements, where))
+            # reactions -h w_i G^T lambda_i at the nodes
             factors = -h * jnp.asarray(self.weights[:-1], h.dtype)[:, None] * multipliers
             total = total.at[where].add(jnp.sum(factors[:, :, None] * rows, axis=1))
         in_space = jnp.sum(jax.vmap(mechanics.space_momentum)(elements, total), axis=0)
         return Impulses(at, local, elements, total, momentum, in_space)
 
     def balance(self, mu: Vector, h: Scalar, curve: Curve, impulses: Impulses) -> Curve:
-        """The slopes of the action, its forces and the momentum of the end along each unknown, g_k standing still.
+        """The residuals of the unknowns from derivatives of the action, forces and the end momentum, with g_k fixed.
 
-        A place phi(u) phi(xi) beyond g_k has the body variation ``Ad_(phi(xi)^-1) dphi_(-u) du + dphi_(-xi) dxi``; of
-        the first place it is zero. At the last one the momentum of the end stands against all the others.
+        A place phi(u) phi(xi) relative to g_k has the body variation ``Ad_(phi(xi)^-1) dphi_(-u) du + dphi_(-xi) dxi``;
+        for the first place it is zero. At the last one the end momentum balances all others.
         """
         group, differential = self.mechanics.group, self.chart.body_differential
         p1 = group.Ad_dual_action(_part(impulses.elements, -1), mu + impulses.in_space)
         forces = impulses.forces[1:].at[-1].add(-p1)
+        # forces along the inner nodes by dphi_(-xi)^T, and along u by Ad*_(phi(xi)^-1) and dphi_(-u)^T
         along = jax.vmap(lambda xi, f: transpose_apply(columns(differential, xi, xi.size), f))(impulses.at[1:], forces)
         back = jax.vmap(lambda e, f: group.Ad_dual_action(group.inverse(e), f))
         whole = jnp.sum(back(_part(impulses.local, slice(1, None)), forces), axis=0)
         by_middle = transpose_apply(columns(differential, curve.middle, mu.size), whole)
         by_node = jnp.asarray(self.scheme.interpolation(self.scheme.places)[0][1:].T, h.dtype) @ along
+        # h b_i dL/dv through the velocities of the curve
         (by_velocity,) = jax.vjp(lambda c: self.velocities(c, h), curve)[1](impulses.momenta)
         return Curve(by_velocity.middle + by_middle + by_node[-1] - by_node[0], by_velocity.inner + by_node[1:-1])
 
 
 def _part(elements: Element, index: Any) -> Element:
-    """Some of several elements."""
+    """A selection of several elements."""
     return jax.tree.map(lambda leaf: leaf[index], elements)

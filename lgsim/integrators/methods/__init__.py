@@ -1,7 +1,7 @@
-"""The named methods, a file for each family, and their registers, which are collected from these files.
+"""The named methods, one file per family, and their registers, which are collected from these files.
 
-A new method is one statement in the file of its family: its tableau, its source, its name. It is then in its register,
-in ``lgsim.__all__`` and in the tests that are generated from the registers.
+A new method is a single statement in the file of its family: its tableau, its source, its name. It then appears in its
+register, in ``lgsim.__all__`` and in the tests that are generated from the registers.
 """
 
 from lgsim.integrators.discrete.variational import Variational

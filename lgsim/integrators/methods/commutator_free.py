@@ -1,7 +1,7 @@
-"""Commutator-free methods, whose exponentials are reused. A new one is a statement here and nothing else.
+"""Commutator-free methods, whose exponentials are reused. A new method is a single statement here.
 
 The number in a name is the order, a second one that of the embedded estimate; every coefficient is correctly rounded.
-Source: Celledoni, Marthinsen, Owren (2003), Commutator-free Lie group methods, and what stands with each method.
+Source: Celledoni, Marthinsen, Owren (2003), Commutator-free Lie group methods, and those given with each method.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from lgsim.integrators.tableau import CommutatorFreeTableau, crouch_grossman
 START = Exponentials(0, ())
 
 CF2 = CommutatorFree(crouch_grossman("CF2", a=((), (1.0,)), b=(1 / 2, 1 / 2), c=(0.0, 1.0), order=2))
+"""Heun's coefficients; the same method as ``CG2``. Source: Celledoni, Marthinsen and Owren 2003."""
 
-# Park, Chung, Table II(a): the update continues from Y_1.
 CF3 = CommutatorFree(
     CommutatorFreeTableau(
         "CF3",
@@ -25,8 +25,8 @@ CF3 = CommutatorFree(
         order=3,
     )
 )
+"""The update continues from Y_1. Source: Park and Chung 2005, Table II(a)."""
 
-# Park, Chung, Table II(b), and Celledoni et al. (2021), (9): Y_3 continues from Y_1.
 CF4 = CommutatorFree(
     CommutatorFreeTableau(
         "CF4",
@@ -41,8 +41,8 @@ CF4 = CommutatorFree(
         order=4,
     )
 )
+"""Y_3 continues from Y_1. Source: Park and Chung 2005, Table II(b); Celledoni et al. 2021, (9)."""
 
-# Celledoni et al. (2021), section 4.2.1, first pair of order 3(2): CF3 and an estimate with one exponential.
 CF32a = CommutatorFree(
     CommutatorFreeTableau(
         "CF32a",
@@ -54,8 +54,8 @@ CF32a = CommutatorFree(
         embedded_order=2,
     )
 )
+"""``CF3`` and an estimate with one exponential. Source: Celledoni et al. 2021, section 4.2.1, first pair."""
 
-# Celledoni et al. (2021), section 4.2.1, second pair of order 3(2): the update continues from Y_2.
 CF32b = CommutatorFree(
     CommutatorFreeTableau(
         "CF32b",
@@ -67,8 +67,8 @@ CF32b = CommutatorFree(
         embedded_order=2,
     )
 )
+"""The update continues from Y_2. Source: Celledoni et al. 2021, section 4.2.1, second pair."""
 
-# Celledoni et al. (2021), (34): CF4 and a third-order estimate with one stage of its own.
 CF43 = CommutatorFree(
     CommutatorFreeTableau(
         "CF43",
@@ -82,5 +82,6 @@ CF43 = CommutatorFree(
         embedded_c=(3 / 4,),
     )
 )
+"""``CF4`` and a third-order estimate with one further stage. Source: Celledoni et al. 2021, (34)."""
 
 __all__ = names_of_methods(globals())  # pyright: ignore[reportUnsupportedDunderAll]

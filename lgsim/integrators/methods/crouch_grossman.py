@@ -1,4 +1,4 @@
-"""Crouch-Grossman methods, one stage value in each exponential. A new one is a statement here and nothing else.
+"""Crouch-Grossman methods, one stage value in each exponential. A new method is a single statement here.
 
 The number in a name is the order.
 """
@@ -9,19 +9,19 @@ from lgsim.integrators.commutator_free import CommutatorFree
 from lgsim.integrators.method import names_of_methods
 from lgsim.integrators.tableau import crouch_grossman
 
-# Heun's coefficients; Park and Chung's second-order CG and CF methods are the same method.
 CG2 = CommutatorFree(crouch_grossman("CG2", a=((), (1.0,)), b=(1 / 2, 1 / 2), c=(0.0, 1.0), order=2))
+"""Heun's coefficients; the second-order CG and CF methods of Park and Chung 2005 are the same method."""
 
-# Crouch, Grossman (1993), Numerical integration of ordinary differential equations on manifolds. The text of Park,
-# Chung, Table I(a), has 3/24 for the first coefficient.
 CG3 = CommutatorFree(
     crouch_grossman(
         "CG3", a=((), (3 / 4,), (119 / 216, 17 / 108)), b=(13 / 51, -2 / 3, 24 / 17), c=(0.0, 3 / 4, 17 / 24), order=3
     )
 )
+"""Park and Chung 2005, Table I(a), print 3/24 for the first coefficient.
 
-# Jackiewicz, Marthinsen, Owren (2000), Construction of Runge-Kutta methods of Crouch-Grossman type of high order, Adv.
-# Comput. Math. 13: five stages. The rationals of Park, Chung, Table I(b), approximate these decimals to 1e-6 only.
+Source: Crouch and Grossman 1993, Numerical integration of ordinary differential equations on manifolds.
+"""
+
 CG4 = CommutatorFree(
     crouch_grossman(
         "CG4",
@@ -37,6 +37,11 @@ CG4 = CommutatorFree(
         order=4,
     )
 )
+"""The rationals of Park and Chung 2005, Table I(b), approximate these decimals to 1e-6 only.
+
+Source: Jackiewicz, Marthinsen and Owren 2000, Construction of Runge-Kutta methods of Crouch-Grossman type of high
+order, Adv. Comput. Math. 13.
+"""
 
 # Order 5 in nine stages, as many as Jackiewicz, Marthinsen, Owren (2000) use; the coefficients are lgsim's own. They
 # solve the 38 independent conditions for 45 unknowns: damped Gauss-Newton from random starts, then along the solutions
@@ -122,5 +127,6 @@ CG5 = CommutatorFree(
         order=5,
     )
 )
+"""Nine stages, as in Jackiewicz, Marthinsen and Owren 2000; the coefficients are lgsim's own."""
 
 __all__ = names_of_methods(globals())  # pyright: ignore[reportUnsupportedDunderAll]

@@ -1,4 +1,4 @@
-"""Gauss collocation in the Lie algebra, symmetric in time. A new one is a statement here and nothing else.
+"""Gauss collocation in the Lie algebra, symmetric in time. A new method is a single statement here.
 
 The number in a name is the order. Source: Hairer, Norsett, Wanner, Solving ODEs I, tables II.7.3 and II.7.4.
 """
@@ -12,6 +12,7 @@ from lgsim.integrators.method import names_of_methods
 from lgsim.integrators.tableau import ImplicitTableau
 
 MKGauss2 = ImplicitMuntheKaas(ImplicitTableau("Gauss 2", a=((1 / 2,),), b=(1.0,), c=(1 / 2,), order=2))
+"""The implicit midpoint rule. Source: Hairer, Norsett and Wanner, Solving ODEs I, tables II.7.3 and II.7.4."""
 
 MKGauss4 = ImplicitMuntheKaas(
     ImplicitTableau(
@@ -22,6 +23,7 @@ MKGauss4 = ImplicitMuntheKaas(
         order=4,
     )
 )
+"""Two Gauss nodes. Source: Hairer, Norsett and Wanner, Solving ODEs I, tables II.7.3 and II.7.4."""
 
 MKGauss6 = ImplicitMuntheKaas(
     ImplicitTableau(
@@ -36,5 +38,6 @@ MKGauss6 = ImplicitMuntheKaas(
         order=6,
     )
 )
+"""Three Gauss nodes. Source: Hairer, Norsett and Wanner, Solving ODEs I, tables II.7.3 and II.7.4."""
 
 __all__ = names_of_methods(globals())  # pyright: ignore[reportUnsupportedDunderAll]

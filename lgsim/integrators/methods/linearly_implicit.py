@@ -1,4 +1,4 @@
-"""Linearly implicit methods, for stiff fields. A new one is a statement here and nothing else.
+"""Linearly implicit methods, for stiff fields. A new method is a single statement here.
 
 The number in a name is the order, a second one that of the embedded estimate.
 """
@@ -14,16 +14,13 @@ from lgsim.integrators.rosenbrock_tableau import RosenbrockTableau, rosenbrock
 
 _L_STABLE = 1 - sqrt(1 / 2)
 
-# Verwer, Spee, Blom, Hundsdorfer (1999), A second-order Rosenbrock method applied to photochemical dispersion problems,
-# SIAM J. Sci. Comput. 20: L-stable for this gamma.
 ROS2 = LinearlyImplicit(
     rosenbrock("ROS2", _L_STABLE, alpha=((), (1.0,)), gammas=((), (-2 * _L_STABLE,)), b=(1 / 2, 1 / 2), order=2)
 )
+"""L-stable. Source: Verwer, Spee, Blom and Hundsdorfer 1999, SIAM J. Sci. Comput. 20."""
 
 _A_STABLE = 1 / 2 + sqrt(3) / 6
 
-# Lang, Verwer (2001), ROS3P - an accurate third-order Rosenbrock solver designed for parabolic problems, BIT 41:
-# A-stable, without order reduction on linear parabolic problems.
 ROS3P = LinearlyImplicit(
     rosenbrock(
         "ROS3P",
@@ -34,9 +31,11 @@ ROS3P = LinearlyImplicit(
         order=3,
     )
 )
+"""A-stable, without order reduction on linear parabolic problems.
 
-# Hairer, Wanner, Solving ODEs II, the coefficients of the code RODAS: L-stable, stiffly accurate; the last stage is the
-# difference to an embedded scheme of order 3, which is L-stable too.
+Source: Lang and Verwer 2001, ROS3P - an accurate third-order Rosenbrock solver designed for parabolic problems, BIT 41.
+"""
+
 Rodas43 = LinearlyImplicit(
     RosenbrockTableau(
         "Rodas 4(3)",
@@ -63,7 +62,15 @@ Rodas43 = LinearlyImplicit(
         embedded_order=3,
     )
 )
+"""L-stable and stiffly accurate; the last stage is the difference to an L-stable embedded scheme of order 3.
+
+Source: Hairer and Wanner, Solving ODEs II, the coefficients of the code RODAS.
+"""
 
 Rodas4 = LinearlyImplicit(replace(Rodas43.tableau, name="Rodas 4", m_embedded=None, embedded_order=None))
+"""``Rodas43`` without the error estimate: L-stable and stiffly accurate.
+
+Source: Hairer and Wanner, Solving ODEs II, the coefficients of the code RODAS.
+"""
 
 __all__ = names_of_methods(globals())  # pyright: ignore[reportUnsupportedDunderAll]

@@ -1,4 +1,4 @@
-"""Munthe-Kaas methods: Runge-Kutta tableaus in the Lie algebra. A new one is a statement here and nothing else.
+"""Munthe-Kaas methods: Runge-Kutta tableaus in the Lie algebra. A new method is a single statement here.
 
 The number in a name is the order, a second one that of the embedded estimate. Every coefficient is correctly rounded.
 """
@@ -14,19 +14,19 @@ from lgsim.integrators.munthe_kaas import MuntheKaas, ReducedMuntheKaas
 from lgsim.integrators.tableau import ButcherTableau
 
 LieEuler = ReducedMuntheKaas(ButcherTableau("Lie-Euler", a=((),), b=(1.0,), c=(0.0,), order=1))
+"""One exponential a step: Euler's method on a Lie group."""
 
-# Heun's method: the second-order tableau of the tables of Park and Chung.
 MK2 = MuntheKaas(ButcherTableau("Heun", a=((), (1.0,)), b=(1 / 2, 1 / 2), c=(0.0, 1.0), order=2))
+"""Heun's tableau, the second-order tableau of Park and Chung 2005."""
 
-# Runge (1895): the explicit midpoint rule.
 MK2Midpoint = MuntheKaas(ButcherTableau("midpoint", a=((), (1 / 2,)), b=(0.0, 1.0), c=(0.0, 1 / 2), order=2))
+"""Source: Runge 1895, the explicit midpoint rule."""
 
-# Heun's third-order method: Park, Chung, Table III(a).
 MK3 = MuntheKaas(
     ButcherTableau("RK3", a=((), (1 / 3,), (0.0, 2 / 3)), b=(1 / 4, 0.0, 3 / 4), c=(0.0, 1 / 3, 2 / 3), order=3)
 )
+"""Heun's third-order tableau. Source: Park and Chung 2005, Table III(a)."""
 
-# Kutta (1901): Park, Chung, Table III(b).
 MK4 = MuntheKaas(
     ButcherTableau(
         "RK4",
@@ -36,9 +36,8 @@ MK4 = MuntheKaas(
         order=4,
     )
 )
+"""The classical Runge-Kutta tableau. Source: Kutta 1901; Park and Chung 2005, Table III(b)."""
 
-# The Munthe-Kaas form with two commutators in all: Celledoni et al. (2021), section 2.2. The signs are for a left
-# action exp(.) y; the bracket of a right translation is minus the group's, so an action brings its own sign.
 MK4TwoCommutators = ReducedMuntheKaas(
     ButcherTableau(
         "RK4 with two commutators",
@@ -49,8 +48,12 @@ MK4TwoCommutators = ReducedMuntheKaas(
         commutators=(Commutator(2, -1 / 8, 0, 1), Commutator(4, -1 / 12, 0, 3)),
     )
 )
+"""The tableau of ``MK4`` with two commutators in all.
 
-# Butcher (1964), On Runge-Kutta processes of high order, J. Austral. Math. Soc. 4: six stages, order 5.
+The signs are for a left action exp(.) y; the bracket of a right translation is minus the group's, so an action brings
+its own sign. Source: Celledoni et al. 2021, section 2.2.
+"""
+
 MK5 = MuntheKaas(
     ButcherTableau(
         "Butcher 5",
@@ -67,8 +70,8 @@ MK5 = MuntheKaas(
         order=5,
     )
 )
+"""Source: Butcher 1964, On Runge-Kutta processes of high order, J. Austral. Math. Soc. 4."""
 
-# Dormand, Prince (1980), A family of embedded Runge-Kutta formulae: order 5(4); the last stage is the update.
 MK54 = MuntheKaas(
     ButcherTableau(
         "Dormand-Prince 5(4)",
@@ -88,8 +91,8 @@ MK54 = MuntheKaas(
         embedded_order=4,
     )
 )
+"""The last stage is the update. Source: Dormand and Prince 1980, A family of embedded Runge-Kutta formulae."""
 
-# Butcher (1964), On Runge-Kutta processes of high order: seven stages, order 6.
 MK6 = MuntheKaas(
     ButcherTableau(
         "Butcher 6",
@@ -107,6 +110,7 @@ MK6 = MuntheKaas(
         order=6,
     )
 )
+"""Source: Butcher 1964, On Runge-Kutta processes of high order, J. Austral. Math. Soc. 4."""
 
 
 def _surd(p: int, q: int, r: int) -> float:
@@ -116,7 +120,6 @@ def _surd(p: int, q: int, r: int) -> float:
         return float((p + q * Decimal(21).sqrt()) / r)
 
 
-# Cooper, Verner (1972), Some explicit Runge-Kutta methods of high order, SIAM J. Numer. Anal. 9: 11 stages, order 8.
 MK8 = MuntheKaas(
     ButcherTableau(
         "Cooper-Verner 8",
@@ -187,9 +190,11 @@ MK8 = MuntheKaas(
         order=8,
     )
 )
+"""Source: Cooper and Verner 1972, Some explicit Runge-Kutta methods of high order, SIAM J. Numer. Anal. 9."""
 
-# Other coordinates of the group than exponential ones.
 MK4Cayley = MuntheKaas(MK4.tableau, coordinates=Cayley())
+"""The tableau of ``MK4`` in Cayley coordinates, which are rational."""
 MK4SecondKind = MuntheKaas(MK4.tableau, coordinates=SecondKind())
+"""The tableau of ``MK4`` in canonical coordinates of the second kind: one exponential for each basis vector."""
 
 __all__ = names_of_methods(globals())  # pyright: ignore[reportUnsupportedDunderAll]

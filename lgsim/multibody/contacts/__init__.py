@@ -1,4 +1,4 @@
-"""Contacts: shapes that touch surfaces, one a file. A new one subclasses ``Shape`` or ``Surface``, and that is all."""
+"""Contact shapes and surfaces, one per file. A new one is a subclass of ``Shape`` or ``Surface``."""
 
 from lgsim.multibody.contacts.boxes import box as box
 from lgsim.multibody.contacts.capsules import capsule as capsule

@@ -1,4 +1,4 @@
-"""A box, by its corners and points of its edges."""
+"""A box with contact points at its corners and on its edges."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from lgsim.multibody.contacts.contact import Shape, Sized, Sizes, Surface, colum
 
 @dataclass(frozen=True)
 class Box(Shape):
-    """Points of a box about the frame's origin with edges ``x``, ``y``, ``z`` along its axes.
+    """Contact points of a box centered at the frame's origin with edge lengths ``x``, ``y``, ``z`` along its axes.
 
-    Against planes the eight corners say all. What is round may also meet an edge: ``edges`` points on each help there.
+    The eight corners are exact against planes. Round surfaces may also touch an edge, for which ``edges`` points on
+    each edge are an approximation.
 
     Attributes:
-        edges: The number of points on each of the twelve edges between the corners.
+        edges: Number of points on each of the twelve edges, without the corners.
     """
 
     edges: int = 0
@@ -27,11 +28,11 @@ class Box(Shape):
     sizes = ("x", "y", "z")
 
     def count(self, surface: Surface) -> int:
-        """Eight corners and what is on the edges."""
+        """Eight corners and the points on the edges."""
         return 8 + 12 * self.edges
 
     def points(self, sizes: Sizes) -> Vec:
-        """The corners, then the points on the edges along x, y and z, equally spaced."""
+        """The corners, then equally spaced points on the edges along x, y and z."""
         signs = [np.array(corner, float) for corner in product((-1, 1), repeat=3)]
         between = np.linspace(-1, 1, self.edges + 2)[1:-1]
         for axis in range(3):
@@ -42,22 +43,22 @@ class Box(Shape):
         return Vec(*(column(at[:, i], sizes[name]) * sizes[name] for i, name in enumerate(self.sizes)))
 
     def reach(self, sizes: Sizes) -> Any:
-        """Half of the shortest edge that is not zero."""
+        """Half of the shortest nonzero edge."""
         lengths = [sizes[name] for name in self.sizes if sizes[name] > 0]
         return 0.5 * min(lengths) if lengths else None
 
 
 def box(x: float, y: float, z: float, edges: int = 0) -> Sized:
-    """A box about the origin of its frame, with edges along the axes.
+    """A box centered at the origin of its frame, with edges along the axes.
 
     Args:
-        x: Length of the edges along x, m, zero or more.
-        y: Length of those along y, m, zero or more.
-        z: Length of those along z, m, zero or more.
-        edges: The number of points on each edge between the corners; static.
+        x: Edge length along x, m, nonnegative.
+        y: Edge length along y, m, nonnegative.
+        z: Edge length along z, m, nonnegative.
+        edges: Number of points on each edge, without the corners; static.
 
     Raises:
-        ValueError: ``edges`` is no number of points.
+        ValueError: ``edges`` is not a nonnegative integer.
     """
     if isinstance(edges, bool) or not isinstance(edges, int) or edges < 0:
         raise ValueError(f"edges: expected a number of points on each edge, 0 or more, got {edges!r}")

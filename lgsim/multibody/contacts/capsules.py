@@ -12,9 +12,9 @@ from lgsim.multibody.contacts.contact import Shape, Sized, Sizes, Surface, colum
 
 @dataclass(frozen=True)
 class Capsule(Shape):
-    """All points within ``radius`` of a segment of ``length`` on the frame's z axis, about the origin.
+    """All points within ``radius`` of a segment of ``length`` on the frame's z axis, centered at the origin.
 
-    Against a plane the two ends touch; against what is round about a segment itself, the point that is nearest to it.
+    Planes touch the two ends; surfaces that are round about a segment touch the nearest point.
     """
 
     sizes = ("radius", "length")
@@ -29,17 +29,17 @@ class Capsule(Shape):
         return Vec(zero, zero, column([-0.5, 0.5], sizes["length"]) * sizes["length"])
 
     def centers(self, sizes: Sizes, pose: Transform, surface: Surface, other: Sizes) -> Vec:
-        """The ends in the frame of a plane; of a round surface the point of the segment that is nearest to its own.
+        """The ends in the frame of a plane; for a round surface the nearest point to its segment.
 
-        Of parallel segments beside each other, where many points are nearest, the one nearest to the middle is taken.
-        Source: Ericson, Real-Time Collision Detection, 2005, section 5.1.9, with both segments about their middles.
+        For parallel overlapping segments, where many points are nearest, the one nearest to the center is used.
+        Source: Ericson, Real-Time Collision Detection, 2005, section 5.1.9, with both segments about their centers.
         """
         half_axis = surface.half_axis(other)
         if half_axis is None:
             return super().centers(sizes, pose, surface, other)
         half, p = 0.5 * sizes["length"], pose.p
         e = Vec(pose.R.r0.z, pose.R.r1.z, pose.R.r2.z)
-        square = e.x * e.x + e.y * e.y  # of the cross product of the directions
+        square = e.x * e.x + e.y * e.y  # squared norm of the cross product of the directions
         skew = square > 0
         on_line = jnp.where(skew, (e.z * p.z - e.dot(p)) / jnp.where(skew, square, 1), 0)
         t = jnp.clip(e.z * jnp.clip(on_line, -half, half) + p.z, -half_axis, half_axis)
@@ -50,7 +50,7 @@ def capsule(radius: float, length: float) -> Sized:
     """A capsule about the z axis of its frame.
 
     Args:
-        radius: m, zero or more.
-        length: Of the segment between the centers of its ends, m, zero or more.
+        radius: m, nonnegative.
+        length: Length of the segment between the centers of its ends, m, nonnegative.
     """
     return Sized(Capsule(), {"radius": radius, "length": length})

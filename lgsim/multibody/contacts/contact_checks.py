@@ -1,4 +1,4 @@
-"""Contacts that cannot be: unknown frames, bodies that carry both sides, numbers that no law has."""
+"""Checks of contacts: unknown frames, both sides on one body, invalid parameters."""
 
 from __future__ import annotations
 
@@ -15,27 +15,26 @@ from lgsim.support.check import is_traced
 from lgsim.support.messages import unknown_name
 
 SMOOTH = 1.5
-"""The exponent below which the derivative of fixed steps through an impact is of no use."""
+"""Exponent below which derivatives of fixed steps through an impact are useless."""
 
 _ROUGH = (
-    "contact {name!r}: exponent: {exponent:g} is below 3/2, where the force sets in with a kink and derivatives of"
-    " fixed steps are wrong by 5e-2 and more (a ball dropped 0.4 m at 0.5 ms, exponent 1); take 1.5 or 2"
+    "contact {name!r}: exponent: {exponent:g} is below 3/2, where the force has a kink at touchdown and derivatives of"
+    " fixed steps are wrong by 5e-2 and more (a ball dropped 0.4 m at 0.5 ms, exponent 1); use 1.5 or 2"
 )
 _POSITIVE = {
-    "slip_speed": "m/s: where friction has 0.7 of its size",
-    "stribeck_speed": "m/s: where 0.37 of the Stribeck part is left",
-    "spin_speed": "rad/s: where torsion and rolling have 0.7 of their size",
+    "slip_speed": "m/s: friction reaches 0.7 of its limit at this speed",
+    "stribeck_speed": "m/s: the Stribeck friction decreases to 0.37 at this speed",
+    "spin_speed": "rad/s: torsion and rolling resistance reach 0.7 of their limit at this speed",
 }
 
 
 def described(
     name: str, frame: str, shape: Any, surface: Any, against: str, law: Mapping[str, Any], smooth: bool = False
 ) -> tuple[Contact, dict[str, float], Any]:
-    """(the contact, its numbers by the names of its columns, the heights of its surface or None) of what
-    ``ModelBuilder.add_contact`` is given.
+    """The contact, its values by column name, and the heights of its surface or None, for ``ModelBuilder.add_contact``.
 
     Raises:
-        ModelError: the shape or the surface is none, a number of the law is unknown, missing or impossible.
+        ModelError: an invalid shape or surface, or an unknown, missing or invalid parameter.
     """
     for what, given, kind, made in (
         ("shape", shape, Shape, "lgsim.contacts.sphere(0.05)"), ("surface", surface, Surface, "lgsim.contacts.plane()"),
@@ -45,14 +44,14 @@ def described(
     known = (*LAW, *(key for group in OPTIONS for key in group))
     unknown = [key for key in law if key not in known]
     if unknown:
-        raise ModelError(unknown_name(f"contact {name!r}: expected a number of the law", unknown[0], known))
+        raise ModelError(unknown_name(f"contact {name!r}: expected a contact parameter", unknown[0], known))
     if smooth:
         if "exponent" in law:
             raise ModelError(f"contact {name!r}: smooth, exponent: expected one of them; smooth is an exponent of 2")
         law = {"exponent": 2.0, **law}
     if law.get("stiffness") is None:
         raise ModelError(
-            f"contact {name!r}: stiffness: expected a number, N/m^exponent; lgsim.suggest_contact gives one"
+            f"contact {name!r}: stiffness: expected a number, N/m^exponent; lgsim.suggest_contact computes one"
         )
     options = tuple(key for group in OPTIONS if set(group) & law.keys() for key in group)
     contact = Contact(name, frame, shape.kind, surface.kind, against, options)
@@ -70,16 +69,16 @@ def described(
 
 
 def new_heights(known: Sequence[Contact], heights: Any, contact: Contact, given: Any) -> Any:
-    """The heights (n,) of a contact's surface where its frame has none yet, else None.
+    """The heights (n,) of a contact's surface if its frame has none yet, else None.
 
     Args:
-        known: The contacts so far.
+        known: Existing contacts.
         heights: Their ``Model.heights``.
-        contact: The new one.
+        contact: The new contact.
         given: The heights on its grid, or None.
 
     Raises:
-        ModelError: another height field is on the frame.
+        ModelError: the frame has another height field.
     """
     if given is None:
         return None
@@ -90,21 +89,21 @@ def new_heights(known: Sequence[Contact], heights: Any, contact: Contact, given:
     if not same or not (is_traced(heights) or np.allclose(heights[place], np.ravel(given), rtol=1e-6, atol=0)):
         raise ModelError(
             f"contact {contact.name!r}: surface: expected the one height field of the frame {contact.against!r}, got"
-            " another one; give the same heights, or a frame of its own"
+            " another one; give the same heights, or add a frame for it"
         )
     return None
 
 
 def _check_number(contact: Contact, column: str, value: float) -> None:
-    """Check a number of a contact.
+    """Check a contact parameter.
 
     Raises:
-        ModelError: no contact has such a number.
+        ModelError: an invalid value.
     """
     size = column.removeprefix("surface_")
     signed = column != size and size in contact.surface.signed
     if column == "exponent":
-        right, expected = value >= 1, "1 or more (1.5 for derivatives that fixed steps can follow)"
+        right, expected = value >= 1, "1 or more (1.5 for accurate derivatives of fixed steps)"
     elif column in _POSITIVE:
         right, expected = value > 0, f"a positive number, {_POSITIVE[column]}"
     elif column != size and size in contact.surface.positive:
@@ -112,16 +111,16 @@ def _check_number(contact: Contact, column: str, value: float) -> None:
     elif signed:
         right, expected = True, "a finite number"
     else:
-        right, expected = value >= 0, "a number of zero or more"
+        right, expected = value >= 0, "a nonnegative number"
     if not (right and np.isfinite(value)):
         raise ModelError(f"contact {contact.name!r}: {column}: expected {expected}, got {value:g}")
 
 
 def check_rows(contacts: Sequence[Contact], array: Any) -> None:
-    """Check the numbers (..., c, k) of contacts.
+    """Check the values (..., c, k) of contacts.
 
     Raises:
-        ModelError: no contact has such a number.
+        ModelError: an invalid value.
     """
     for row in np.asarray(array, float).reshape(-1, *np.shape(array)[-2:]):
         for contact, numbers in zip(contacts, row, strict=True):
@@ -133,7 +132,7 @@ def check_contacts(tree: Topology) -> None:
     """Check that the contacts of a topology can act.
 
     Raises:
-        ModelError: a frame does not exist, or one body, or the world, carries both sides of a contact.
+        ModelError: an unknown frame, or both frames of a contact on one body or on the world.
     """
     for contact in tree.contacts:
         ends = (("frame", contact.frame), ("against", contact.against))
@@ -142,5 +141,5 @@ def check_contacts(tree: Topology) -> None:
             holder = "the world" if bodies[0] == WORLD else f"the body {tree.body_names[bodies[0]]!r}"
             raise ModelError(
                 f"contact {contact.name!r}: frame, against: expected frames on two bodies or on a body and the world,"
-                f" got {contact.frame!r} and {contact.against!r}, both on {holder}: no force between them moves it"
+                f" got {contact.frame!r} and {contact.against!r}, both on {holder}: their contact force has no effect"
             )

@@ -1,4 +1,4 @@
-"""Contacts of machines that are made of other ones."""
+"""Contacts of models that are derived from other models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lgsim.multibody.topology import ROOT, ModelError, Topology
 
 
 def acting(tree: Topology, numbers: Array | None, heights: Array | None) -> tuple[Topology, dict[str, Array | None]]:
-    """The topology and the contacts' numbers by name without contacts whose two sides now hang on one body."""
+    """The topology and the contact arrays by name, without contacts whose two sides are now on one body."""
     kept = [i for i, c in enumerate(tree.contacts) if tree.carrier(c.frame) != tree.carrier(c.against)]
     if len(kept) == len(tree.contacts) or numbers is None:
         return tree, {"contacts": numbers, "heights": heights}
@@ -29,7 +29,7 @@ def acting(tree: Topology, numbers: Array | None, heights: Array | None) -> tupl
 
 
 def joined(own: Sequence[Contact], added: Sequence[Contact], frame: str, prefix: str) -> tuple[Contact, ...]:
-    """The contacts of a machine and of another one whose world is fixed to a frame of the first one.
+    """The contacts of a model and of another model whose world is fixed to a frame of the first one.
 
     Raises:
         ModelError: both have a height field on the frame.
@@ -40,11 +40,11 @@ def joined(own: Sequence[Contact], added: Sequence[Contact], frame: str, prefix:
 
     new = [replace(c, name=prefix + c.name, frame=moved(c.frame), against=moved(c.against)) for c in added]
     for name in grids(own).keys() & grids(new).keys():
-        raise ModelError(f"attach: frame {name!r}: expected one height field on a frame, and both machines have one")
+        raise ModelError(f"attach: frame {name!r}: expected one height field on a frame, and both models have one")
     return (*own, *new)
 
 
 def joined_numbers(contacts: Sequence[Contact], own: Array | None, added: Array | None) -> Array | None:
-    """The numbers (c, k) of the contacts of two machines."""
+    """The values (c, k) of the contacts of two models."""
     found = [padded(array, width(contacts)) for array in (own, added) if array is not None]
     return jnp.concatenate(found) if found else None

@@ -1,4 +1,4 @@
-"""The surface of a height field: ground whose height is known on a grid."""
+"""A height field: terrain with heights on a grid."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from lgsim._compile.xla import control_flow
 from lgsim.multibody.contacts.contact import Sized, Sizes, Surface
 
 _SEARCHES = 5
-"""Steps of Newton's method to the nearest point; two more follow, through which derivatives go."""
+"""Newton steps to the nearest point; two more follow, which are differentiated."""
 _ASKEW = 1e-6
-"""The square of the angle to the normal below which a point of the surface is the nearest one."""
+"""Squared angle to the normal below which a point of the surface counts as the nearest one."""
 
 
 @dataclass(frozen=True)
 class HeightField(Surface):
-    """The graph of heights over a grid about the frame's origin in its x-y plane; outside is above.
+    """The graph of heights over a grid in the x-y plane, centered at the frame's origin; outside is above.
 
-    Between the nodes it is the natural bicubic spline through the heights, beyond the grid its straight continuation,
-    so that its second derivatives are continuous everywhere.
+    Between the nodes it is the natural bicubic spline through the heights, beyond the grid its linear continuation, so
+    that its second derivatives are continuous everywhere.
 
     Attributes:
-        nodes: The number of heights along x and along y.
+        nodes: Number of heights along x and along y.
     """
 
     nodes: tuple[int, int] = (2, 2)
@@ -37,19 +37,20 @@ class HeightField(Surface):
 
     @classmethod
     def example(cls) -> HeightField:
-        """Some cells, not as many along x as along y."""
+        """A few cells, with different numbers along x and y."""
         return cls((5, 4))
 
     @property
     def grid(self) -> tuple[int, int]:
-        """The shape of the heights."""
+        """Shape of the heights."""
         return self.nodes
 
     def gap(self, sizes: Sizes, p: Vec) -> tuple[Array, Vec]:
-        """The distance from the nearest point of the surface, and the normal there.
+        """The distance to the nearest point of the surface, and the normal there.
 
-        Newton's method goes to it from the point below. Where it is not found, as for points that are farther from the
-        surface than it is from flat, the distance is that from the last point, with the sign of the height above.
+        Newton's method starts at the point below. If it does not converge, as for points beyond the radius of
+        curvature of the surface, the distance is that to the last iterate, with the sign of the height above the
+        surface.
         """
         known = (sizes["spacing_x"], sizes["spacing_y"], _control_points(sizes["heights"]))
 
@@ -66,7 +67,7 @@ class HeightField(Surface):
             return (c * g[0] - b * g[1]) / size, (a * g[1] - b * g[0]) / size
 
         def search(_: Any, foot: tuple[Array, Array]) -> tuple[Array, Array]:
-            # no further than a cell at once
+            # at most one cell per step
             steps = zip(foot, toward(fixed, still, foot), still, strict=False)
             return tuple(x - jnp.clip(dx, -s, s) for x, dx, s in steps)  # pyright: ignore[reportReturnType]
 
@@ -86,7 +87,7 @@ class HeightField(Surface):
         return jnp.where(nearest, along, jnp.where(outside, apart, -apart)), normal
 
     def _heights(self, known: tuple[Array, Array, Array], x: Array, y: Array) -> _Heights:
-        """The height above the points (x, y) and its derivatives, by de Boor's basis of uniform cubic splines."""
+        """Height above the points (x, y) and its derivatives, in the basis of uniform cubic B-splines (de Boor)."""
         spacing_x, spacing_y, points = known
         (i, u), (j, w) = (
             _weights(at / spacing + 0.5 * (count - 1), count)
@@ -107,7 +108,7 @@ class HeightField(Surface):
 
 
 class _Heights(NamedTuple):
-    """The height above a point, its first and its second derivatives along the axes."""
+    """Height above a point with its first and second derivatives along the axes."""
 
     value: Array
     x: Array
@@ -118,8 +119,9 @@ class _Heights(NamedTuple):
 
 
 def _weights(u: Array, count: int) -> tuple[Array, tuple[Array, Array, Array]]:
-    """(the cell of a place u in steps from the first of the nodes; the weights (..., 4) of the control points about it,
-    their first and second derivatives by u). Beyond the nodes the weights continue along straight lines.
+    """Cell of a position u in grid steps, and weights (..., 4) of its control points with two derivatives by u.
+
+    Beyond the nodes the weights continue linearly.
     """
     cell = jnp.clip(jnp.floor(lax.stop_gradient(u)), 0, count - 2)
     t = u - cell
@@ -133,14 +135,15 @@ def _weights(u: Array, count: int) -> tuple[Array, tuple[Array, Array, Array]]:
 
 
 def _control_points(heights: Array) -> Array:
-    """The control points (nx + 2, ny + 2) of the natural spline through heights (nx, ny)."""
+    """Control points (nx + 2, ny + 2) of the natural spline through heights (nx, ny)."""
     x, y = (jnp.asarray(_inverse(count), heights.dtype) for count in heights.shape)
     return jnp.matmul(jnp.matmul(x, heights, precision="highest"), y.T, precision="highest")
 
 
 def _inverse(count: int) -> np.ndarray:
-    """The matrix (count + 2, count) from values at nodes to control points: ``(c_-1 + 4 c_0 + c_1) / 6`` is the value,
-    and no end bends.
+    """The matrix (count + 2, count) from values at nodes to control points of a natural spline.
+
+    The values are ``(c_-1 + 4 c_0 + c_1) / 6``, the second derivatives at the ends are zero.
     """
     equations = np.zeros((count + 2, count + 2))
     for node in range(count):
@@ -150,18 +153,18 @@ def _inverse(count: int) -> np.ndarray:
 
 
 def height_field(heights: Any, spacing: Any) -> Sized:
-    """Ground of these heights over a grid that is centered at the origin of its frame, along its x and y axes.
+    """Terrain with given heights on a grid centered at the origin of its frame, along its x and y axes.
 
-    The heights are a leaf of the model of their own, ``Model.heights``, and one for all contacts against the frame.
+    The heights are a separate leaf of the model, ``Model.heights``, shared by all contacts against the frame.
 
     Args:
-        heights: (nx, ny), m: ``heights[i, j]`` at ``x = (i - (nx - 1) / 2) spacing`` and y alike.
-        spacing: Between the nodes, m, one number or those along x and y. The ground should bend less than the shapes
-            that stand on it: where its radius of curvature is below that of a sphere, the sphere touches it twice, and
-            the contact is at one of both points.
+        heights: (nx, ny), m: ``heights[i, j]`` at ``x = (i - (nx - 1) / 2) spacing``, and likewise for y.
+        spacing: Distance between the nodes, m, one number or one each for x and y. The radius of curvature of the
+            terrain should exceed the radius of the spheres on it: otherwise a sphere touches it at two points, and the
+            contact acts at one of them.
 
     Raises:
-        ValueError: the heights are no grid of at least two by two finite numbers, or a spacing is not positive.
+        ValueError: the heights are not a grid of at least two by two finite numbers, or a spacing is not positive.
     """
     try:
         array = np.array(heights, float)
@@ -170,7 +173,7 @@ def height_field(heights: Any, spacing: Any) -> Sized:
     if array.ndim != 2 or min(array.shape) < 2:
         raise ValueError(
             f"height_field: heights: expected a grid (nx, ny) of at least two by two, got shape {array.shape};"
-            " contacts.plane() is even ground"
+            " use contacts.plane() for flat ground"
         )
     if not np.isfinite(array).all():
         raise ValueError("height_field: heights: expected finite numbers")

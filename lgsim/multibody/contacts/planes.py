@@ -26,9 +26,9 @@ class Plane(Surface):
 
 
 def plane(height: float = 0.0) -> Sized:
-    """The plane at a height above the x and y axes of its frame.
+    """A plane at a height above the x-y plane of its frame.
 
-    A slope is a plane of a frame: ``builder.add_frame("slope", "world", pose)``, then ``against="slope"``.
+    A slope is a plane on a rotated frame: ``builder.add_frame("slope", "world", pose)``, then ``against="slope"``.
 
     Args:
         height: m, of any sign.

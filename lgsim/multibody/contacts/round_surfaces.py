@@ -1,4 +1,4 @@
-"""The surface of a sphere or a capsule, such as that of another body."""
+"""The surface of a sphere or a capsule, for example of another body."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from lgsim.multibody.geometry.forms import length
 
 @dataclass(frozen=True)
 class RoundSurface(Surface):
-    """All points at ``radius`` from a segment of ``length`` on the frame's z axis, about the origin.
+    """All points at ``radius`` from a segment of ``length`` on the frame's z axis, centered at the origin.
 
-    On the segment itself no direction leads out: the normal is taken as zero there, and so is the force.
+    The normal is undefined on the segment itself; it is set to zero there, and so is the force.
     """
 
     sizes = ("radius", "length")
@@ -27,7 +27,7 @@ class RoundSurface(Surface):
         return 0.5 * sizes["length"]
 
     def gap(self, sizes: Sizes, p: Vec) -> tuple[Array, Vec]:
-        """The distance from the segment less the radius, and the direction from its nearest point."""
+        """The distance to the segment minus the radius, and the direction from the nearest point of the segment."""
         half = 0.5 * sizes["length"]
         r = Vec(p.x, p.y, p.z - jnp.clip(p.z, -half, half))
         distance, direction = length(r)
@@ -38,7 +38,7 @@ def round_surface(radius: float, length: float = 0.0) -> Sized:
     """The surface of a sphere about the origin of its frame, or of a capsule about its z axis.
 
     Args:
-        radius: m, zero or more.
-        length: Of the capsule's segment between the centers of its ends, m; 0 for a sphere.
+        radius: m, nonnegative.
+        length: Length of the capsule's segment between the centers of its ends, m; 0 for a sphere.
     """
     return Sized(RoundSurface(), {"radius": radius, "length": length})

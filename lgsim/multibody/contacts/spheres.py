@@ -1,4 +1,4 @@
-"""A sphere; a point where its radius is zero."""
+"""A sphere; a point if its radius is zero."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Sphere(Shape):
     sizes = ("radius",)
 
     def count(self, surface: Surface) -> int:
-        """One."""
+        """One point."""
         return 1
 
     def points(self, sizes: Sizes) -> Vec:
@@ -27,9 +27,9 @@ class Sphere(Shape):
 
 
 def sphere(radius: float = 0.0) -> Sized:
-    """A sphere about the origin of its frame; a point without a radius.
+    """A sphere about the origin of its frame; by default a point.
 
     Args:
-        radius: m, zero or more.
+        radius: m, nonnegative.
     """
     return Sized(Sphere(), {"radius": radius})

@@ -1,4 +1,4 @@
-"""The vertices of a mesh."""
+"""Vertices of a mesh as contact points."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lgsim.multibody.geometry.hulls import checked_points, spread_out
 
 @dataclass(frozen=True)
 class Vertices(Shape):
-    """Spheres of one ``radius`` about given points, times a ``scale``.
+    """Spheres of one ``radius`` about given points, scaled by ``scale``.
 
     Attributes:
-        at: The points in the frame, (x, y, z) each, m.
+        at: Points in the frame, (x, y, z) each, m.
     """
 
     at: tuple[tuple[float, float, float], ...] = ()
@@ -30,7 +30,7 @@ class Vertices(Shape):
         return cls(((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)))
 
     def count(self, surface: Surface) -> int:
-        """The number of points."""
+        """Number of points."""
         return len(self.at)
 
     def points(self, sizes: Sizes) -> Vec:
@@ -38,24 +38,24 @@ class Vertices(Shape):
         return Vec(*(column(x, sizes["scale"]) * sizes["scale"] for x in zip(*self.at, strict=True)))
 
     def reach(self, sizes: Sizes) -> Any:
-        """Half of the least extent along the axes, or the radius where that is more."""
+        """Half of the smallest extent along the axes, or the radius if that is larger."""
         extents = sizes["scale"] * np.ptp(np.array(self.at), axis=0)
         deepest = max(float(0.5 * np.min(extents)), float(sizes["radius"]))
         return deepest if deepest > 0 else None
 
 
 def vertices(points: Any, *, most: int | None = None, radius: float = 0.0, scale: float = 1.0) -> Sized:
-    """Points of a frame, such as the vertices of a mesh.
+    """Contact points of a frame, such as the vertices of a mesh.
 
     Args:
         points: (n, 3), m; static.
-        most: How many are kept, by default all: from the one that is farthest from their middle on, always the one that
-            is farthest from those kept.
-        radius: Of a sphere about each of them, m, zero or more.
-        scale: The factor by which they are multiplied.
+        most: Number of points that are kept, by default all: first the one farthest from their mean, then repeatedly
+            the one farthest from those kept.
+        radius: Radius of a sphere about each of them, m, nonnegative.
+        scale: Scale factor of the points.
 
     Raises:
-        ValueError: there are no points, they are not finite or of another shape, or ``most`` is less than one.
+        ValueError: no points, points that are not finite or of another shape, or ``most`` below one.
     """
     array = checked_points("vertices", points)
     if most is not None and most < 1:

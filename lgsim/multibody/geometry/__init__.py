@@ -1,4 +1,4 @@
-"""Solids of machines and scenes: for distances, contacts and pictures, one kind a file."""
+"""Geometry of models and scenes: for distances, contacts and visualization, one kind per file."""
 
 from lgsim.multibody.geometry.boxes import Box as Box
 from lgsim.multibody.geometry.capsules import Capsule as Capsule

@@ -16,7 +16,7 @@ from lgsim.multibody.geometry.triangles import Mesh
 
 @dataclass(frozen=True)
 class Box(Geometry):
-    """A box of edges ``size`` (x, y, z) along the axes, its middle at the origin, m."""
+    """A box with edge lengths ``size`` (x, y, z) along the axes, centered at the origin, m."""
 
     size: tuple[Any, Any, Any]
 
@@ -24,34 +24,34 @@ class Box(Geometry):
 
     @classmethod
     def example(cls) -> Box:
-        """One of three different edges."""
+        """A box with three different edges."""
         return cls((0.4, 0.6, 0.9))
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """The edges."""
+        """The edge lengths."""
         return tuple(self.size)
 
     def resized(self, values: Sequence[Any]) -> Box:
-        """One with other edges."""
+        """A box with other edge lengths."""
         x, y, z = values[:3]
         return Box((x, y, z))
 
     def form(self) -> Form:
-        """Itself."""
+        """The box itself."""
         return Block(Vec(*self.size) * 0.5)
 
     def plain(self) -> dict[str, Any]:
-        """Nothing of it is static."""
+        """Empty: no static data."""
         return {"kind": "Box"}
 
     @classmethod
     def of_static(cls, static: Mapping[str, Any]) -> Box:
-        """One without numbers."""
+        """A box without sizes."""
         return cls((None, None, None), **static)
 
     def triangles(self) -> Mesh:
-        """Six sides, each with its own corners."""
+        """Six faces, each with its own vertices."""
         vertices, faces = [], []
         for axis in range(3):
             for sign in (-1.0, 1.0):

@@ -1,4 +1,4 @@
-"""A cylinder with half balls on its ends, and the one that is about given points."""
+"""Capsules: cylinders with hemispherical ends, and their fit to points."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lgsim.support import check
 
 @dataclass(frozen=True)
 class Capsule(Geometry):
-    """All points within ``radius`` of a segment of ``length`` on the z axis, its middle at the origin, m."""
+    """All points within ``radius`` of a segment of ``length`` on the z axis, centered at the origin, m."""
 
     radius: Any
     length: Any
@@ -27,7 +27,7 @@ class Capsule(Geometry):
 
     @classmethod
     def example(cls) -> Capsule:
-        """One of 0.2 m about 0.8 m."""
+        """A capsule of radius 0.2 m and length 0.8 m."""
         return cls(0.2, 0.8)
 
     def form(self) -> Form:
@@ -35,24 +35,24 @@ class Capsule(Geometry):
         return Segment(0.5 * self.length, self.radius)
 
     def triangles(self) -> Mesh:
-        """The surface, smooth all over."""
+        """The surface, smooth everywhere."""
         low, high = (np.array([0.0, side * self.length / 2]) for side in (-1, 1))
         return revolution([np.concatenate([low + self.radius * arc(-90.0, 0.0), high + self.radius * arc(0.0, 90.0)])])
 
 
 def fit_capsules(points: Any, count: int = 1) -> list[tuple[Capsule, Float[np.ndarray, "4 4"]]]:
-    """Capsules that hold all given points: [(capsule, its pose in the frame of the points)].
+    """Capsules that contain all given points: [(capsule, its pose in the frame of the points)].
 
-    The points are cut into slabs across their longest extent; in each the axis is the principal one of its points, and
-    the segment is as short as the radius allows. Mind that what is between the points of two slabs may be in neither:
-    give the corners of a mesh with short edges.
+    The points are divided into slabs across their longest extent. In each slab the axis is the principal axis of its
+    points, and the segment is as short as the radius allows. A region between two slabs may be in neither capsule:
+    use the vertices of a mesh with short edges.
 
     Args:
         points: (n, 3), m.
-        count: The number of slabs; those without points have no capsule.
+        count: Number of slabs; slabs without points have no capsule.
 
     Raises:
-        ValueError: there are no points, they are not finite or of another shape; the count is less than one.
+        ValueError: no points, points that are not finite or of another shape, or a count below one.
     """
     array = checked_points("fit_capsules", points)
     count = check.count("fit_capsules: count", count)
@@ -64,7 +64,7 @@ def fit_capsules(points: Any, count: int = 1) -> list[tuple[Capsule, Float[np.nd
 
 
 def _principal(points: np.ndarray) -> np.ndarray:
-    """The principal axes (3, 3) as columns, right-handed, the longest one last."""
+    """The principal axes (3, 3) as columns, right-handed, the longest last."""
     axes = np.linalg.eigh(np.cov((points - points.mean(axis=0)).T, bias=True))[1] if len(points) > 1 else np.eye(3)
     axes[:, 0] *= np.sign(np.linalg.det(axes))
     return axes

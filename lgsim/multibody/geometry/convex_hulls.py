@@ -1,4 +1,4 @@
-"""The convex hull of points, such as the vertices of a mesh."""
+"""Convex hull of points, such as the vertices of a mesh."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from lgsim.multibody.geometry.hulls import Points, both_ways, checked_points, fa
 from lgsim.multibody.geometry.triangles import Mesh
 
 VERTICES = 20
-"""Vertices of a mesh that are kept where nobody says how many."""
+"""Default number of vertices."""
 LEAST = 4
-"""The fewest that may be asked for."""
+"""Smallest allowed number of vertices."""
 MOST = 64
-"""The most that a hull may have: directions in which two hulls can touch are as many as their edges' products."""
+"""Largest number of vertices of a hull: the number of separating directions of two hulls grows as their product."""
 
 
 @dataclass(frozen=True)
 class ConvexHull(Geometry):
-    """All points within ``radius`` of the convex hull of given points, times a ``scale``.
+    """All points within ``radius`` of the convex hull of given points, scaled by ``scale``.
 
     Attributes:
-        at: The points in its frame, corners of their hull, (x, y, z) each, m; static.
+        at: Vertices of the hull in its frame, (x, y, z) each, m; static.
         radius: m.
-        scale: The factor by which they are multiplied.
+        scale: Scale factor of the vertices.
     """
 
     at: Points
@@ -41,7 +41,7 @@ class ConvexHull(Geometry):
 
     @classmethod
     def example(cls) -> ConvexHull:
-        """A tetrahedron, rounded."""
+        """A rounded tetrahedron."""
         return cls(((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), 0.1)
 
     def form(self) -> Form:
@@ -53,24 +53,25 @@ class ConvexHull(Geometry):
         return Hull(points, both_ways(made.normals), made.edges, self.radius)
 
     def triangles(self) -> Mesh:
-        """The faces of the hull; what is round about it is not drawn."""
+        """The faces of the hull; the radius is not drawn."""
         return Mesh(self.scale * np.array(self.at), facets(self.at).triangles, flat=True)
 
 
 def convex_hull(points: Any, most: int = VERTICES, radius: float = 0.0, scale: float = 1.0) -> ConvexHull:
-    """The convex hull of points, such as the vertices of a mesh, of which at most some are kept.
+    """The convex hull of points, such as the vertices of a mesh, with a bounded number of vertices.
 
-    Of more points some are outside of it: ``hull_error`` gives how far, and a ``radius`` of that holds them all.
+    If points are omitted, some are outside of the hull: ``hull_error`` returns the largest distance, and a ``radius``
+    of that size contains them all.
 
     Args:
         points: (n, 3), m; static.
-        most: How many are kept, 4 to 64: from the one that is farthest from their middle on, always the one that is
-            farthest from those kept.
-        radius: Of balls about all points of the hull, m, zero or more.
-        scale: The factor by which the points are multiplied.
+        most: Number of vertices, 4 to 64: first the one farthest from the mean, then repeatedly the one farthest from
+            those kept.
+        radius: Radius about the hull, m, nonnegative.
+        scale: Scale factor of the points.
 
     Raises:
-        ValueError: there are no points, they are not finite or of another shape; ``most`` is out of its bounds.
+        ValueError: no points, points that are not finite or of another shape, or ``most`` out of its bounds.
     """
     if not LEAST <= most <= MOST:
         raise ValueError(f"convex_hull: most: expected {LEAST} to {MOST} vertices, got {most}")
@@ -81,7 +82,7 @@ def convex_hull(points: Any, most: int = VERTICES, radius: float = 0.0, scale: f
 
 
 def hull_error(hull: ConvexHull, points: Any) -> float:
-    """How far points, (n, 3), m, are outside of a hull without its radius and scale, m: the largest distance."""
+    """Largest distance, m, by which points, (n, 3), m, are outside of a hull without its radius and scale."""
     made, at = facets(hull.at), np.array(hull.at)
     given = np.asarray(points, float)
     if len(made.normals):
@@ -106,7 +107,7 @@ def hull_error(hull: ConvexHull, points: Any) -> float:
 
 
 def _from_segments(points: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """The distances (n, k) of points (n, 3) from segments (k, 3) to (k, 3)."""
+    """The distances (n, k) of points (n, 3) to segments from (k, 3) to (k, 3)."""
     way, off = end - start, points[:, None] - start
     square = np.sum(way * way, axis=-1)
     share = np.clip(np.sum(off * way, axis=-1) / np.where(square > 0, square, 1), 0, 1)

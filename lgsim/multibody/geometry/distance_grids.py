@@ -1,4 +1,4 @@
-"""A solid by samples of its signed distance on a grid, between them a cubic spline with two continuous derivatives."""
+"""Geometry given by a signed distance field on a grid, with cubic spline interpolation (C2)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from lgsim.multibody.geometry.geometry import Geometry
 from lgsim.multibody.geometry.triangles import Mesh
 
 LEAST = 4
-"""Samples along each axis."""
+"""Smallest number of samples along each axis."""
 
 
 @dataclass(frozen=True)
 class DistanceGrid(Geometry):
-    """A signed distance, sampled at points ``spacing`` apart, the first one at the origin; negative inside.
+    """A signed distance field, sampled on a grid with distance ``spacing``, the first sample at the origin.
+
+    Distances are negative inside.
 
     Attributes:
-        shape: The number of samples along x, y, z; static.
-        spacing: Between samples, m.
-        coefficients: Of the spline, (count,): a leaf of the model, see ``Model.grids``.
+        shape: Number of samples along x, y, z; static.
+        spacing: Distance between samples, m.
+        coefficients: Spline coefficients, (count,): a leaf of the model, see ``Model.grids``.
     """
 
     shape: tuple[int, int, int]
@@ -38,18 +40,18 @@ class DistanceGrid(Geometry):
 
     @classmethod
     def example(cls) -> DistanceGrid:
-        """A ball of 0.3 m in a cube of 1 m."""
+        """A ball of radius 0.3 m in a cube of 1 m."""
         at = np.stack(np.meshgrid(*[np.linspace(-0.5, 0.5, 9)] * 3, indexing="ij"))
         return distance_grid(np.linalg.norm(at, axis=0) - 0.3, 0.125)
 
     @property
     def bare(self) -> DistanceGrid:
-        """Its shape."""
+        """The grid shape without values."""
         return DistanceGrid(self.shape, None)
 
     @property
     def sample_count(self) -> int:
-        """How many coefficients there are: two more than samples along each axis."""
+        """Number of coefficients: two more than samples along each axis."""
         return prod(n + 2 for n in self.shape)
 
     def samples(self) -> np.ndarray | None:
@@ -57,7 +59,7 @@ class DistanceGrid(Geometry):
         return self.coefficients
 
     def sampled(self, values: Any) -> DistanceGrid:
-        """With other coefficients."""
+        """The same grid with other coefficients."""
         return replace(self, coefficients=values)
 
     def form(self) -> Form:
@@ -65,16 +67,16 @@ class DistanceGrid(Geometry):
         return Field(self.shape, self.spacing, self.coefficients)
 
     def plain(self) -> dict[str, Any]:
-        """Its shape."""
+        """The grid shape."""
         return {"kind": "DistanceGrid", "shape": list(self.shape)}
 
     @classmethod
     def of_static(cls, static: Mapping[str, Any]) -> DistanceGrid:
-        """One without numbers."""
+        """A grid without values."""
         return cls(static["shape"], None)
 
     def triangles(self) -> Mesh:
-        """The cells whose samples change sign, as boxes."""
+        """Boxes at the cells in which the samples change sign."""
         values = _spline_samples(self.shape, np.asarray(self.coefficients))
         inside = np.argwhere(values <= 0)
         one = Box((self.spacing,) * 3).triangles()
@@ -84,15 +86,15 @@ class DistanceGrid(Geometry):
 
 
 def distance_grid(samples: Any, spacing: float) -> DistanceGrid:
-    """A solid of samples of its signed distance: the spline through them is natural at the ends of the grid.
+    """Geometry from samples of its signed distance, interpolated by a natural cubic spline.
 
     Args:
-        samples: ``samples[i, j, k]`` is the distance at ``spacing (i, j, k)`` in the solid's frame, m, negative inside;
-            at least four along each axis.
+        samples: ``samples[i, j, k]`` is the distance at ``spacing (i, j, k)`` in the geometry's frame, m, negative
+            inside; at least four along each axis.
         spacing: m.
 
     Raises:
-        ValueError: the samples are no such grid, or not finite.
+        ValueError: the samples are not such a grid, or not finite.
     """
     array = np.array(samples, float)
     if array.ndim != 3 or min(array.shape, default=0) < LEAST:
@@ -110,7 +112,7 @@ def distance_grid(samples: Any, spacing: float) -> DistanceGrid:
 
 
 def _spline_samples(shape: tuple[int, int, int], coefficients: np.ndarray) -> np.ndarray:
-    """The samples that a spline goes through."""
+    """The interpolated samples of a spline."""
     array = coefficients.reshape([n + 2 for n in shape])
     for axis in range(3):
         a = np.moveaxis(array, axis, 0)

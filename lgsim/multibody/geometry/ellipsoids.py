@@ -1,4 +1,4 @@
-"""An ellipsoid, which is drawn alone: distances do not know it."""
+"""An ellipsoid, for visualization only: distances do not support it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lgsim.multibody.geometry.triangles import Mesh
 
 @dataclass(frozen=True)
 class Ellipsoid(Geometry):
-    """An ellipsoid of semi-axes ``radii`` along x, y, z, m; for pictures."""
+    """An ellipsoid with semi-axes ``radii`` along x, y, z, m; for visualization."""
 
     radii: tuple[Any, Any, Any]
 
@@ -24,7 +24,7 @@ class Ellipsoid(Geometry):
 
     @classmethod
     def example(cls) -> Ellipsoid:
-        """One of three different axes."""
+        """An ellipsoid with three different axes."""
         return cls((0.2, 0.3, 0.5))
 
     @property
@@ -33,20 +33,20 @@ class Ellipsoid(Geometry):
         return tuple(self.radii)
 
     def resized(self, values: Sequence[Any]) -> Ellipsoid:
-        """One with other semi-axes."""
+        """An ellipsoid with other semi-axes."""
         x, y, z = values[:3]
         return Ellipsoid((x, y, z))
 
     def plain(self) -> dict[str, Any]:
-        """Nothing of it is static."""
+        """Empty: no static data."""
         return {"kind": "Ellipsoid"}
 
     @classmethod
     def of_static(cls, static: Mapping[str, Any]) -> Ellipsoid:
-        """One without numbers."""
+        """An ellipsoid without sizes."""
         return cls((None, None, None), **static)
 
     def triangles(self) -> Mesh:
-        """The surface of a ball, stretched."""
+        """A scaled sphere."""
         ball = Sphere(1.0).triangles()
         return Mesh(ball.vertices * np.array(self.radii), ball.faces)

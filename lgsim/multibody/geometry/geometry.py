@@ -1,4 +1,4 @@
-"""What a solid is: a shape about the origin of its own frame, whose numbers may be arrays, and how pictures see it."""
+"""Interface of geometries: a shape about the origin of its own frame with array-valued sizes, and its visualization."""
 
 from __future__ import annotations
 
@@ -16,56 +16,56 @@ from lgsim.multibody.geometry.triangles import Mesh
 
 @dataclass(frozen=True)
 class Geometry(ShapeKind, ABC):
-    """The contract of a solid: its sizes, its form for distances, its surface for pictures.
+    """Interface of a geometry: its sizes, its form for distances, its surface for visualization.
 
-    A new solid is one file of this folder: a frozen dataclass whose fields are its numbers, named by ``sizes`` in their
-    order, and what is static. ``form`` says which of the engine's forms it is, with what is about that.
+    A new geometry is one file of this folder: a frozen dataclass whose fields are its values, named by ``sizes`` in
+    their order, and static data. ``form`` returns one of the forms that distances support.
     """
 
     drawn_alone: ClassVar[bool] = False
-    """Whether distances do not know it."""
+    """True if distances do not support it."""
 
     @classmethod
     @abstractmethod
     def example(cls) -> Geometry:
-        """One of the kind, as generated tests take it."""
+        """An instance for generated tests."""
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """Its numbers in the order of ``sizes``."""
+        """Its values in the order of ``sizes``."""
         return tuple(getattr(self, name) for name in self.sizes)
 
     def resized(self, values: Sequence[Any]) -> Geometry:
-        """The same with other numbers, which may be arrays of one shape."""
+        """A copy with other values, which may be arrays of one shape."""
         return replace(self, **dict(zip(self.sizes, values, strict=False)))
 
     @property
     def bare(self) -> Geometry:
-        """What is static of it: the same without numbers."""
+        """Its static data: a copy without values."""
         return self.resized((None,) * len(self.sizes))
 
     def form(self) -> Form | None:
-        """What distances make of it, its numbers being arrays (m, *batch); None for what is drawn alone."""
+        """Its form for distances, with values as arrays (m, *batch); None for geometry that is only drawn."""
         return None
 
     def samples(self) -> np.ndarray | None:
-        """The numbers (k,) that are too many to be sizes, such as those of a grid; None for none."""
+        """Values (k,) other than sizes, such as those of a grid; None for none."""
         return None
 
     def sampled(self, values: Any) -> Geometry:
-        """The same with those numbers (k, m, *batch)."""
+        """A copy with such values (k, m, *batch)."""
         return self
 
     @property
     def sample_count(self) -> int:
-        """How many those numbers are."""
+        """Number of such values."""
         return 0
 
     @abstractmethod
     def triangles(self) -> Mesh:
-        """Its surface, its numbers being plain."""
+        """Its surface, for plain values."""
 
     @classmethod
     def of_static(cls, static: Mapping[str, Any]) -> Geometry:
-        """One without numbers of what is static."""
+        """An instance without values, from static data."""
         return cls(**dict.fromkeys(cls.sizes), **static)

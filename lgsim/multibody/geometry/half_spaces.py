@@ -1,4 +1,4 @@
-"""All that is below a plane."""
+"""Half-space below a plane."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from lgsim.multibody.geometry.geometry import Geometry
 from lgsim.multibody.geometry.triangles import Mesh
 
 _DRAWN = 2.0
-"""Half the edge of the square that pictures show, m."""
+"""Half the edge of the square that is drawn, m."""
 
 
 @dataclass(frozen=True)
 class HalfSpace(Geometry):
-    """All points with ``z <= 0`` of its frame: a floor, a wall, a table that has no end."""
+    """All points with ``z <= 0`` of its frame: an unbounded floor, wall or table."""
 
     @classmethod
     def example(cls) -> HalfSpace:
-        """The only one."""
+        """The only instance."""
         return cls()
 
     def form(self) -> Form:
-        """Itself."""
+        """The half-space itself."""
         return HalfSpaceForm()
 
     def triangles(self) -> Mesh:

@@ -1,4 +1,4 @@
-"""The convex hull of a few points: its corners, the normals of its faces, the directions of its edges."""
+"""Convex hull of a few points: vertices, normals of the faces, directions of the edges."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Points = tuple[tuple[float, float, float], ...]
 
 
 class Facets(NamedTuple):
-    """What the faces of a hull are.
+    """Faces, edges and vertices of a hull.
 
     Attributes:
-        normals: Unit normals of the faces, outward, (f, 3); of a flat hull of its plane and of its edges in it.
+        normals: Unit outward normals of the faces, (f, 3); for a flat hull of its plane and of its edges in the plane.
         offsets: ``n . x`` on each face, (f,).
         edges: Unit directions of the edges, (e, 3), each once.
-        corners: The points (k,) that are on faces enough to be corners.
-        triangles: The faces as triangles of points, counterclockwise from outside, (t, 3).
+        corners: Indices of the vertices, (k,).
+        triangles: Triangles of the faces, counterclockwise from outside, (t, 3).
     """
 
     normals: Float[np.ndarray, "f 3"]
@@ -31,14 +31,14 @@ class Facets(NamedTuple):
 
 
 FLAT = 1e-9
-"""The share of its extent within which points count as on one plane."""
+"""Tolerance for coplanar points, as a fraction of the extent."""
 _SAME = 1e-7
-"""How far apart unit vectors are that count as two."""
+"""Smallest distance between different unit vectors."""
 
 
 @cache
 def facets(at: Points) -> Facets:
-    """The faces and edges of the hull of points, by trying all planes through three of them; flat ones too."""
+    """Faces and edges of the hull of points, by enumeration of all planes through three points; also for flat hulls."""
     points = np.array(at)
     centered = points - points.mean(axis=0)
     size = float(np.abs(centered).max())
@@ -57,7 +57,7 @@ def facets(at: Points) -> Facets:
         sides = np.cross(edges, axes[2])
         normals = np.concatenate([axes[2:], -axes[2:], sides])
         offsets = np.array([n @ points[ring[0]] for n in normals[:2]] + list(np.sum(sides * points[ring], axis=1)))
-        # points that are in a plane by their size alone may be a line of two corners
+        # nearly coincident points in a plane may form a line of two vertices
         fan = np.array([[ring[0], a, b] for a, b in pairwise(ring[1:])], int).reshape(-1, 3)
         return Facets(normals, offsets, _directions(edges), ring, np.concatenate([fan, fan[:, ::-1]]))
     normals, offsets = _faces(points, size)
@@ -70,7 +70,7 @@ def facets(at: Points) -> Facets:
 
 
 def _faces(points: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray]:
-    """(outward normals, offsets) of the planes through three points with all others on one side, each once."""
+    """Outward normals and offsets of the planes through three points with all others on one side, each once."""
     triples = np.array(list(combinations(range(len(points)), 3)))
     a, b, c = (points[triples[:, i]] for i in range(3))
     n = np.cross(b - a, c - a)
@@ -91,7 +91,7 @@ def _faces(points: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ring(points: np.ndarray, members: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """The corners of the convex polygon of points on a plane, counterclockwise about its normal (Andrew 1979)."""
+    """The vertices of the convex polygon of points on a plane, counterclockwise about its normal (Andrew 1979)."""
     x = np.cross(np.eye(3)[np.argmin(np.abs(normal))], normal)
     x /= np.linalg.norm(x)
     plane = np.stack([points[members] @ x, points[members] @ np.cross(normal, x)], axis=1)
@@ -117,7 +117,7 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def _directions(units: np.ndarray) -> np.ndarray:
-    """Unit vectors up to their sign, each once."""
+    """Unit vectors up to sign, each once."""
     kept: list[np.ndarray] = []
     for each in units:
         if not kept or np.min(np.linalg.norm(np.cross(np.array(kept), each), axis=1)) > _SAME:
@@ -126,20 +126,20 @@ def _directions(units: np.ndarray) -> np.ndarray:
 
 
 def both_ways(normals: Float[np.ndarray, "f 3"]) -> Float[np.ndarray, "k 3"]:
-    """Unit vectors, those of opposite ones left out."""
+    """Unit vectors without opposite ones."""
     kept = [n for i, n in enumerate(normals) if not np.any(np.linalg.norm(normals[:i] + n, axis=1) <= _SAME)]
     return np.array(kept).reshape(-1, 3)
 
 
 def checked_points(owner: str, points: Any) -> Float[np.ndarray, "n 3"]:
-    """Points (n, 3), at least one, all finite.
+    """Check points (n, 3), at least one, all finite.
 
     Raises:
-        ValueError: they are not.
+        ValueError: invalid points.
     """
     array = np.array(points, float)
     if array.size == 0:
-        raise ValueError(f"{owner}: points: expected at least one point, got none; a mesh without vertices has no use")
+        raise ValueError(f"{owner}: points: expected at least one point, got none")
     if array.ndim != 2 or array.shape[1] != 3:
         raise ValueError(f"{owner}: points: expected shape (n, 3), got {array.shape}")
     if not np.isfinite(array).all():
@@ -148,13 +148,13 @@ def checked_points(owner: str, points: Any) -> Float[np.ndarray, "n 3"]:
 
 
 def thinned(points: Float[np.ndarray, "n 3"], count: int) -> Float[np.ndarray, "k 3"]:
-    """At most ``count`` different points, chosen as ``spread_out`` does."""
+    """At most ``count`` different points, selected by ``spread_out``."""
     _, first = np.unique(points, axis=0, return_index=True)
     return spread_out(points[np.sort(first)], count)
 
 
 def spread_out(points: Float[np.ndarray, "n 3"], count: int) -> Float[np.ndarray, "k 3"]:
-    """At most ``count`` points: the one farthest from the middle, then always that farthest from those taken."""
+    """At most ``count`` points by farthest-point sampling, starting with the one farthest from the mean."""
     if count >= len(points):
         return points
     chosen = [int(np.argmax(np.linalg.norm(points - points.mean(axis=0), axis=1)))]

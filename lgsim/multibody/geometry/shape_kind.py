@@ -1,4 +1,4 @@
-"""What solids, shapes that touch and surfaces have in common: sizes, a name among their kind, plain text for files."""
+"""Common base of geometries, contact shapes and surfaces: sizes, registry of kinds, serialization."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 
 
 class ShapeKind:
-    """The base of the contracts of shapes, each of which enters its subclasses in ``kinds``. Static but for sizes."""
+    """Base of the interfaces of shapes, which registers their subclasses in ``kinds``. Static except for sizes."""
 
     sizes: ClassVar[tuple[str, ...]] = ()
-    """Names of its numbers, zero or more, m unless its text says otherwise."""
+    """Names of its values, nonnegative, m unless documented otherwise."""
     positive: ClassVar[tuple[str, ...]] = ()
-    """Those of its sizes that may not be zero."""
+    """Sizes that must be positive."""
     kinds: ClassVar[dict[str, Any]] = {}
-    """The kinds of one contract by the name of their class."""
+    """Subclasses of one interface by class name."""
 
     def __init_subclass__(cls, **rest: Any) -> None:
-        """Begin the kinds of a contract, or enter one of them."""
+        """Create the registry of an interface, or register a subclass."""
         super().__init_subclass__(**rest)
         if ShapeKind in cls.__bases__:
             cls.kinds = {}
@@ -27,30 +27,30 @@ class ShapeKind:
 
     @classmethod
     def example(cls) -> Any:
-        """One of the kind, as generated tests take it."""
+        """An instance for generated tests."""
         return cls()
 
     def plain(self) -> dict[str, Any]:
-        """What is static of it as text, numbers and lists, for files."""
+        """Serializable static data: text, numbers and lists."""
         names = [f.name for f in fields(self) if f.init and f.repr]  # pyright: ignore[reportArgumentType]
         return {"kind": type(self).__name__} | {name: getattr(self, name) for name in names if name not in self.sizes}
 
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any]) -> Any:
-        """What ``plain`` of one of the contract's kinds gave, without numbers.
+        """Create an instance without values from a ``plain`` description.
 
         Raises:
-            KeyError: there is no kind of that name.
+            KeyError: an unknown kind.
         """
         static = {name: with_tuples(x) for name, x in plain.items() if name != "kind"}
         return cls.kinds[plain["kind"]].of_static(static)
 
     @classmethod
     def of_static(cls, static: Mapping[str, Any]) -> Any:
-        """One without numbers of what is static."""
+        """An instance without values, from static data."""
         return cls(**static)
 
 
 def with_tuples(value: Any) -> Any:
-    """Lists as tuples, so that what is made of them is hashable."""
+    """Convert lists to tuples, so that the result is hashable."""
     return tuple(map(with_tuples, value)) if isinstance(value, list | tuple) else value

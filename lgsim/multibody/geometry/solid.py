@@ -1,4 +1,4 @@
-"""A solid of a machine, its numbers, and which pairs of them are looked at."""
+"""Collision geometry of a model: frame, shape and layout of the values."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from lgsim.multibody.geometry.geometry import Geometry
 
 @dataclass(frozen=True)
 class Solid:
-    """One solid of a machine; static.
+    """One collision geometry of a model; static.
 
     Attributes:
-        frame: Name of the frame that carries it: a body, a frame fixed to a body or to the world, or "world".
-        geometry: What it is, without numbers.
+        frame: Name of its frame: a body, a frame fixed to a body or to the world, or "world".
+        geometry: Its shape, without values.
     """
 
     name: str
@@ -25,24 +25,24 @@ class Solid:
     geometry: Geometry
 
     def plain(self) -> dict[str, Any]:
-        """All of it as text, numbers and lists, for files."""
+        """Serializable description: text, numbers and lists."""
         return {"name": self.name, "frame": self.frame, "geometry": self.geometry.plain()}
 
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any]) -> Solid:
-        """The solid of what ``plain`` gives.
+        """Create an instance from a ``plain`` description.
 
         Raises:
-            KeyError: there is no such geometry, or something is missing.
+            KeyError: an unknown geometry, or a missing entry.
         """
         return cls(plain["name"], plain["frame"], Geometry.of_plain(plain["geometry"]))
 
 
 def width(solids: Sequence[Solid]) -> int:
-    """The number of columns that the sizes of solids need together."""
+    """Number of columns that the sizes of all solids need."""
     return max((len(solid.geometry.sizes) for solid in solids), default=0)
 
 
 def grid_starts(solids: Sequence[Solid]) -> list[int]:
-    """Where the samples of each solid begin in ``Model.grids``, and the end of all."""
+    """Start of the samples of each solid in ``Model.grids``, and the end of all."""
     return np.cumsum([0, *(solid.geometry.sample_count for solid in solids)]).tolist()

@@ -1,4 +1,4 @@
-"""Solids that cannot be: unknown frames, negative sizes, poses that are none; which pairs of them can meet."""
+"""Checks of collision geometry: unknown frames, negative sizes, invalid poses; and its collision pairs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from lgsim.support.check import is_traced
 from lgsim.support.messages import unknown_name
 
 LEAVES = ("solids", "solid_poses", "grids")
-"""The numbers of solids in a model."""
+"""Leaves of a model with the values of collision geometry."""
 
 
 class Described(NamedTuple):
-    """A solid with its numbers.
+    """A collision geometry with its values.
 
     Attributes:
-        solid: What is static of it.
-        pose: In its frame, (4, 4).
-        samples: What it has beside sizes, (k,), or None.
+        solid: Static data.
+        pose: Pose in its frame, (4, 4).
+        samples: Values other than sizes, (k,), or None.
     """
 
     solid: Solid
@@ -35,15 +35,15 @@ class Described(NamedTuple):
 
 
 def described(name: str, frame: str, geometry: Any, pose: Any) -> Described:
-    """A solid of what a user gives.
+    """A collision geometry from user input.
 
     Raises:
-        ModelError: it is no solid, a size is none, or the pose has a wrong shape.
+        ModelError: an invalid geometry or size, or a pose of another shape.
     """
     if not isinstance(geometry, Geometry):
         made = "Sphere(0.1)"
         raise ModelError(
-            f"solid {name!r}: geometry: expected a solid of lgsim.geometry such as {made}, got {geometry!r}"
+            f"solid {name!r}: geometry: expected a geometry of lgsim.geometry such as {made}, got {geometry!r}"
         )
     placed = np.eye(4) if pose is None else pose
     if np.shape(placed) != (4, 4):
@@ -58,10 +58,10 @@ def described(name: str, frame: str, geometry: Any, pose: Any) -> Described:
 
 
 def check_frames(tree: Topology, solids: Sequence[Solid]) -> None:
-    """Check the names of solids and of their frames.
+    """Check the names of collision geometries and of their frames.
 
     Raises:
-        ModelError: a name is taken, or there is no such frame.
+        ModelError: a name is taken, or an unknown frame.
     """
     names: set[str] = set()
     for solid in solids:
@@ -72,10 +72,10 @@ def check_frames(tree: Topology, solids: Sequence[Solid]) -> None:
 
 
 def check_solid_numbers(tree: Topology, given: Mapping[str, Any]) -> None:
-    """Check numbers of solids by the names of the leaves of a model, those that are known.
+    """Check values of collision geometry, by the names of a model's leaves, as far as they are concrete.
 
     Raises:
-        ModelError: no solid has such a number.
+        ModelError: an invalid value.
     """
     known = {name: np.asarray(x) for name, x in given.items() if name in LEAVES and not is_traced(x)}
     if "solids" in known:
@@ -97,7 +97,7 @@ def _check_sizes(solid: Solid, sizes: Iterable[Any]) -> None:
             continue
         right = value > 0 if name in kind.positive else value >= 0
         if not (right and np.isfinite(value)):
-            expected = "a positive number" if name in kind.positive else "a number of zero or more"
+            expected = "a positive number" if name in kind.positive else "a nonnegative number"
             raise ModelError(f"solid {solid.name!r}: {name}: expected {expected}, got {float(value):g}")
 
 
@@ -110,10 +110,10 @@ def _check_pose(solid: Solid, pose: Any) -> None:
 
 
 def place_of(tree: Topology, solid: str) -> int:
-    """The place of a solid by its name.
+    """Index of a collision geometry, by its name.
 
     Raises:
-        ModelError: there is no such solid.
+        ModelError: an unknown name.
     """
     names = [known.name for known in tree.solids]
     if solid not in names:
@@ -141,5 +141,5 @@ def meeting_pairs(tree: Topology, among: Sequence[str] | None) -> tuple[tuple[st
 
 
 def joined(tree: Topology, i: int, j: int) -> bool:
-    """Whether a joint joins two bodies; what stands still counts as a body that carries none."""
+    """True if a joint connects two bodies; the world counts as one body."""
     return WORLD not in (i, j) and (tree.parents[i] == j or tree.parents[j] == i)

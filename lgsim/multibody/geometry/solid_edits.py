@@ -1,4 +1,4 @@
-"""Solids of machines that are made of other ones."""
+"""Collision geometry of models that are derived from other models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lgsim.support.messages import unknown_name
 
 
 def numbers_of(solids: Sequence[Described], dtype: Any) -> dict[str, Any]:
-    """The leaves of solids: of numpy where all their numbers are known."""
+    """Leaves of a model with collision geometry; NumPy arrays if all values are concrete."""
     traced = any(is_traced(x) for each in solids for x in (*each.sizes, each.pose))
     library: Any = jnp if traced else np
     columns = width([each.solid for each in solids])
@@ -32,10 +32,10 @@ def numbers_of(solids: Sequence[Described], dtype: Any) -> dict[str, Any]:
 
 
 def add_solids(tree: Topology, numbers: Mapping[str, Any], added: Sequence[Described]) -> tuple[Topology, dict]:
-    """(the topology with further solids, the leaves of all).
+    """The topology with additional collision geometry, and the leaves of all.
 
     Raises:
-        ModelError: a name is taken, or there is no such frame.
+        ModelError: a name is taken, or an unknown frame.
     """
     if not added:
         return tree, {name: numbers[name] for name in LEAVES}
@@ -46,7 +46,7 @@ def add_solids(tree: Topology, numbers: Mapping[str, Any], added: Sequence[Descr
 
 
 def joined(own: Topology, added: Topology, frame: str, prefix: str) -> dict[str, Any]:
-    """The solids and exclusions of a machine and of another one whose world is fixed to a frame of the first one."""
+    """Collision geometry and exclusions of a model and of another one whose world is fixed to a frame of the first."""
     moved: list[Solid] = [
         replace(s, name=prefix + s.name, frame=frame if s.frame == ROOT else prefix + s.frame) for s in added.solids
     ]
@@ -55,7 +55,7 @@ def joined(own: Topology, added: Topology, frame: str, prefix: str) -> dict[str,
 
 
 def joined_numbers(own: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
-    """The leaves of the solids of two machines."""
+    """Leaves with the collision geometry of two models."""
     found: dict[str, Any] = {}
     for name in LEAVES:
         parts = [numbers[name] for numbers in (own, added) if numbers[name] is not None]

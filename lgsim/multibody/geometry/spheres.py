@@ -14,7 +14,7 @@ from lgsim.multibody.geometry.triangles import Mesh, arc, revolution
 
 @dataclass(frozen=True)
 class Sphere(Geometry):
-    """All points within ``radius`` of the origin, m; a point where it is zero."""
+    """All points within ``radius`` of the origin, m; a point for a radius of zero."""
 
     radius: Any
 
@@ -22,7 +22,7 @@ class Sphere(Geometry):
 
     @classmethod
     def example(cls) -> Sphere:
-        """A ball of 0.3 m."""
+        """A ball of radius 0.3 m."""
         return cls(0.3)
 
     def form(self) -> Form:

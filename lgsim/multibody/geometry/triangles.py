@@ -1,4 +1,4 @@
-"""Surfaces of triangles, made by numpy alone."""
+"""Triangle meshes of surfaces, in NumPy."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import numpy as np
 from jaxtyping import Float, Int
 
 _SEGMENTS = 40
-"""The number of segments around a circle."""
+"""Number of segments of a circle."""
 
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """A surface of triangles.
+    """A triangle mesh.
 
     Attributes:
-        vertices: Corners of the triangles, (k, 3), m; those on sharp edges stand there once for each side, so that the
-            sides are shaded apart.
+        vertices: Vertices of the triangles, (k, 3), m; on sharp edges they are repeated for each side, so that sides
+            are shaded separately.
         faces: Indices of the three vertices of each triangle, counterclockwise from outside, (f, 3).
-        flat: Whether each triangle is shaded for itself.
+        flat: True for flat shading of each triangle.
     """
 
     vertices: Float[np.ndarray, "k 3"]
@@ -32,10 +32,10 @@ class Mesh:
 
 
 def revolution(profiles: list[Float[np.ndarray, "_ 2"]]) -> Mesh:
-    """The surface that profiles sweep about z, with sharp edges between one profile and the next.
+    """The surface of revolution of profiles about z, with sharp edges between consecutive profiles.
 
     Args:
-        profiles: Points (k, 2) of radius and height, m, with the solid on the left of the way along them.
+        profiles: Points (k, 2) of radius and height, m, with the body on the left along the profile.
     """
     angles = np.arange(_SEGMENTS) * (2 * np.pi / _SEGMENTS)
     circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -48,7 +48,7 @@ def revolution(profiles: list[Float[np.ndarray, "_ 2"]]) -> Mesh:
         ring, at = np.meshgrid(np.arange(rings - 1), np.arange(_SEGMENTS), indexing="ij")
         beside = (at + 1) % _SEGMENTS
         a, b, c, d = (r * _SEGMENTS + s for r, s in ((ring, at), (ring, beside), (ring + 1, beside), (ring + 1, at)))
-        # where a ring is a point on the axis, one triangle of each pair has no area
+        # at a ring on the axis, one triangle of each pair has no area
         lower = np.stack([a, b, c], axis=-1)[profile[:-1, 0] > 0].reshape(-1, 3)
         upper = np.stack([a, c, d], axis=-1)[profile[1:, 0] > 0].reshape(-1, 3)
         vertices.append(points.reshape(-1, 3))
@@ -58,9 +58,9 @@ def revolution(profiles: list[Float[np.ndarray, "_ 2"]]) -> Mesh:
 
 
 def arc(first: float, last: float) -> Float[np.ndarray, "k 2"]:
-    """Points (radius, height) of the unit circle between two latitudes in degrees."""
+    """Points (radius, height) of the unit circle between two latitudes, degrees."""
     degrees = np.linspace(first, last, round((last - first) / 360 * _SEGMENTS) + 1)
     points = np.stack([np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees))], axis=1)
-    # the poles lie on the axis, without rounding
+    # the poles are exactly on the axis
     points[np.abs(degrees) == 90, 0] = 0.0
     return points

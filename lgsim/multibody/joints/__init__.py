@@ -1,4 +1,4 @@
-"""The joints, one a file. A new one subclasses ``ScrewJoint`` or ``GroupJoint`` and is added to ``JOINTS``."""
+"""Joint types, one per file. A new one is a subclass of ``ScrewJoint`` or ``GroupJoint``, added to ``JOINTS``."""
 
 from lgsim.multibody.joint import Joint
 from lgsim.multibody.joints.angles import SphericalAngles
@@ -18,7 +18,7 @@ JOINTS: tuple[type[Joint], ...] = (
     Fixed, Revolute, Continuous, Prismatic, Helical, Cylindrical, Universal, Spherical, SphericalAngles, Planar,
     Translational, Free, Compound,
 )  # fmt: skip
-"""Every type of joint: what the generated tests run over."""
+"""All joint types, for generated tests."""
 
 __all__ = [
     "JOINTS",

@@ -1,4 +1,4 @@
-"""A ball in a socket by three angles: the simple spherical joint of Kwatny and Blankenship."""
+"""A spherical joint with three angles: the simple spherical joint of Kwatny and Blankenship."""
 
 from dataclasses import dataclass
 
@@ -14,19 +14,19 @@ from lgsim.multibody.joint import Components, GroupJoint, Row
 
 @dataclass(frozen=True)
 class SphericalAngles(GroupJoint):
-    """Any rotation ``R = Rz(q3) Ry(q2) Rx(q1)``: ``q`` are three angles in rad, ``v`` the body rates, rad/s.
+    """A rotation ``R = Rz(q3) Ry(q2) Rx(q1)``: ``q`` are three angles in rad, ``v`` is the body rate, rad/s.
 
-    ``dq/dt = Gamma(q) v`` with the angular velocity ``v`` in the child's frame. Gamma has the poles of ``1/cos q2``: at
-    ``q2 = pi/2`` the first and the third angle turn about one axis, rates of angles are then infinite or NaN, and a
-    motion through that pose is what ``Spherical`` is for. Angles are not wrapped, and a step keeps the sign of
-    ``cos q2``: one that goes over a pole turns the other two angles by pi, and the pose is right.
+    ``dq/dt = Gamma(q) v`` with the angular velocity ``v`` in the child's frame. Gamma is singular like ``1/cos q2``: at
+    ``q2 = pi/2`` the axes of the first and the third angle coincide, and the rates of angles are infinite or NaN. Use
+    ``Spherical`` for motions through that pose. Angles are not wrapped, and a step keeps the sign of ``cos q2``: a step
+    across a singularity rotates the other two angles by pi, and the pose is correct.
 
-    Source: Kwatny and Blankenship 1995, Table II and (35)-(36): Euler's angles 3-2-1, counted from the child.
+    Source: Kwatny and Blankenship 1995, Table II and (35)-(36): Euler angles 3-2-1, counted from the child.
     """
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """Turns about x, y, z."""
+        """Rotations about x, y, z."""
         return tuple(Row(True, axis) for axis in range(3))
 
     @property
@@ -51,7 +51,7 @@ class SphericalAngles(GroupJoint):
         return Transform(R, Vec(zero, zero, zero))
 
     def retract(self, q: Components, dv: Components) -> list[Array]:
-        """The angles of ``R exp(dv)``, next to q on the side of the pole on which q is."""
+        """The angles of ``R exp(dv)``, nearest to q on the same side of the singularity."""
         (s1, c1), (s2, c2) = map(sincos, q[:2])
         # R exp(dv) = Rz(q3) N Rx(q1) with N = Ry(q2) exp(Rx(q1) dv) = Rz(d3) Ry(q2 + d2) Rx(d1)
         E = so3_components.exp(Vec(dv[0], c1 * dv[1] - s1 * dv[2], s1 * dv[1] + c1 * dv[2]))
@@ -70,7 +70,7 @@ class SphericalAngles(GroupJoint):
         return list(so3_components.quaternion_log(so3_components.quaternion_product((s, -v), _quaternion(q1))))
 
     def rate(self, q: Components, v: Components) -> list[Array]:
-        """``Gamma(q) v``, (36b); infinite or NaN where ``cos q2 = 0``."""
+        """``Gamma(q) v``, (36b); infinite or NaN if ``cos q2 = 0``."""
         (s1, c1), (s2, c2) = map(sincos, q[:2])
         third = (s1 * v[1] + c1 * v[2]) / c2
         return [v[0] + s2 * third, c1 * v[1] - s1 * v[2], third]
@@ -81,18 +81,18 @@ class SphericalAngles(GroupJoint):
         return [dq[0] - s2 * dq[2], c1 * dq[1] + s1 * c2 * dq[2], c1 * c2 * dq[2] - s1 * dq[1]]
 
     def force(self, q: Components, pull: Components) -> list[Array]:
-        """``Gamma(q)^T pull``: springs and stops on the angles; infinite or NaN where ``cos q2 = 0``."""
+        """``Gamma(q)^T pull``: springs and stops on the angles; infinite or NaN if ``cos q2 = 0``."""
         (s1, c1), (s2, c2) = map(sincos, q[:2])
         third = (s2 * pull[0] + pull[2]) / c2
         return [pull[0], c1 * pull[1] + s1 * third, c1 * third - s1 * pull[1]]
 
     def random(self, key: Array, shape: tuple[int, ...], dtype: jnp.dtype) -> list[Array]:
-        """Angles uniform in [-pi, pi]: no uniform rotations, and on both sides of the poles."""
+        """Angles uniform in [-pi, pi]: not uniform rotations, and on both sides of the singularities."""
         return [jax.random.uniform(k, shape, dtype, -jnp.pi, jnp.pi) for k in jax.random.split(key, 3)]
 
 
 def _quaternion(q: Components) -> Quat:
-    """Of ``Rz(q3) Ry(q2) Rx(q1)``."""
+    """The quaternion of ``Rz(q3) Ry(q2) Rx(q1)``."""
     (s1, c1), (s2, c2), (s3, c3) = (sincos(0.5 * angle) for angle in q)
     zero = jnp.zeros_like(s1)
     first, second, third = (c1, Vec(s1, zero, zero)), (c2, Vec(zero, s2, zero)), (c3, Vec(zero, zero, s3))

@@ -1,4 +1,4 @@
-"""Compound: simple joints one after another, without bodies between them, from a joint map matrix."""
+"""Compound joint: a sequence of elementary screws without bodies between them, from a joint map matrix."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lgsim.multibody.joint import Row, ScrewJoint
 
 @dataclass(frozen=True)
 class Compound(ScrewJoint):
-    """Elementary screws, the first one nearest to the parent; one number each (rad or m).
+    """Elementary screws, the first one next to the parent; one coordinate each (rad or m).
 
     Source: Kwatny and Blankenship 1995, Proposition 3: a compound joint is a sequence of simple joints.
     """
@@ -18,7 +18,7 @@ class Compound(ScrewJoint):
 
     @property
     def pitched(self) -> bool:
-        """Yes."""
+        """True."""
         return True
 
     @property

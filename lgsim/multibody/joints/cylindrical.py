@@ -1,4 +1,4 @@
-"""Cylindrical."""
+"""Cylindrical joint."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from lgsim.multibody.joint import Row, ScrewJoint
 
 @dataclass(frozen=True)
 class Cylindrical(ScrewJoint):
-    """A turn about an axis and a slide along it: ``q = (angle, distance)``."""
+    """Rotation about an axis and translation along it: ``q = (angle, distance)``."""
 
     @property
     def rows(self) -> tuple[Row, ...]:

@@ -1,4 +1,4 @@
-"""Fixed."""
+"""Fixed joint."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Free: six degrees of freedom, the joint of a floating base."""
+"""Free joint: six degrees of freedom, the joint of a floating base."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ class Free(GroupJoint):
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """Slides along x, y, z, then turns about them."""
+        """Translations along x, y, z, then rotations about them."""
         return tuple(Row(turns, axis) for turns in (False, True) for axis in range(3))
 
     @property
@@ -28,11 +28,11 @@ class Free(GroupJoint):
 
     @property
     def neutral(self) -> tuple[float, ...]:
-        """At the origin, not turned."""
+        """At the origin, without rotation."""
         return (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
 
     def transform(self, q: Components) -> Transform:
-        """Position and rotation; a quaternion of another norm than 1 counts as its direction."""
+        """Position and rotation; quaternions are normalized."""
         return Transform(so3_components.quaternion_matrix(quaternion_coordinates.quaternion(q[3:])), Vec(*q[:3]))
 
     def retract(self, q: Components, dv: Components) -> list[Array]:

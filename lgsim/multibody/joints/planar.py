@@ -1,4 +1,4 @@
-"""Planar: motions of a plane."""
+"""Planar joint."""
 
 from dataclasses import dataclass
 
@@ -13,14 +13,14 @@ from lgsim.multibody.joint import Components, GroupJoint, Row
 
 @dataclass(frozen=True)
 class Planar(GroupJoint):
-    """Slides in the plane and turns about its normal: ``q = (x, y, angle)``, ``v = (vx, vy, w)`` in the child's frame.
+    """Translation in a plane and rotation about its normal: ``q = (x, y, angle)``, ``v = (vx, vy, w)`` in child axes.
 
     x and y are along the first two axes of the parent's frame; the angle is not wrapped.
     """
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """Slides along x and y, a turn about z."""
+        """Translations along x and y, a rotation about z."""
         return (Row(False, 0), Row(False, 1), Row(True, 2))
 
     @property
@@ -41,13 +41,13 @@ class Planar(GroupJoint):
         return Transform(R, Vec(q[0], q[1], zero))
 
     def retract(self, q: Components, dv: Components) -> list[Array]:
-        """``T exp(dv)`` on SE(2), the angle added."""
+        """``T exp(dv)`` on SE(2) with an unwrapped angle."""
         zero = jnp.zeros_like(dv[0])
         p = self.transform(q).R @ se3_components.exp(Motion(Vec(dv[0], dv[1], zero), Vec(zero, zero, dv[2]))).p
         return [q[0] + p.x, q[1] + p.y, q[2] + dv[2]]
 
     def difference(self, q0: Components, q1: Components) -> list[Array]:
-        """``log(T0^-1 T1)`` on SE(2) with the angle ``q1 - q0``; infinite at whole turns other than 0."""
+        """``log(T0^-1 T1)`` on SE(2) with the angle ``q1 - q0``; infinite at full turns other than 0."""
         zero = jnp.zeros_like(q0[0])
         angle = q1[2] - q0[2]
         back = self.transform(q0).R.transpose_apply(Vec(q1[0] - q0[0], q1[1] - q0[1], zero))

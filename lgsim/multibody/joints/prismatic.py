@@ -1,4 +1,4 @@
-"""Prismatic."""
+"""Prismatic joint."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from lgsim.multibody.joint import Row, ScrewJoint
 
 @dataclass(frozen=True)
 class Prismatic(ScrewJoint):
-    """A slide along an axis: ``q`` in m."""
+    """Translation along an axis: ``q`` in m."""
 
     @property
     def rows(self) -> tuple[Row, ...]:

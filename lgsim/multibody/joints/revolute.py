@@ -1,4 +1,4 @@
-"""Revolute, and continuous: the same without limits."""
+"""Revolute joint, and continuous joint: the same without limits."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from lgsim.multibody.joint import Row, ScrewJoint
 
 @dataclass(frozen=True)
 class Revolute(ScrewJoint):
-    """A turn about an axis: ``q`` in rad, not wrapped."""
+    """Rotation about an axis: ``q`` in rad, not wrapped."""
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -17,4 +17,4 @@ class Revolute(ScrewJoint):
 
 @dataclass(frozen=True)
 class Continuous(Revolute):
-    """A revolute joint that may turn without end."""
+    """A revolute joint without position limits."""

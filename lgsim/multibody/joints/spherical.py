@@ -1,4 +1,4 @@
-"""Spherical: a ball in a socket."""
+"""Spherical joint with quaternion coordinates."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ class Spherical(GroupJoint):
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """Turns about x, y, z."""
+        """Rotations about x, y, z."""
         return tuple(Row(True, axis) for axis in range(3))
 
     @property
@@ -31,7 +31,7 @@ class Spherical(GroupJoint):
         return (1.0, 0.0, 0.0, 0.0)
 
     def transform(self, q: Components) -> Transform:
-        """The rotation; a quaternion of another norm than 1 counts as its direction."""
+        """The rotation; quaternions are normalized."""
         zero = jnp.zeros_like(q[0])
         return Transform(so3_components.quaternion_matrix(quaternion_coordinates.quaternion(q)), Vec(zero, zero, zero))
 
@@ -63,7 +63,7 @@ class Spherical(GroupJoint):
         return True
 
     def stops(self, q: Components, lower: Components, upper: Components) -> tuple[ball_limits.Stop, ...]:
-        """Of the swing of the z axis, of the angle of the rotation, and of the twist about z."""
+        """Limits of the swing of the z axis, of the rotation angle, and of the twist about z."""
         s, v = quaternion_coordinates.quaternion(q)
         share = 1 / jnp.sqrt(s * s + v.dot(v))
         unit = s * share, v * share

@@ -1,4 +1,4 @@
-"""Translational."""
+"""Translational joint."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from lgsim.multibody.joint import Row, ScrewJoint
 
 @dataclass(frozen=True)
 class Translational(ScrewJoint):
-    """Any displacement without rotation: ``q = p`` in the parent's axes, m."""
+    """Any translation: ``q = p`` in the parent's axes, m."""
 
     @property
     def rows(self) -> tuple[Row, ...]:

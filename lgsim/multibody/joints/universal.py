@@ -1,4 +1,4 @@
-"""Universal."""
+"""Universal joint."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from lgsim.multibody.joint import Row, ScrewJoint
 
 @dataclass(frozen=True)
 class Universal(ScrewJoint):
-    """Two turns, the second about an axis that the first one carries: two angles in rad."""
+    """Two rotations, the second about an axis carried by the first: two angles in rad."""
 
     @property
     def rows(self) -> tuple[Row, ...]:

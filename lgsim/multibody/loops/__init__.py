@@ -1,6 +1,6 @@
-"""What closes loops, one kind a file of at most 60 lines: its rows and its residual.
+"""Constraints of closed kinematic loops, one kind per file: its rows and its residual.
 
-A new kind subclasses ``FrameLoop`` or ``JointLoop`` of ``loop.py``, or ``SteadyLoop``, and is added to ``KINDS``.
+A new kind is a subclass of ``FrameLoop`` or ``JointLoop`` of ``loop.py``, or of ``SteadyLoop``, added to ``KINDS``.
 """
 
 from lgsim.multibody.loops.joint_polynomial import Coupling as Coupling
@@ -10,4 +10,4 @@ from lgsim.multibody.loops.loop import LoopKind as LoopKind
 from lgsim.multibody.loops.rod import Rod as Rod
 
 KINDS: tuple[type[LoopKind], ...] = (JointTie, Rod, Coupling)
-"""Every kind: what the generated tests run over."""
+"""All kinds, for generated tests."""

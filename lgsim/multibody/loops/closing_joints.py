@@ -1,4 +1,4 @@
-"""Joints that can close a loop: what they forbid along and about the axes of their frame."""
+"""Joints that can close a loop: the motions that they constrain."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ CLOSING: tuple[type[Joint], ...] = (Spherical, Revolute, Fixed, Prismatic, Cylin
 
 
 def forbidden_motions(joint: Joint) -> tuple[tuple[bool, int], ...]:
-    """(whether it turns, the axis) of each elementary motion that the joint lacks, slides first."""
+    """Constrained elementary motions of a joint: (True for a rotation, axis) each, translations first."""
     allowed = {(row.turns, row.axis) for row in joint.rows}
     every = [(turns, axis) for turns in (False, True) for axis in range(3)]
     return tuple(entry for entry in every if entry not in allowed)
 
 
 def turning_axis(joint: Joint) -> int:
-    """The axis about which it turns; z where it does not turn or turns about all."""
+    """The rotation axis; z if it has none or three."""
     turns = [row.axis for row in joint.rows if row.turns]
     return turns[0] if len(turns) == 1 else 2
 
 
 def upright_axes(joint: Joint) -> tuple[int, ...]:
-    """The axes of b that stay along those of a."""
+    """The axes of b that stay parallel to those of a."""
     held = tuple(axis for turns, axis in forbidden_motions(joint) if turns)
     return held if len(held) == 3 else (turning_axis(joint),) * (len(held) == 2)

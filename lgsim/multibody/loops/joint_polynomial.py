@@ -13,11 +13,11 @@ from lgsim.multibody.loops.loop import JointLoop, Numbers
 
 @dataclass(frozen=True)
 class Coupling(JointLoop):
-    """``x_b = c_0 + c_1 x_a + ... + c_n x_a^n``, one row; the residual is ``x_b`` less that, rad or m.
+    """``x_b = c_0 + c_1 x_a + ... + c_n x_a^n``, one row; the residual is the difference, rad or m.
 
     Attributes:
         degree: n.
-        turns: Whether joint b turns, so that the residual is an angle.
+        turns: True if joint b is revolute, so that the residual is an angle.
     """
 
     degree: int = 1
@@ -25,7 +25,7 @@ class Coupling(JointLoop):
 
     @property
     def row_turns(self) -> tuple[bool, ...]:
-        """As joint b."""
+        """True if joint b is revolute."""
         return (self.turns,)
 
     @property

@@ -1,4 +1,4 @@
-"""What a loop is: how two frames, or two joints, of one machine are tied; all that an algorithm has to know."""
+"""Interface of loop constraints between two frames or two joints of a model."""
 
 from __future__ import annotations
 
@@ -12,58 +12,58 @@ from jax import Array
 from lgsim._compile.spatial import Force, Motion, Transform
 
 Numbers = Sequence[Array]
-"""The numbers of a loop, one array each."""
+"""Parameters of a loop, one array each."""
 
 
 class Relative(NamedTuple):
-    """How the frame b of a loop lies and moves against its frame a, all in the axes of b, at the origin of b."""
+    """Pose, velocity and acceleration of frame b relative to frame a, in the axes of b, at the origin of b."""
 
     pose: Transform
-    """Of b in a."""
+    """Pose of b in a."""
     velocity: Motion
     """``V_b - V_a``."""
     acceleration: Motion
-    """``A_b - A_a + V_rel x V_a``: the derivative of ``velocity``, number by number."""
+    """``A_b - A_a + V_rel x V_a``: the derivative of the components of ``velocity``."""
 
 
 @dataclass(frozen=True)
 class LoopKind(ABC):
-    """The contract of what closes a loop. A kind is one file; its tests are generated."""
+    """Interface of loop constraints. A kind is one file; its tests are generated."""
 
     @property
     @abstractmethod
     def on_frames(self) -> bool:
-        """Whether it ties two frames; else two joints."""
+        """True for a constraint between two frames, False between two joints."""
 
     @property
     @abstractmethod
     def row_names(self) -> tuple[str, ...]:
-        """A word for each row: what it forbids."""
+        """Name of each row: the motion that it constrains."""
 
     @property
     @abstractmethod
     def row_turns(self) -> tuple[bool, ...]:
-        """Whether the residual of each row is an angle, rad; else a distance, m."""
+        """True for each row whose residual is an angle, rad; False for a distance, m."""
 
     @property
     def number_names(self) -> tuple[str, ...]:
-        """The names of the loop's own numbers in ``Model.loops``."""
+        """Names of the loop's parameters in ``Model.loops``."""
         return ()
 
     @property
     def rows(self) -> int:
-        """How many accelerations it forbids."""
+        """Number of constrained accelerations."""
         return len(self.row_names)
 
     def fault(self, numbers: Any) -> str | None:
-        """What is wrong with numbers of such a loop (numpy), in words; None for nothing."""
+        """Description of the first invalid parameter (numpy); None if all are valid."""
         del numbers
         return None
 
 
 @dataclass(frozen=True)
 class FrameLoop(LoopKind):
-    """A tie between two frames. All its methods act on components of any common shape."""
+    """A constraint between two frames. All its methods act on components of any common shape."""
 
     @property
     def on_frames(self) -> bool:
@@ -72,12 +72,12 @@ class FrameLoop(LoopKind):
 
     @property
     def steady(self) -> bool:
-        """Whether the rows T are constant in b, so that nothing but ``T . A_rel`` enters."""
+        """True if the rows T are constant in b, so that only ``T . A_rel`` enters the accelerations."""
         return False
 
     @abstractmethod
     def residual(self, pose: Transform, numbers: Numbers) -> list[Array]:
-        """What is zero where the loop is closed, one for each row, from the pose of b in a.
+        """The residual, zero on the closed set, one value for each row, from the pose of b in a.
 
         Its derivative on the closed set is ``T . V_rel``.
         """
@@ -87,7 +87,7 @@ class FrameLoop(LoopKind):
         """The rows T, in b's axes at b's origin: ``T . V_rel = 0``."""
 
     def drift(self, at: Relative, numbers: Numbers) -> list[Array] | None:
-        """What the second derivative of the residual has beyond ``T . A_rel``; None for nothing."""
+        """Terms of the second derivative of the residual other than ``T . A_rel``; None for zero."""
         del at, numbers
         return None
 
@@ -98,14 +98,14 @@ class FrameLoop(LoopKind):
         return held if drift is None else [x + y for x, y in zip(held, drift, strict=True)]
 
     def misfit(self, pose: Transform, numbers: Numbers) -> list[tuple[bool, Array]]:
-        """Smooth numbers that are all zero only where the loop is closed, each with whether it is an angle.
+        """Smooth values that are zero if and only if the loop is closed, each with True for an angle.
 
-        The residual, where nothing else makes that zero; they may be more, and depend on each other.
+        By default the residual. There may be more values than rows, and they may depend on each other.
         """
         return list(zip(self.row_turns, self.residual(pose, numbers), strict=True))
 
     def gap(self, pose: Transform, numbers: Numbers) -> tuple[Array, Array]:
-        """Squares of the distance, m, and of the angle, rad, by which it is open: zero only where it is closed."""
+        """Squared distance, m^2, and squared angle, rad^2, by which the loop is open: zero only if it is closed."""
         rows = list(zip(self.residual(pose, numbers), self.row_turns, strict=True))
         zero = rows[0][0] * 0
         far, turned = (sum((r * r for r, turns in rows if turns is kind), zero) for kind in (False, True))
@@ -114,7 +114,7 @@ class FrameLoop(LoopKind):
 
 @dataclass(frozen=True)
 class JointLoop(LoopKind):
-    """A tie ``x_b = f(x_a)`` between the coordinates of two joints of one degree of freedom each: one row."""
+    """A constraint ``x_b = f(x_a)`` between two joints of one degree of freedom each: one row."""
 
     @property
     def on_frames(self) -> bool:
@@ -133,12 +133,12 @@ class JointLoop(LoopKind):
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop of a machine.
+    """A loop of a model.
 
     Attributes:
-        a: Name of the frame, or of the joint, against which the other end moves; "world" is a frame too.
+        a: Name of the reference frame or joint; "world" is a frame too.
         b: Name of the other frame or joint.
-        kind: What ties them.
+        kind: The constraint between them.
     """
 
     name: str

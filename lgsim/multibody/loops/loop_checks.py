@@ -1,4 +1,4 @@
-"""Loops that no machine has: unknown frames, both ends on one body, joints that are no subgroup, rods of no length."""
+"""Checks of loops: unknown frames, both ends on one body, unsupported joints, rods without length."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def closing_joint(name: str, joint: Any) -> JointTie:
     """The kind of a loop that a joint closes.
 
     Raises:
-        ModelError: it is no joint, or one that closes none.
+        ModelError: not a joint, or a joint that cannot close a loop.
     """
     known = ", ".join(kind.__name__ for kind in CLOSING)
     if not isinstance(joint, Joint):
@@ -31,21 +31,21 @@ def closing_joint(name: str, joint: Any) -> JointTie:
     kind = type(joint).__name__
     why = f"a {kind} is not among them"
     if isinstance(joint, Free):
-        why = "a Free joint forbids nothing"
+        why = "a Free joint has no constraints"
     elif isinstance(joint, Universal):
         why = (
-            "the motions of a Universal joint are no subgroup, so that what it forbids would turn with it; put a body"
-            " without mass between two Revolute ones, the second of which is the loop"
+            "the motions of a Universal joint are not a subgroup, so its constraints are not constant in its frame;"
+            " insert a massless body between two Revolute joints, the second of which is the loop"
         )
     raise ModelError(f"loop {name!r}: joint: expected one of {known}, got {joint!r}: {why}")
 
 
 def check_loops(tree: Topology, numbers: np.ndarray) -> None:
-    """Check the loops of a machine and their numbers.
+    """Check the loops of a model and their parameters.
 
     Raises:
-        ModelError: a name is taken twice, a frame or joint is missing, both ends are on one body, a joint has no single
-            coordinate of its own, or a number cannot be.
+        ModelError: a name is taken, a frame or joint is missing, both ends are on one body, a joint does not have
+            exactly one independent coordinate, or a parameter is invalid.
     """
     names: set[str] = set()
     for loop in tree.loops:
@@ -75,7 +75,7 @@ def _check_joints(tree: Topology, loop: Loop) -> None:
         joint = tree.joint_places[name]
         if tree.joints[joint].nq != 1 or tree.mimics[joint] is not None:
             why = "mimics another one" if tree.mimics[joint] is not None else f"has {tree.joints[joint].nq} coordinates"
-            raise ModelError(f"loop {loop.name!r}: expected joints of one coordinate of their own, {name!r} {why}")
+            raise ModelError(f"loop {loop.name!r}: expected joints with one independent coordinate, {name!r} {why}")
     if loop.a == loop.b:
         raise ModelError(f"loop {loop.name!r}: expected two joints, got {loop.a!r} twice")
 
@@ -84,9 +84,9 @@ def coefficients(name: str, values: Any) -> Sequence[float]:
     """The coefficients of a polynomial.
 
     Raises:
-        ModelError: they are no list of numbers.
+        ModelError: not a list of numbers.
     """
     array = np.asarray(values, float)
     if array.ndim != 1 or not len(array):
-        raise ModelError(f"loop {name!r}: coefficients: expected a list of one number or more, got shape {array.shape}")
+        raise ModelError(f"loop {name!r}: coefficients: expected a nonempty list of numbers, got shape {array.shape}")
     return array.tolist()

@@ -1,4 +1,4 @@
-"""What machines with loops are refused by name, where it would let them drift or tear or mean something else."""
+"""Errors of functions that do not support closed kinematic loops."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from lgsim.support.messages import listed
 
 
 def refuse_loops(tree: Topology, what: str, why: str, instead: str) -> None:
-    """Refuse a machine with loops.
+    """Raise an error for a model with loops.
 
     Args:
-        what: Who refuses it.
-        why: What would be wrong.
-        instead: What to take.
+        what: The function that does not support them.
+        why: The reason.
+        instead: An alternative.
 
     Raises:
-        ModelError: it has loops.
+        ModelError: the model has loops.
     """
     if tree.loops:
         names = listed([repr(loop.name) for loop in tree.loops])
         one = len(tree.loops) == 1
         raise ModelError(
-            f"model: {what} does not take machines with loops, and this one has {'the loop' if one else 'the loops'}"
+            f"model: {what} does not support loops, and this model has {'the loop' if one else 'the loops'}"
             f" {names}: {why}; {instead}"
         )

@@ -1,4 +1,4 @@
-"""A rod: the distance of the origins of two frames."""
+"""A rod: constant distance between the origins of two frames."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lgsim.multibody.loops.loop import FrameLoop, Numbers, Relative
 
 @dataclass(frozen=True)
 class Rod(FrameLoop):
-    """``(p . p - L^2)/(2 L) = 0`` with p the position of b in a: a rod of length L, without mass, on two balls."""
+    """``(p . p - L^2)/(2 L) = 0`` with p the position of b in a: a massless rod of length L between two ball joints."""
 
     @property
     def row_names(self) -> tuple[str, ...]:
@@ -23,7 +23,7 @@ class Rod(FrameLoop):
 
     @property
     def row_turns(self) -> tuple[bool, ...]:
-        """A distance."""
+        """False: a distance."""
         return (False,)
 
     @property
@@ -36,7 +36,7 @@ class Rod(FrameLoop):
         return None if numbers[0] > 0 else f"length: expected a positive number, m, got {numbers[0]:g}"
 
     def residual(self, pose: Transform, numbers: Numbers) -> list[Array]:
-        """``(p . p - L^2)/(2 L)``, m: how much too long the distance is, to first order."""
+        """``(p . p - L^2)/(2 L)``, m: the excess length, to first order."""
         (L,) = numbers
         return [(pose.p.dot(pose.p) - L * L) / (2 * L)]
 

@@ -1,4 +1,4 @@
-"""Loops that forbid elementary motions of b: their rows T are unit wrenches along the axes of b."""
+"""Loops that constrain elementary motions of b: their rows T are unit wrenches along the axes of b."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from lgsim.multibody.loops.loop import FrameLoop, Numbers
 
 @dataclass(frozen=True)
 class SteadyLoop(FrameLoop):
-    """A tie whose rows are constant in b: it lists what they forbid, and gives the residual."""
+    """A constraint whose rows are constant in b; subclasses list the constrained motions and define the residual."""
 
     @property
     @abstractmethod
     def forbidden(self) -> tuple[tuple[bool, int], ...]:
-        """(whether it turns, the axis) of each row."""
+        """(True for a rotation, axis) of each row."""
 
     @property
     def steady(self) -> bool:
-        """The rows are constant in b."""
+        """True."""
         return True
 
     @property
     def row_names(self) -> tuple[str, ...]:
-        """Slides and turns."""
+        """Names of the constrained translations and rotations."""
         return tuple(("turn about " if turns else "slide along ") + "xyz"[axis] for turns, axis in self.forbidden)
 
     @property
     def row_turns(self) -> tuple[bool, ...]:
-        """Which rows are angles."""
+        """True for rotations."""
         return tuple(turns for turns, _ in self.forbidden)
 
     def wrenches(self, pose: Transform, numbers: Numbers) -> list[Force]:
@@ -44,5 +44,5 @@ class SteadyLoop(FrameLoop):
         return [Force(nothing, units[axis]) if turns else Force(units[axis], nothing) for turns, axis in self.forbidden]
 
     def entries(self, slides: Vec, turns: Vec) -> list[Array]:
-        """The components of a displacement in the directions of the rows."""
+        """Components of a displacement in the directions of the rows."""
         return [(turns if turning else slides)[axis] for turning, axis in self.forbidden]

@@ -90,7 +90,7 @@ class State(NamedTuple):
         first_cost: The scale of the guess.
         reach: Largest change of each control in the last Newton step (m,).
         reg: The last nonzero regularization.
-        boost: True if the last step was rejected.
+        boost: True if the last step was rejected or cut short.
         definite: True if the Hessian of the last iteration was positive definite with almost no regularization.
         decrement: Predicted decrease of the last Newton step, relative to the cost.
         step: Its size, relative to the controls.

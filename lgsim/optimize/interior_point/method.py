@@ -80,6 +80,9 @@ _FASTEST, _SLOWEST = 1.5, 0.2
 """The barrier is reduced to this power or this fraction of it, whichever is smaller (Waechter and Biegler)."""
 _HELD = 0.02
 """Step length below which the barrier is increased again."""
+_SHORT, _CLOSE = 0.2, 1e-2
+"""Step fraction below which the regularization increases, if violations are at most this fraction of the rows' scales.
+"""
 _REG_FIRST = 1e-4
 """The first regularization above ``FLOOR``."""
 _FAR = 0.1
@@ -225,6 +228,7 @@ class InteriorPoint(IterativeSolver):
             s.i, cost=s.point.cost, gradient=jnp.max(jnp.abs(at.slopes)), feasibility=at.largest, step=length,
             regularization=reg,
         )  # fmt: skip
+        shortened = (length < _SHORT * step.primal_length) & (reg > FLOOR) & (at.violation <= _CLOSE)
         reach = jnp.max(jnp.abs(step.primal.u), axis=0)
         return s._replace(
             i=s.i + 1,
@@ -234,7 +238,7 @@ class InteriorPoint(IterativeSolver):
             weights=where_last(better, weights, s.weights),
             reach=where_last(F.definite, reach, s.reach),
             reg=jnp.where(reg > 0, reg, s.reg),
-            boost=~better,
+            boost=~better | shortened,
             definite=F.definite & (reg <= FLOOR),
             decrement=jnp.where(F.definite, part_of(jnp.abs(step.slope), sizes.whole), jnp.inf),
             step=jnp.where(F.definite, jnp.max(part_of(reach, jnp.max(sizes.control, axis=0))), jnp.inf),

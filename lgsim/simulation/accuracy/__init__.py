@@ -1,1 +1,1 @@
-"""Estimated integration errors: of trajectories and of numbers that come from them, their causes, and what helps."""
+"""Estimated integration errors of trajectories and of values derived from them, their causes and remedies."""

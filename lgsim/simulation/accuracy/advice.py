@@ -1,4 +1,4 @@
-"""What helps where steps are too long: the rate that they do not bear, and the step that the error asks for."""
+"""Advice where steps are too long: the rate that makes them unstable, and the step that the error requires."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from lgsim.simulation.accuracy.trajectory_error import StepError
 from lgsim.simulation.fixed_steps import FixedSteps
 
 _WANTED = 0.01
-"""The error that a smaller step should leave, as a share of the motion."""
+"""The error to aim for with a smaller step, as a fraction of the motion."""
 
 _LOOKED = 64
-"""Number of states of the motion of which those are chosen whose rates are computed."""
+"""Number of states from which those are chosen whose rates are computed."""
 
 _LARGEST_FACTOR = 1000
-"""A step that would have to be so many times shorter is none to advise."""
+"""No advice is given where the step would have to be shorter by more than this factor."""
 
 
 def shorter_step(fixed: FixedSteps, states: Float[np.ndarray, "nodes state"], error: StepError) -> str:
-    """What to do about a motion that is not resolved, in words.
+    """The advice for a motion that has not converged in the step size, as text.
 
     Args:
-        fixed: How the motion was computed.
-        states: Its states at the nodes, the start first.
+        fixed: The model, the method and the steps of the motion.
+        states: The states at the nodes, starting with the initial state.
     """
     dt, method = fixed.dt, fixed.method
     worst = (error.value / error.size).max(axis=1)
@@ -45,27 +45,27 @@ def shorter_step(fixed: FixedSteps, states: Float[np.ndarray, "nodes state"], er
 
 
 def whole_factor(factor: float) -> int | None:
-    """By how many times a step should be shorter, 2 at least; None where no such step is to be advised."""
+    """The factor by which a step should be shorter, at least 2; None where no such step is advised."""
     return max(2, math.ceil(factor)) if factor <= _LARGEST_FACTOR else None
 
 
 def other_method(method: str, stiff: bool, otherwise: str) -> str:
-    """The method to take instead of one, in words.
+    """The method to use instead, as text.
 
     Args:
-        method: Its name.
-        stiff: Whether fast rates may be to blame.
-        otherwise: The words where they are not.
+        method: Name of the current method.
+        stiff: True if fast rates may be the cause.
+        otherwise: The text to return where they are not.
     """
-    return "Rodas4, which bears fast rates" if method in METHODS and stiff else otherwise
+    return "Rodas4, which is stable for fast rates" if method in METHODS and stiff else otherwise
 
 
 def order_text(seen: float, order: int) -> str:
-    """The order that is seen beside that of the method: ", order 3.9 of 4", or empty where none is."""
+    """The observed order with that of the method, such as ", order 3.9 of 4"; empty if no order was observed."""
     return f", order {seen:.2g} of {order}" if np.isfinite(seen) else ""
 
 
 def _one_digit(step: float) -> float:
-    """The next number of one digit that is not above."""
+    """The largest number with one significant digit that does not exceed ``step``."""
     digit = 10.0 ** np.floor(np.log10(step))
     return float(f"{np.floor(step / digit) * digit:.1g}")

@@ -12,13 +12,13 @@ Real = Float[np.ndarray, "..."]
 
 @dataclass(frozen=True)
 class ErrorEstimate:
-    """An estimated integration error, number by number, in the unit of the numbers.
+    """An estimated integration error, entry by entry, in the unit of the values.
 
     Attributes:
-        value: Estimate of the size of the error; NaN or infinite where it is unknown.
-        tolerance: The error up to which a number is converged in the step size.
+        value: Estimated absolute error; NaN or infinite where it is unknown.
+        tolerance: The error up to which a value counts as converged in the step size.
         order: The observed order of convergence; NaN where rounding or large errors hide it.
-        reason: Empty, or why the whole is not converged in the step size, and what helps.
+        reason: Why the values have not converged in the step size, with a remedy; empty if they have.
     """
 
     value: Real
@@ -33,7 +33,7 @@ class ErrorEstimate:
 
     @property
     def resolved(self) -> bool:
-        """Whether the whole is converged in the step size."""
+        """True if all values have converged in the step size."""
         return not self.reason
 
     @property

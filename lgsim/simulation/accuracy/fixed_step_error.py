@@ -1,4 +1,4 @@
-"""The error of a simulation's steps, from the same machine moved again with other steps."""
+"""Integration error of a fixed-step simulation, estimated from a second simulation with other steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lgsim.simulation.state_space import StateSpace
 from lgsim.simulation.trajectory import v_names
 
 NODES = 64
-"""Nodes at which motions are compared, at least, where a motion has so many steps."""
+"""The smallest number of nodes at which motions are compared, if the motion has that many steps."""
 
 
 def node_steps(steps: int, save_every: int, chunk: int) -> int:
@@ -42,11 +42,11 @@ def joined_state(motion: StateHistory) -> Float[np.ndarray, "saved state"]:
 
 
 def check_steps(fixed: FixedSteps, states: Float[np.ndarray, "nodes state"]) -> StepError:
-    """The error of the steps at all nodes of a motion.
+    """The integration error at all nodes of a motion.
 
     Args:
-        fixed: How the motion was computed; the same program computes it with other steps.
-        states: Its states at the nodes, the start first.
+        fixed: The model, the method and the steps; the same compiled program runs with other steps.
+        states: The states at the nodes, starting with the initial state.
     """
     line = Timeline.even(len(states) - 1, fixed.every, fixed.dt)
     motion = known_motion(fixed.model, fixed.control, states, line, fixed.method.order)
@@ -64,10 +64,11 @@ def check_steps(fixed: FixedSteps, states: Float[np.ndarray, "nodes state"]) -> 
 def known_motion(
     model: Model, drive: Drive, states: Float[np.ndarray, "nodes state"], line: Timeline, order: int
 ) -> Motion:
-    """The motion of a machine whose error is sought; arguments as of ``Motion``.
+    """The motion of a model whose integration error is estimated; arguments as for ``Motion``.
 
-    Turns, slides and the velocities and forces of either are measured alike, by the largest one; where they do not
-    move at all, by what rounding would move them; of states of actuators each one by its own largest value.
+    All rotational coordinates share one scale, the largest of them; so do all translational ones, and likewise their
+    velocities and forces. Where none of them moves, the scale is the effect of rounding. Each actuator state is scaled
+    by its own largest value.
     """
     space, tree = state_space(model, drive), model.topology
     difference = differences(space)
@@ -96,7 +97,7 @@ def known_motion(
 
 @cache
 def differences(space: StateSpace) -> Difference:
-    """The function that gives the differences (count, dim) of states (count, ...)."""
+    """The function that returns the differences (count, dim) between states (count, ...)."""
     if not space.topology.groups:
         return lambda y0, y1: y1 - y0
     return jax.jit(jax.vmap(space.difference))

@@ -1,4 +1,4 @@
-"""Richardson's estimate of an error: what differences between steps of h, h/2 and h/4 say of that of h."""
+"""Richardson's error estimate for the step h from differences between solutions with steps h, h/2 and h/4."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import numpy as np
 from jaxtyping import Float
 
 _LEAST_RATIO = 1.25
-"""Differences that shrink by less when the step is halved show no convergence."""
+"""Differences that shrink by less than this factor when the step is halved show no convergence."""
 _OFF_ORDER = 3.0
-"""Factor of errors whose order is more than one below the method's."""
+"""Safety factor for errors whose observed order is more than one below the method's."""
 _UNKNOWN_FACTOR = 2.0
-"""The error over the difference where no order is seen: that of order one."""
+"""The ratio of error to difference where no order is observed: that of order one."""
 
 
 class Convergence(NamedTuple):
-    """How numbers converge, one by one.
+    """The convergence of several values, entry by entry.
 
     Attributes:
-        order: The order that is seen, NaN where none is.
-        factor: The error of h over the difference of h and h/2.
+        order: The observed order; NaN if it is unknown.
+        factor: The error of h divided by the difference between h and h/2.
     """
 
     order: Float[np.ndarray, " m"]
@@ -28,7 +28,7 @@ class Convergence(NamedTuple):
 
     @classmethod
     def unknown(cls, count: int) -> Convergence:
-        """That of numbers of which only h and h/2 are known, or which are no continuous ones."""
+        """Unknown convergence, for values known only at h and h/2 or that are not continuous."""
         return cls(np.full(count, np.nan), np.full(count, _UNKNOWN_FACTOR))
 
 
@@ -43,7 +43,7 @@ def convergence(
         first: The size of the difference between h and h/2.
         second: The size of the difference between h/2 and h/4.
         order: The order of the method.
-        floor: The size of differences that are those of rounding.
+        floor: The size of differences that may be rounding only.
 
     Source: Richardson, The approximate arithmetical solution by finite differences, Philosophical Transactions of the
     Royal Society A 210, 1911; Hairer, Norsett, Wanner, Solving ordinary differential equations I, II.4.
@@ -52,7 +52,7 @@ def convergence(
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(second > 0, first / second, np.inf)
         seen = np.log2(ratio)
-    # without convergence the error is not bounded by any difference: that of the larger one, with some reserve
+    # without convergence no difference bounds the error: take the larger one with a margin
     lost = _LEAST_RATIO / (_LEAST_RATIO - 1) / np.clip(ratio, 0.05, 1)
     tame = np.clip(ratio, _LEAST_RATIO, max(2.0**order, _LEAST_RATIO))
     factor = np.where(ratio < _LEAST_RATIO, lost, tame / (tame - 1))

@@ -1,4 +1,4 @@
-"""The error of the steps of a ``Solution``, on any manifold whose action gives differences."""
+"""Integration error of a ``Solution`` on any manifold whose action provides differences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lgsim.simulation.accuracy.trajectory_error import RESTS, Motion, Scale, Ste
 from lgsim.support import check
 
 CHUNK = 512
-"""Steps of a compiled program, about."""
+"""Approximate number of steps of a compiled program."""
 
 
 def solution_error(
@@ -31,23 +31,23 @@ def solution_error(
     args: Any = None,
     inputs: PyTree[Shaped[ArrayLike, "steps ..."]] = None,
 ) -> StepError:
-    """The error that the steps left in a solution of ``integrate``, from the same motion with other steps.
+    """The integration error of a solution of ``integrate``, estimated from the same motion with other steps.
 
-    A motion of up to 2048 steps is computed again with dt/2, a longer one with 2 dt and 4 dt, and with 5/6 dt where
-    those do not converge as the method should; with ``inputs`` always with dt/2. All by one compiled program. Errors
-    are measured by the largest way that the motion goes in any component of the algebra. All other arguments are those
-    that ``integrate`` was given.
+    A motion of up to 2048 steps is computed again with dt/2. A longer one is computed with 2 dt and 4 dt, and with
+    5/6 dt where those do not converge at the method's order. With ``inputs`` the step is always dt/2. One compiled
+    program serves all of them. Errors are relative to the largest distance that the motion covers in any component of
+    the algebra. All other arguments are those of ``integrate``.
 
     Args:
-        solution: What ``integrate`` returned; of one state, not a batch.
+        solution: A result of ``integrate``, of one state, not a batch.
 
     Returns:
-        The estimate at the saved states, in the components of an algebra vector, with the observed order, and whether
-        the motion is resolved; where it is not and neighboring motions part, their rate.
+        The estimate at the saved states, in the components of an algebra vector, with the observed order and whether
+        the motion has converged in the step size; for a chaotic motion that has not, the largest Lyapunov exponent.
 
     Raises:
         NotImplementedError: the action has no ``difference``.
-        ValueError: the solution holds nothing but its start.
+        ValueError: the solution holds only its initial state.
     """
     nodes = len(solution.ts) - 1
     if nodes < 1:
@@ -61,7 +61,7 @@ def solution_error(
     def advance(y: Point, node: int, ratio: tuple[int, int]) -> Point:
         a, b = ratio
         done = node * save_every
-        # a shorter step has the input of the step that it lies in
+        # a shorter step takes the input of the step that contains it
         at = np.minimum((done + np.arange(count)) * b // a, nodes * save_every - 1)
         rows = None if inputs is None else jax.tree.map(lambda x: jnp.asarray(x)[at], inputs)
         found = integrate(

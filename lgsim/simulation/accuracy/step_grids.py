@@ -1,6 +1,6 @@
-"""A motion computed again with other steps, and neighboring motions: what an estimate of the error of the steps reads.
+"""Motions recomputed with other steps and from neighboring initial states, for estimates of the integration error.
 
-The steps differ, the compiled program does not: an ``advance`` takes the step as a number.
+All of them use the same compiled program: ``advance`` takes the step as an argument.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from lgsim.lie.action import Point
 
 Advance = Callable[[Point, int, tuple[int, int]], Point]
 """``advance(y, node, (a, b))``: the states (count, ...) at the next ``count`` nodes after a node, from the state y
-there, by steps b/a times as long as those of the motion; from node to node it is always the same number of steps."""
+there, with steps b/a of the motion's length; the number of steps between nodes is constant."""
 Difference = Callable[[Point, Point], Float[np.ndarray, "count dim"]]
 """``difference(y0, y1)``: the algebra vectors (count, dim) between states (count, ...)."""
 
 _PARTED = 0.5
-"""The share of a motion's size from which on two motions say nothing about one another."""
+"""The fraction of a motion's size beyond which the distance between two motions carries no information."""
 
 
 class Gaps(NamedTuple):
-    """How far two motions are from each other.
+    """The distances between two motions.
 
     Attributes:
-        node: The nodes of the first one where both have a state, (count,), increasing from 1 on.
-        gap: The absolute values of the algebra's components between them, (count, dim).
-        whole: Whether they could be compared to the end; else they had parted.
+        node: The nodes of the first motion at which both have a state, (count,), increasing from 1.
+        gap: The absolute values of the algebra components between them, (count, dim).
+        whole: True if the motions stayed close enough to be compared to the end.
     """
 
     node: Int[np.ndarray, " count"]
@@ -51,18 +51,18 @@ def compare(
     start: Point | None = None,
     until: int | None = None,
 ) -> tuple[Gaps, Point]:
-    """Compute a motion with steps b/a times as long beside one whose states are known, until they part.
+    """Compute a motion with steps b/a of the length and compare it with known states until the two diverge.
 
     Args:
-        states: The known states at each ``every``-th node (count + 1, ...), the first one the start.
+        states: The known states at every ``every``-th node (count + 1, ...), starting with the initial state.
         steps: (a, b), without a common divisor.
-        scale: Sizes of the algebra's components, by which the motions' distance is measured.
+        scale: Sizes of the algebra's components, relative to which distances are measured.
         every: Nodes from one known state to the next.
-        start: Another start; by default that of the known motion.
-        until: The node up to which they are compared; by default the last one.
+        start: Another initial state; by default that of the known motion.
+        until: The last node to compare; by default the last one of the motion.
 
     Returns:
-        The gaps, and the states of the other motion at its own nodes, the start included.
+        The gaps, and the states of the other motion at its own nodes, including the initial state.
     """
     a, b = steps
     last = len(jax.tree.leaves(states)[0]) - 1
@@ -70,7 +70,7 @@ def compare(
     y = jax.tree.map(jnp.asarray, jax.tree.map(lambda x: x[0], states) if start is None else start)
     own = [jax.tree.map(lambda x: np.asarray(x)[None], y)]
     nodes, gaps, done, whole = [np.zeros(0, int)], [np.zeros((0, len(scale)))], 0, True
-    # every so many states of its own there is one to compare, up to the last one
+    # nodes of the other motion that coincide with known states, up to the last one
     apart = a * every // math.gcd(b, a * every)
     end = last * every * a // b // apart * apart
     while whole and done < end:
@@ -80,14 +80,14 @@ def compare(
         at = np.arange(done + 1, done + count + 1)
         here = np.flatnonzero((at % apart == 0) & (at <= end))
         node = at[here] * b // a
-        # of one length always, so that the difference is compiled once
+        # fixed length, so that the difference is compiled once
         there, which = (np.concatenate([x, np.zeros(count - len(here), int)]) for x in (node // every, here))
         with np.errstate(over="ignore", invalid="ignore"):
             gap = difference(
                 jax.tree.map(lambda x, k=there: x[k], states), jax.tree.map(lambda x, k=which: x[k], found)
             )
             gap = np.abs(np.asarray(gap, float)[: len(here)])
-            whole = bool(np.all(gap <= _PARTED * scale))  # not where something is not a number
+            whole = bool(np.all(gap <= _PARTED * scale))  # False for NaN
         nodes.append(node)
         gaps.append(gap)
         y, done = jax.tree.map(lambda x: jnp.asarray(x[-1]), found), done + count

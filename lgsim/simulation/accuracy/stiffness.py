@@ -1,4 +1,4 @@
-"""The rates of a motion: eigenvalues of its Jacobian at states, what makes them fast, and which method bears them."""
+"""Rates of a motion: eigenvalues of its Jacobian, their physical cause, and the steps for which a method is stable."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from lgsim.simulation.rollout import Drive
 from lgsim.support.printable import printable
 
 SINGULAR = 1e-6
-"""The size of an eigenvalue of a step's linear system below which a step says nothing."""
+"""The smallest eigenvalue magnitude of a step's linear system for which the step is meaningful."""
 
 STATES = 8
-"""The number of states of a piece of a motion at which its rates are looked at."""
+"""The number of states in each piece of a motion at which the rates are computed."""
 
 
 @dataclass(frozen=True)
 class Automatic:
-    """A choice of method that ``simulate`` makes along the motion: explicit steps until a rate is too fast for them.
+    """Automatic choice of the method by ``simulate``: explicit steps until a rate is too fast for them.
 
-    The eigenvalues of the Jacobian are found at the start and at states of each piece of the motion; where one is
-    beyond the stability of the explicit method, that piece is computed again by the stiff one, which goes on.
+    The eigenvalues of the Jacobian are computed at the start and at states of each piece of the motion. Where one lies
+    outside the stability region of the explicit method, the stiff method computes the whole motion.
 
     Attributes:
         explicit: The method for rates that the step resolves.
-        stiff: The method from the first state on whose rates are beyond the stability of the other.
+        stiff: The method for rates outside the stability region of the explicit one.
     """
 
     explicit: Method = MK4
@@ -48,14 +48,14 @@ class Automatic:
 
 
 class UnstableMode(NamedTuple):
-    """A rate that a method's step does not bear.
+    """A mode for which a method is unstable at the given step.
 
     Attributes:
         time: The time of the state, s.
-        rate: The size of the eigenvalue, 1/s.
+        rate: The magnitude of the eigenvalue, 1/s.
         joint: The name of the joint that moves most in this mode.
-        cause: What makes it so fast, in words.
-        largest_step: The largest step, s, that the method bears at that state.
+        cause: The physical cause of the rate, as text.
+        largest_step: The largest step for which the method is stable at that state, s.
     """
 
     time: float
@@ -70,7 +70,7 @@ class UnstableMode(NamedTuple):
 
 
 class _Modes(NamedTuple):
-    """Of n states: Jacobians, inverse inertias felt in each joint, and (stiffness, damping) of each kind of force."""
+    """Jacobians, inverse inertias seen by each joint, and (stiffness, damping) of each kind of force, for n states."""
 
     jacobian: Shaped[Array, "n algebra algebra"]
     inverse_inertia: Shaped[Array, "n nv"]
@@ -84,33 +84,34 @@ def unstable_mode(
     times: Sequence[float] | Float[np.ndarray, " n"],
     states: Shaped[np.ndarray, "n state"] | Shaped[Array, "n state"],
 ) -> UnstableMode | None:
-    """The fastest mode that grows by a method's steps though the motion does not, at the first state that has one.
+    """The fastest mode that a method amplifies although the motion does not, at the first state that has one.
 
-    None where no state has one, and where the control or the wrenches cannot be differentiated in forward mode.
-    Each state is looked at twice, also with its velocities at zero, where dry friction is steepest.
+    None if no state has one, or if the control or the wrenches have no forward-mode derivative. Each state is also
+    evaluated with zero velocities, where dry friction is steepest.
 
     Args:
-        steps: What is computed; joint forces that are not the same all the time are left out.
+        steps: The simulated system and its steps; joint forces that change over time are left out.
         times: The times of the states, s.
-        states: States (q, v, w), at most some ``STATES`` of which are used.
+        states: States (q, v, w), of which at most about ``STATES`` are used.
     """
     model = steps.model
     found = np.flatnonzero(np.isfinite(np.asarray(states)).all(axis=1))
     if not found.size:
         return None
     chosen = found[_telling(model, np.asarray(states)[found])]
-    # by numpy, which compiles nothing
+    # in numpy, which compiles nothing
     at, y = np.asarray(times)[chosen].astype(model.dtype), np.asarray(states)[chosen]
     rest = y.copy()
     rest[:, model.nq : model.nq + model.nv] = 0
+    # each state twice, the second time at rest, where dry friction is steepest
     twice = np.concatenate([at, at]), np.concatenate([y, rest])
     try:
         data = _modes(*_driven(steps), *twice)
     except (TypeError, ValueError, NotImplementedError):
-        return None  # forward mode does not go through the control or the wrenches
+        return None  # the control has no forward-mode derivative
     jacobians = np.asarray(data.jacobian, np.float64)
     worst: tuple[int, complex] | None = None
-    # what is far from where it began may be the fault of the steps before
+    # states far from the initial one may result from the unstable steps before
     for k in range(STATES):
         for i in (k, k + STATES):
             modes = np.linalg.eigvals(jacobians[i]) if np.isfinite(jacobians[i]).all() else np.zeros(0)
@@ -128,15 +129,15 @@ def unstable_mode(
 
 
 def fastest_rate(steps: Steps, t: float, y: Shaped[np.ndarray, " state"]) -> float:
-    """The size of the largest eigenvalue of the Jacobian at a state, 1/s; ``steps`` as of ``unstable_mode``."""
+    """The magnitude of the largest eigenvalue of the Jacobian at a state, 1/s; ``steps`` as for ``unstable_mode``."""
     data = _modes(*_driven(steps), np.full(1, t, steps.model.dtype), np.asarray(y)[None])
     return float(np.abs(np.linalg.eigvals(np.asarray(data.jacobian[0], np.float64))).max(initial=0.0))
 
 
 def singular_joint(steps: Steps, t: float, y: Shaped[np.ndarray, " state"]) -> str:
-    """The joint in which the linear system ``1 - gamma dt J`` of a linearly implicit step is singular, or empty.
+    """The joint at which the linear system ``1 - gamma dt J`` of a linearly implicit step is singular, or empty.
 
-    That is where a mode grows at the rate 1/(gamma dt), which the step is too long to follow; ``steps`` as of
+    There a mode grows at the rate 1/(gamma dt), which the step is too long to follow; ``steps`` as for
     ``unstable_mode``.
     """
     model, tableau = steps.model, steps.method.tableau
@@ -157,7 +158,7 @@ def singular_joint(steps: Steps, t: float, y: Shaped[np.ndarray, " state"]) -> s
 
 
 def _moves(vector: Inexact[np.ndarray, " nv"], inverse_inertia: Float[np.ndarray, " nv"]) -> Float[np.ndarray, " nv"]:
-    """How much each joint moves in a mode, by its energy; one whose inertia is infinite does not."""
+    """The energy of each joint in a mode, as a measure of its motion; zero for a joint of infinite inertia."""
     moves = np.zeros_like(inverse_inertia)
     return np.divide(np.abs(vector), np.sqrt(inverse_inertia), out=moves, where=inverse_inertia > 0)
 
@@ -183,7 +184,7 @@ def _modes(
         control_slopes, passive_slopes = forces.drive_slopes[:2], forces.passive_slopes
         return _Modes(
             jacobian,
-            jnp.abs(jnp.diag(inverse_mass)),  # in a singularity rounding may take the sign of what is nearly infinite
+            jnp.abs(jnp.diag(inverse_mass)),  # at a singularity rounding may flip the sign of nearly infinite entries
             (-jnp.diag(control_slopes[0]), -jnp.diag(control_slopes[1])),
             (-jnp.diag(passive_slopes[0]), -jnp.diag(passive_slopes[1])),
             (-jnp.diag(forces.wrench_slopes[0]), -jnp.diag(forces.wrench_slopes[1])),
@@ -193,9 +194,10 @@ def _modes(
 
 
 def _telling(model: Model, states: Shaped[np.ndarray, "n state"]) -> Int[np.ndarray, " chosen"]:
-    """The places of ``STATES`` states in order, always as many so that one program serves all pieces of a motion.
+    """The indices of ``STATES`` representative states in order; their number is constant, so that one program serves.
 
-    Half are spread over all; half stand before and after the largest changes of velocity, as where a stop is met.
+    Half of them are evenly spaced. The other half lie before and after the largest changes of velocity, such as at an
+    impact on a stop.
     """
     spread = np.round(np.linspace(0, len(states) - 1, STATES // 2)).astype(int)
     v = states[:, model.nq : model.nq + model.nv]
@@ -208,7 +210,7 @@ def _telling(model: Model, states: Shaped[np.ndarray, "n state"]) -> Int[np.ndar
 
 
 def _cause(model: Model, data: _Modes, mode: complex) -> tuple[str, str]:
-    """(the name of the joint that moves most in a mode, what makes it fast in words)."""
+    """(name of the joint that moves most in a mode, the physical cause of its rate as text)."""
     values, vectors = np.linalg.eig(data.jacobian)
     vector: Complex[np.ndarray, " algebra"] = vectors[:, np.argmin(np.abs(values - mode))]
     nv = model.nv
@@ -231,6 +233,7 @@ def _cause(model: Model, data: _Modes, mode: complex) -> tuple[str, str]:
     if model.topology.contacts:
         names[f"contacts with a damping of {data.wrenches[1][i]:.2g} on {inertia}"] = float(data.wrenches[1][i])
         pulls[f"contacts with a stiffness of {data.wrenches[0][i]:.2g} on {inertia}"] = float(data.wrenches[0][i])
+    # rates d/m of dampers and sqrt(k/m) of springs at this joint
     rates = {text: d * data.inverse_inertia[i] for text, d in names.items()}
     rates |= {text: np.sqrt(max(k, 0.0) * data.inverse_inertia[i]) for text, k in pulls.items()}
     text = max(rates, key=lambda text: rates[text])
@@ -242,6 +245,6 @@ def _joint_of(model: Model, dof: int) -> str:
 
 
 def turning(model: Model) -> list[bool]:
-    """Of each degree of freedom whether it turns."""
+    """True for each degree of freedom that is rotational."""
     joints = zip(model.topology.joints, model.topology.mimics, strict=True)
     return [row.turns for joint, mimic in joints if mimic is None for row in joint.rows]

@@ -1,4 +1,4 @@
-"""The error of adaptive steps, from the same machine moved again with other tolerances."""
+"""Integration error of adaptive steps, estimated from a second simulation with other tolerances."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from lgsim.simulation.accuracy.trajectory_error import (
 from lgsim.simulation.rollout import Drive
 
 FACTOR = 10.0
-"""The ratio of the larger tolerances that are compared: two such motions take about the time of the motion itself."""
+"""The ratio between the larger tolerances: two such simulations take about the time of the original one."""
 
 _TIGHTER = 3.0
-"""The ratio to the smaller tolerance that is compared, which takes a quarter more time than the motion."""
+"""The ratio to the smaller tolerance, whose simulation takes a quarter more time than the original one."""
 
 _PROPORTION = 0.5
-"""The smallest power of the tolerance that the error of adaptive steps is taken to fall with, instead of 1."""
+"""The smallest power of the tolerance with which the error is assumed to fall, instead of 1."""
 
 States = Float[np.ndarray, "saved state"]
 Again = Callable[..., tuple[States, bool]]
-"""``again(factor, start)``: the saved states with tolerances larger by a factor, from the motion's start or another
-one, and whether they end as the motion does, by its time or by an event."""
+"""``again(factor, start)``: the saved states with tolerances scaled by a factor, from the motion's initial state or
+another one, and whether they end as the motion does, at its final time or by an event."""
 
 
 def check_tolerance(
@@ -47,17 +47,17 @@ def check_tolerance(
     steps: int,
     drive: Drive = None,
 ) -> StepError | None:
-    """The error of adaptive steps at the saved states, which is proportional to their tolerance.
+    """The integration error of adaptive steps at the saved states, which is proportional to their tolerance.
 
-    It is found from 10 and 100 times the tolerance, and where these do not show that proportion from a third of it.
+    It is estimated from 10 and 100 times the tolerance, and where these are not proportional from a third of it.
 
     Args:
         time: Times of the saved states, s.
 
     Returns:
-        The error; None where nothing but the start was saved, and where Ctrl-C ended the search for it.
+        The error; None if only the initial state was saved, or if Ctrl-C interrupted the estimate.
     """
-    late = time[0] > 0  # the start is no saved state
+    late = time[0] > 0  # the initial state was not saved
     if late:
         time, states = np.append(np.zeros_like(time[:1]), time), np.concatenate([np.asarray(y0)[None], states])
     if len(time) < 2:
@@ -66,10 +66,10 @@ def check_tolerance(
     known = known_motion(model, drive, states, Timeline(after, steps * after / after[-1]), 1)
 
     def gaps(one: States, two: States) -> Gaps:
-        """Between two motions at the times that both have; at an event the states of the event are compared."""
+        """The gaps at the times that both motions share; at an event the event states are compared."""
         common = max(min(len(one), len(two)) - 1, 0)
         node = np.append(np.arange(1, common + 1)[: max(common - 1, 0)], len(after))
-        # of one length always, so that the difference is compiled once
+        # fixed length, so that the difference is compiled once
         x, y = (np.concatenate([x[: len(node) - 1], *[x[-1:]] * (len(after) - len(node) + 1)]) for x in (one, two))
         return Gaps(node, np.abs(np.asarray(known.difference(x, y), float))[: len(node)], True)
 

@@ -1,16 +1,16 @@
-"""What drives a machine in a simulation: feedback laws for ``control``, external wrenches for ``wrenches``.
+"""Controllers for ``control`` and external wrenches for ``wrenches``.
 
-A control is any function ``(t, q, v, model) -> joint forces (nv,)``; the laws here are such functions whose numbers are
-leaves, so that they can be differentiated, mapped and changed without compiling again.
+A control is any function ``(t, q, v, model) -> joint forces (nv,)``. The classes here are such functions whose
+parameters are pytree leaves, so that they can be differentiated, mapped and changed without recompilation.
 
-- joint by joint: ``PD``; the whole machine: ``GravityCompensation``, ``ComputedTorque``, ``Hover``; sums of laws by
-  ``+``; ``MotorLimits`` around another law;
-- a machine that stands on feet (``FlatFoot``, ``PointFoot``): ``Workspace`` moves its central body,
-  ``CentroidalFeedback`` its center of mass; the wrench is shared among the feet by ``LeastNorm`` in closed form, by
-  ``ConeSplit`` within friction and soles;
-- a machine whose joints are all driven: ``TaskSpace`` brings it to do tasks in priority, ``FramePlace``, ``FrameTurn``,
+- joint space: ``PD``; model-based: ``GravityCompensation``, ``ComputedTorque``, ``Hover``; sums of controllers by
+  ``+``; ``MotorLimits`` around another controller;
+- legged robots (``FlatFoot``, ``PointFoot``): ``Workspace`` controls the central body, ``CentroidalFeedback`` the
+  center of mass; the wrench is distributed among the feet by ``LeastNorm`` in closed form, or by ``ConeSplit`` within
+  friction cones and foot soles;
+- fully actuated robots: ``TaskSpace`` is operational-space control of prioritized tasks, ``FramePlace``, ``FrameTurn``,
   ``Posture`` or another ``Task``;
-- ``FrameWrench`` and sums of wrenches push it.
+- ``FrameWrench`` and sums of wrenches apply external forces.
 """
 
 from lgsim.dynamics.workspace.feet import FlatFoot as FlatFoot

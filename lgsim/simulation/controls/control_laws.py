@@ -1,4 +1,4 @@
-"""Feedback laws, joint by joint and of the whole machine, and external wrenches on a frame."""
+"""Joint-space and model-based controllers, and external wrenches on a frame."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ Configuration = Float[Array, " nq"]
 Velocity = Float[Array, " nv"]
 Force = Float[Array, " nv"]
 Gain = int | float | Float[np.ndarray, "..."] | Float[Array, "..."]
-"""A number, or one for each degree of freedom (nv,)."""
+"""A scalar, or one value for each degree of freedom (nv,)."""
 Target = Configuration | Callable[[Number], tuple[Configuration, Velocity, Velocity]]
 """A constant configuration (nq,), or ``target(t)`` with configuration, velocity and acceleration."""
 
 
 def _names(actuated: Sequence[str] | None) -> Sequence[str] | None:
-    """Names as a tuple, which can be hashed; a string stays one, for the error of who takes the names."""
+    """The names as a tuple, which can be hashed; a single string is kept for the error message of its user."""
     return actuated if actuated is None or isinstance(actuated, str) else tuple(actuated)
 
 
 class ControlLaw(eqx.Module):
-    """A feedback law; ``a + b`` is the law that adds the forces of two."""
+    """A feedback controller; ``a + b`` is the controller that adds the forces of both."""
 
     @property
     def by_joints(self) -> bool:
-        """Whether each force depends on the coordinate and the velocity of its own degree of freedom alone.
+        """True if each force depends only on the coordinate and the velocity of its own degree of freedom.
 
-        Linearly implicit steps of machines without groups among their joints then cost O(n).
+        Linearly implicit steps then cost O(n) for models whose joints are all revolute or prismatic.
         """
         return False
 
     @abstractmethod
     def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Force:
-        """The joint forces of the law.
+        """The joint forces of the controller.
 
         Args:
             t: Time, s.
@@ -79,7 +79,7 @@ class ControlSum(ControlLaw):
 
     @property
     def by_joints(self) -> bool:
-        """Whether each of the terms acts joint by joint."""
+        """True if all terms act joint by joint."""
         return all(getattr(term, "by_joints", False) for term in self.terms)
 
     def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Force:
@@ -88,12 +88,13 @@ class ControlSum(ControlLaw):
 
 
 class GravityCompensation(ControlLaw):
-    """The forces that hold the machine against gravity, less those of a floating base, which no motor gives.
+    """The joint forces that compensate gravity, without those of a floating base, which has no motors.
 
-    Of a machine with loops the driven joints hold it, ``S tau + J' f = g(q)``, see ``actuated_inverse_dynamics``.
+    In a model with closed kinematic loops the driven joints provide them, ``S tau + J' f = g(q)``, see
+    ``actuated_inverse_dynamics``.
 
     Attributes:
-        actuated: Names of the driven joints of a machine with loops; None for one without.
+        actuated: Names of the driven joints of a model with loops; None without loops.
     """
 
     actuated: Sequence[str] | None = eqx.field(static=True, default=None, converter=_names)
@@ -102,7 +103,7 @@ class GravityCompensation(ControlLaw):
         """The gravity forces ``g(q)`` (nv,), N m or N, zero on a floating base.
 
         Raises:
-            ModelError: the machine has loops and no joints are named, or it has none and some are.
+            ModelError: the model has loops and no joints are named, or it has none and some are.
         """
         _check_actuated(self, self.actuated, model)
         if self.actuated is not None:
@@ -130,7 +131,7 @@ class PD(ControlLaw):
         return True
 
     def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Force:
-        """The forces of spring and damper (nv,), N m or N, zero on a floating base."""
+        """The spring and damper forces (nv,), N m or N, zero on a floating base."""
         target_q, target_v, _ = _target_motion(self.target, t, v)
         tau = jnp.add(self.stiffness * model.difference(q, target_q), self.damping * (target_v - v))
         return _zero_on_base(model, tau)
@@ -139,14 +140,14 @@ class PD(ControlLaw):
 class ComputedTorque(ControlLaw):
     """Inverse dynamics of the target with feedback: the error obeys ``e'' + damping e' + stiffness e = 0``.
 
-    Of a machine with loops the driven joints give it, see ``actuated_inverse_dynamics``; the target is closed, and the
-    error obeys that to first order, since the loops bend its way.
+    In a model with closed kinematic loops the driven joints provide the forces, see ``actuated_inverse_dynamics``. The
+    target must satisfy the loops. The error then obeys that equation to first order, since the loops are curved.
 
     Attributes:
         target: Configuration (nq,), or a function of time that gives (q, v, v').
         stiffness: 1/s^2, a number or (nv,).
         damping: 1/s, a number or (nv,).
-        actuated: Names of the driven joints of a machine with loops; None for one without.
+        actuated: Names of the driven joints of a model with loops; None without loops.
     """
 
     target: Target
@@ -158,7 +159,7 @@ class ComputedTorque(ControlLaw):
         """The forces ``M(q) (v_t' + damping (v_t - v) + stiffness e) + h(q, v)`` (nv,), N m or N; zero on a base.
 
         Raises:
-            ModelError: the machine has loops and no joints are named, or it has none and some are.
+            ModelError: the model has loops and no joints are named, or it has none and some are.
         """
         target_q, target_v, target_a = _target_motion(self.target, t, v)
         a = target_a + self.damping * (target_v - v) + self.stiffness * model.difference(q, target_q)
@@ -169,13 +170,14 @@ class ComputedTorque(ControlLaw):
 
 
 class MotorLimits(ControlLaw):
-    """Another control, cut at the limits of the model's motors.
+    """Another control, saturated at the limits of the model's motors.
 
-    ``|tau| <= effort_limit``, and with the motion at most ``effort_limit (1 - |v|/velocity_limit)``, the straight line
-    of a motor between stall and no load. A limit that is infinite or zero, which files write for one that is not given,
-    is none: without a velocity limit the motor gives its effort at any speed, without an effort limit it gives all.
+    ``|tau| <= effort_limit``, and in the direction of motion at most ``effort_limit (1 - |v|/velocity_limit)``, the
+    straight torque-speed line of a motor between stall and no load. An infinite or zero limit, which files write for a
+    missing one, counts as no limit. Without a velocity limit the effort limit holds at any speed; without an effort
+    limit the forces are unbounded.
 
-    ``lgsim.actuators.TorqueSpeedLimit`` is the same law with numbers of its own, as a stage of actuators.
+    ``lgsim.actuators.TorqueSpeedLimit`` is the same law with parameters of its own, as an actuator stage.
 
     Attributes:
         control: ``control(t, q, v, model)``, joint forces (nv,).
@@ -190,21 +192,21 @@ class MotorLimits(ControlLaw):
 
 
 class Hover(ControlLaw):
-    """Thrust along a floating base's z axis and moments that hold it at a position, with a heading.
+    """Position control of a quadrotor: thrust along the z axis of a floating base, moments for attitude and heading.
 
     ``F = m (-stiffness (p - place) - damping p' - g)``, thrust ``F . R e3`` between 0 and its limit, and moments
     ``J (-attitude e_R - spin w) + w x J w`` with ``hat(e_R) = (R_d^T R - R^T R_d) / 2``, R_d e3 along F. Mass and
-    inertia are those that the law assumes; those of the machine may differ, as in each sample of a study. The law is
-    not defined where F vanishes or lies along the heading.
+    inertia are those assumed by the controller; the model's may differ, as in each sample of a Monte Carlo study. The
+    controller is undefined where F vanishes or is parallel to the heading.
 
     Source: Lee, Leok, McClamroch, Geometric tracking control of a quadrotor UAV on SE(3), IEEE Conference on Decision
-    and Control, 2010, for a place that does not move; z up here.
+    and Control, 2010, for a constant position and with z up.
 
     Attributes:
-        place: The position to hold, of the body's origin in the world, (3,), m.
-        mass: The mass m that the law assumes, kg.
-        inertia: The inertia J that it assumes, about the body's origin in its axes, (3, 3), kg m^2.
-        gravity: The acceleration g of free fall, in the world, (3,), m/s^2.
+        place: The desired position of the body's origin in the world, (3,), m.
+        mass: The assumed mass m, kg.
+        inertia: The assumed inertia J about the body's origin in its axes, (3, 3), kg m^2.
+        gravity: The gravitational acceleration g in the world, (3,), m/s^2.
         stiffness: Gain on the position, 1/s^2.
         damping: Gain on the velocity, 1/s.
         attitude: Gain on the attitude e_R, 1/s^2.
@@ -226,18 +228,18 @@ class Hover(ControlLaw):
 
     @classmethod
     def from_model(cls, model: Model, place: Float[ArrayLike, " 3"], **gains: Number) -> Hover:
-        """The law that assumes the mass, the inertia and the gravity of a machine of one body.
+        """The controller with the mass, the inertia and the gravity of a single-body model.
 
         Args:
-            model: A machine of a single body that moves freely.
-            place: The position to hold, in the world, (3,), m.
-            gains: The other attributes of the law by their names.
+            model: A single body with a floating base.
+            place: The desired position in the world, (3,), m.
+            gains: Further attributes of the controller by name.
 
         Raises:
-            ValueError: the machine is no single body that moves freely.
+            ValueError: the model is not a single body with a floating base.
         """
         if not model.topology.floats:
-            raise ValueError("model: expected a machine with a floating base")
+            raise ValueError("model: expected a model with a floating base")
         if len(model.inertias) != 1:
             raise ValueError(f"model: expected a single body, got {len(model.inertias)}")
         numbers = {name: jnp.asarray(x, model.dtype) for name, x in gains.items()}
@@ -245,18 +247,19 @@ class Hover(ControlLaw):
         return cls(place, body[0], rotational_inertia(body), model.gravity, **numbers)
 
     def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Force:
-        """The forces (nv,), which are zero but on the floating base: a body wrench (f, n), N and N m."""
+        """The forces (nv,), zero except on the floating base: a body wrench (f, n), N and N m."""
         del t, model
         R, w = quaternion.Ad(q[3:7]), v[3:6]
         velocity = _rotate(R, v[:3])
         demand = -self.stiffness * (q[:3] - self.place) - self.damping * velocity - self.gravity
         F = jnp.multiply(self.mass, demand)
+        # R_d: the z axis along F, the x axis towards the heading
         third = F / norm(F)
         first = jnp.stack([jnp.cos(self.heading), jnp.sin(self.heading), jnp.zeros_like(self.heading)])
         second = jnp.cross(third, first.astype(F.dtype))
         second = second / norm(second)
         R_d = jnp.stack([jnp.cross(second, third), second, third], axis=1)
-        # the columns of R_d and R crossed: the vector of the skew part of R_d^T R, in body axes
+        # cross products of the columns of R_d and R: the vector of the skew part of R_d^T R, in body axes
         error = 0.5 * _rotate(R.T, jnp.sum(jnp.cross(R_d.T, R.T), axis=0))
         gyroscopic = jnp.cross(w, _rotate(self.inertia, w))
         moments = _rotate(self.inertia, jnp.subtract(-self.attitude * error, self.spin * w)) + gyroscopic
@@ -266,12 +269,12 @@ class Hover(ControlLaw):
 
 
 class FrameWrench(eqx.Module):
-    """A wrench (f, n) on a frame at its origin, N and N m, for ``wrenches``.
+    """An external wrench (f, n) at the origin of a frame, N and N m, for ``wrenches``.
 
     Attributes:
         frame: Name of a frame of the model.
-        wrench: (6,), or a function of time that gives it.
-        world: Whether it is in world axes; else in the frame's own.
+        wrench: (6,), or a function of time that returns it.
+        world: True if the wrench is in world axes, False if in the frame's own.
     """
 
     frame: str = eqx.field(static=True)
@@ -301,19 +304,19 @@ class FrameWrench(eqx.Module):
 
 
 def _target_motion(target: Target, t: Number, v: Velocity) -> tuple[Configuration, Velocity, Velocity]:
-    """Configuration, velocity and acceleration of a target at the time t; a constant one does not move."""
+    """Configuration, velocity and acceleration of a target at the time t; a constant target is at rest."""
     if callable(target):
         return target(t)
     return target, jnp.zeros_like(v), jnp.zeros_like(v)
 
 
 def _zero_on_base(model: Model, tau: Force) -> Force:
-    """The joint forces with zeros in the place of the six of a floating base."""
+    """The joint forces with the six entries of a floating base set to zero."""
     return tau.at[:6].set(0) if model.topology.floats else tau
 
 
 def _check_actuated(law: ControlLaw, actuated: Sequence[str] | None, model: Model) -> None:
-    """Check that driven joints are named where a machine has loops, and nowhere else.
+    """Check that driven joints are named if and only if the model has loops.
 
     Raises:
         ModelError: it has loops and no joints are named, or none and some are.
@@ -323,7 +326,7 @@ def _check_actuated(law: ControlLaw, actuated: Sequence[str] | None, model: Mode
         why = "it does not know which joints are driven"
         refuse_loops(model.topology, f"{name}() without actuated", why, f"take {name}(..., actuated=[names of joints])")
     elif not model.topology.loops:
-        raise ModelError(f"actuated: {name} takes names of driven joints for machines with loops, this one has none")
+        raise ModelError(f"actuated: {name} takes names of driven joints only for models with loops; this has none")
 
 
 def _rotate(M: Float[Array, "3 3"], x: Float[Array, " 3"]) -> Float[Array, " 3"]:

@@ -1,4 +1,4 @@
-"""Tasks: what a machine is to do at the same time, each an acceleration that is linear in that of the machine."""
+"""Tasks of operational-space control: desired accelerations that are linear in the joint accelerations."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ TurnTarget = Turn | Callable[[Number], tuple[Turn, Place, Place]]
 
 
 class TaskMotion(NamedTuple):
-    """``x'' = jacobian v' + drift`` of a task of k numbers, and what it wants.
+    """A task of k components, ``x'' = jacobian v' + drift``, with its desired acceleration.
 
     Attributes:
         jacobian: J (k, nv).
         drift: ``J' v`` (k,).
-        wanted: x'' by the feedback (k,).
+        wanted: The desired x'' from the feedback (k,).
     """
 
     jacobian: Float[Array, "k nv"]
@@ -43,11 +43,11 @@ class TaskMotion(NamedTuple):
 
 
 class Task(eqx.Module):
-    """The contract of a task. A new kind is a subclass with ``motion``."""
+    """Base class of tasks. A new kind is a subclass with ``motion``."""
 
     @abstractmethod
     def motion(self, t: Number, q: Configuration, v: Velocity, model: Model) -> TaskMotion:
-        """What the task wants of a machine at a state.
+        """The task Jacobian, its drift and the desired acceleration at a state.
 
         Args:
             t: Time, s.
@@ -60,10 +60,10 @@ class Task(eqx.Module):
 
 
 class FramePlace(Task):
-    """The origin of a frame goes to a point of the world: ``x'' = x_d'' + damping (x_d' - x') + stiffness (x_d - x)``.
+    """Position of a frame's origin: ``x'' = x_d'' + damping (x_d' - x') + stiffness (x_d - x)``.
 
     Attributes:
-        target: The point, or a function of time with its position, velocity and acceleration.
+        target: The point in the world, or a function of time with its position, velocity and acceleration.
         stiffness: 1/s^2, a number or one for each axis of the world (3,).
         damping: 1/s, likewise.
     """
@@ -74,7 +74,7 @@ class FramePlace(Task):
     damping: Gain = number_field(20.0)
 
     def motion(self, t: Number, q: Configuration, v: Velocity, model: Model) -> TaskMotion:
-        """The task in the axes of the world, m, (3,)."""
+        """The position task in world axes, m, (3,)."""
         zero = jnp.zeros((3,), v.dtype)
         x_d, u_d, a_d = self.target(t) if callable(self.target) else (self.target, zero, zero)
         x = forward_kinematics(model, q)[frame_index(model.topology, self.frame), :3, 3]
@@ -84,9 +84,9 @@ class FramePlace(Task):
 
 
 class FrameTurn(Task):
-    """A frame turns to an attitude: ``w' = w_d' - w x w_d - spin (w - w_d) - attitude e``, ``(e_0, e) = +- q_d^-1 q``.
+    """Orientation of a frame: ``w' = w_d' - w x w_d - spin (w - w_d) - attitude e``, ``(e_0, e) = +- q_d^-1 q``.
 
-    e is half of the angle near zero and e_0 >= 0; w is in the axes of the frame, into which w_d is turned.
+    Near zero, e is half of the rotation vector, and e_0 >= 0; w is in the axes of the frame, into which w_d is rotated.
 
     Attributes:
         target: A unit quaternion, or a function of time with it, its body angular velocity and the derivative of that.
@@ -102,7 +102,7 @@ class FrameTurn(Task):
     spin: Gain = number_field(20.0)
 
     def motion(self, t: Number, q: Configuration, v: Velocity, model: Model) -> TaskMotion:
-        """The task in the frame's axes, rad, (3,)."""
+        """The orientation task in the frame's axes, rad, (3,)."""
         zero = jnp.zeros((3,), v.dtype)
         turn, w_d, a_d = self.target(t) if callable(self.target) else (self.target, zero, zero)
         R = forward_kinematics(model, q)[frame_index(model.topology, self.frame), :3, :3]
@@ -117,8 +117,8 @@ class FrameTurn(Task):
 
 
 class Posture(Task):
-    """All joints go to a configuration: ``v' = v_d' + damping (v_d - v) + stiffness e``. As the last task it takes what
-    the others leave.
+    """Configuration of all joints: ``v' = v_d' + damping (v_d - v) + stiffness e``. As the last task it uses the joint
+    motions that the other tasks leave free.
 
     Attributes:
         target: Configuration (nq,), or a function of time that gives (q, v, v').
@@ -131,7 +131,7 @@ class Posture(Task):
     damping: Gain = number_field(10.0)
 
     def motion(self, t: Number, q: Configuration, v: Velocity, model: Model) -> TaskMotion:
-        """The task in the degrees of freedom, (nv,)."""
+        """The posture task in the degrees of freedom, (nv,)."""
         zero = jnp.zeros_like(v)
         q_d, v_d, a_d = self.target(t) if callable(self.target) else (self.target, zero, zero)
         wanted = a_d + self.damping * (v_d - v) + self.stiffness * model.difference(q, q_d)

@@ -1,4 +1,4 @@
-"""Workspace control: the central body of a machine on feet moves as a body of six degrees of freedom under feedback."""
+"""Workspace control of legged robots: feedback makes the central body behave as a body with six degrees of freedom."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ Pose = Float[Array, " 7"]
 PoseTarget = Pose | Callable[[Number], tuple[Pose, Float[Array, " 6"], Float[Array, " 6"]]]
 """A constant pose (p, quaternion), or ``target(t)`` with pose, body twist and its derivative."""
 SINGULAR = 1e-6
-"""A leg is refused as singular where the smallest singular value of its reach is below this share of the largest."""
+"""A leg counts as singular where the smallest singular value of its Jacobian is below this fraction of the largest."""
 
 
 class WorkspaceForces(NamedTuple):
-    """What a ``Workspace`` asks for at a state.
+    """The output of a ``Workspace`` controller at a state.
 
     Attributes:
         tau: Joint forces (nv,), zero on the floating base, N m or N.
-        feet: Wrenches of the ground on the feet (feet, 6), in their frames, N and N m.
-        acceleration: The acceleration V' of the central body (6,), as ``v`` has it.
-        accelerations: Those of all degrees of freedom (nv,) if the feet do not move.
-        missing: The wrench (6,) on the central body that the feet do not give, in its axes; zero if the split can.
+        feet: Ground wrenches on the feet (feet, 6), in their frames, N and N m.
+        acceleration: The acceleration V' of the central body (6,), in the convention of ``v``.
+        accelerations: The accelerations of all degrees of freedom (nv,) if the feet do not move.
+        missing: The wrench (6,) on the central body that the feet cannot provide, in its axes; zero if they can.
         inertia: Lambda (6, 6).
         bias: p (6,).
     """
@@ -59,7 +59,7 @@ class WorkspaceForces(NamedTuple):
 
 
 class Workspace(ControlLaw):
-    """Feedback on the pose of the central body of a floating machine, whose feet count as fixed to the ground.
+    """Feedback on the pose of the central body of a legged robot, whose feet are assumed fixed to the ground.
 
     The central body obeys ``Lambda V' + p = F`` (``workspace_dynamics``), F being the wrench that the joint forces
     ``tau = -J_i^T F_i`` of the legs exert on it, ``F = sum_i F_i``. V' is chosen such that
@@ -67,18 +67,18 @@ class Workspace(ControlLaw):
         c'' = c_d'' + damping (c_d' - c') + stiffness (c_d - c),                            (4.13), (4.14)
         w'  = w_d' - spin (w - w_d) - attitude e,     (e_0, e) = +- q_d^-1 q with e_0 >= 0,        (4.26)
 
-    c being a point of the body, both rows exact if nothing touches the machine but the ground at its feet. The errors
-    then obey ``c_e'' + damping c_e' + stiffness c_e = 0`` and near zero, e being half of the angle,
-    ``a'' + spin a' + attitude/2 a = 0``: the signs of the gains are those with which both decay. How the feet share
-    what F needs is the matter of ``split``.
+    c being a point of the body. Both rows are exact if only the ground touches the robot, and only at its feet. The
+    errors then obey ``c_e'' + damping c_e' + stiffness c_e = 0`` and near zero, e being half of the angle,
+    ``a'' + spin a' + attitude/2 a = 0``: the signs of the gains are those with which both decay. ``split`` distributes
+    F among the feet.
 
-    Joints that lead to no foot, of arms or of a leg in the air, are brought to ``posture``.
+    Joints that lead to no foot, such as those of arms or of a swing leg, are driven to ``posture``.
 
     Source: Wendlandt, Control and simulation of multibody systems, 1997, chapter 4.
 
     Attributes:
-        feet: What it stands on, frames at the ends of legs that part at the central body, ``FlatFoot`` or
-            ``PointFoot``.
+        feet: The feet on the ground, ``FlatFoot`` or ``PointFoot``: frames at the ends of legs that branch off the
+            central body.
         target: Pose of the central body in the world, (p, quaternion) (7,), or a function of time with pose, body twist
             and the derivative of that.
         center: The point c in the body's frame, (3,), m; its target is that of the pose.
@@ -87,10 +87,10 @@ class Workspace(ControlLaw):
         damping: Gain on its rate, 1/s, likewise.
         attitude: Gain on e, in the body's axes, 1/s^2, likewise.
         spin: Gain on w, in the body's axes, 1/s, likewise.
-        split: How the feet share the wrench, ``LeastNorm()`` or a rule of your own.
-        settling: Rate at which motions of the feet are to die out, 1/s; zero leaves that to the ground. Large ones
-            shake the feet on soft ground: the biped of ``lgsim.systems`` is unstable with 60 1/s.
-        posture: Configuration (nq,) of which the parts of joints that lead to no foot count; None where all do.
+        split: Distribution of the wrench among the feet, ``LeastNorm()`` or another ``WrenchSplit``.
+        settling: Damping rate of foot motions, 1/s; zero leaves the damping to the ground. Large values excite the
+            feet on soft ground: the biped of ``lgsim.systems`` is unstable with 60 1/s.
+        posture: Configuration (nq,), used for joints that lead to no foot; None if there are none.
         posture_stiffness: Gains of those joints, 1/s^2, a number or (nv,).
         posture_damping: Their gains on velocities, 1/s, a number or (nv,).
     """
@@ -118,16 +118,15 @@ class Workspace(ControlLaw):
         shift: Any = (0.0, 0.0, 0.0),
         **rest: Any,
     ) -> Workspace:
-        """The law that holds a machine where it stands at q, by the body's point that is its center of mass there.
+        """The controller that holds a robot in its standing configuration q; c is the center of mass there.
 
         Args:
-            model: A machine with a floating base.
-            feet: What it stands on.
-            shift: By how much the body is to move from there, in the world, (3,), m.
-            rest: Other attributes of the law by their names.
+            model: A model with a floating base.
+            shift: Desired displacement of the body from there, in the world, (3,), m.
+            rest: Further attributes of the controller by name.
 
         Raises:
-            ModelError: the machine does not stand on such feet, or a leg is singular at q.
+            ModelError: the robot does not stand on these feet, or a leg is singular at q.
             ValueError: there is no such frame, or a gain is not positive definite.
         """
         q = jnp.asarray(q, model.dtype)
@@ -145,16 +144,16 @@ class Workspace(ControlLaw):
         """The joint forces (nv,), zero on the floating base, N m or N.
 
         Raises:
-            ModelError: the machine does not stand on such feet.
+            ModelError: the robot does not stand on these feet.
             ValueError: there is no such frame.
         """
         return self.forces(t, q, v, model).tau
 
     def forces(self, t: Number, q: Configuration, v: Velocity, model: Model) -> WorkspaceForces:
-        """The joint forces with what they are made of.
+        """The joint forces with the wrenches and accelerations from which they are computed.
 
         Raises:
-            ModelError: the machine does not stand on such feet.
+            ModelError: the robot does not stand on these feet.
             ValueError: there is no such frame.
         """
         legs = support_legs(model.topology, _frames(self.feet))
@@ -165,12 +164,13 @@ class Workspace(ControlLaw):
         dynamics = workspace_dynamics(model, q, v, legs, self.feet, self._foot_accelerations(q, v, model, legs), other)
         A = self._demand(t, q, v, model, legs, dynamics)
         F, total, accelerations, passive = _needed(legs, dynamics, A)
+        # distribute the total among the feet; joint forces of a leg provide its wrench minus the passive one
         wrenches = self.split(self.feet, dynamics.held, total)
         shares = (dynamics.held @ (wrenches - passive)[..., None])[..., 0]
         tau = _leg_forces(legs, dynamics, shares)
         accelerations = accelerations.at[:BASE].set(A)
         if legs.other_dofs.size:
-            # forces of other joints do not depend on what the ground does to the feet
+            # forces of other joints do not depend on the ground reaction at the feet
             accelerations = accelerations.at[legs.other_dofs].set(other[legs.other_dofs])
             tau = tau.at[legs.other_dofs].set(inverse_dynamics(model, q, v, accelerations)[legs.other_dofs])
         missing = F - jnp.sum(shares, axis=0)
@@ -190,35 +190,37 @@ class Workspace(ControlLaw):
     def _demand(
         self, t: Number, q: Configuration, v: Velocity, model: Model, legs: SupportLegs, dynamics: WorkspaceDynamics
     ) -> Float[Array, " 6"]:
-        """V' (6,), which may depend on the dynamics."""
+        """The desired V' (6,), which may depend on the dynamics."""
         del legs, dynamics
         return self.acceleration(t, q, v, model)
 
     def _feedback(
         self, t: Number, v: Velocity, pose: Float[Array, "4 4"], place: Float[Array, " 3"], speed: Float[Array, " 3"]
     ) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
-        """(acceleration in the world of the controlled point, at a place and with a speed; w' of the central body)."""
+        """(acceleration of the controlled point in the world, given its position and velocity; w' of the body)."""
         R, w, still = pose[:3, :3], v[3:6], jnp.zeros_like(v[:6])
         goal, V_d, A_d = self.target(t) if callable(self.target) else (self.target, still, still)
         R_d = quaternion.Ad(goal[3:])
         goal_place, goal_speed, goal_rate = _point_motion(
             R_d, goal[:3], V_d[:3], V_d[3:], A_d[:3], A_d[3:], self.center
         )
+        # (4.13), (4.14)
         wanted = goal_rate + _gain(self.damping, goal_speed - speed) + _gain(self.stiffness, goal_place - place)
         # the left error quaternion, and the desired motion in the body's axes
         error = quaternion.compose(quaternion.inverse(goal[3:]), quaternion_from_matrix(R))
         e = jnp.where(error[0] < 0, -error[1:], error[1:])
         relative = R.T @ R_d
         w_d = relative @ V_d[3:]
+        # (4.26)
         turning = relative @ A_d[3:] - jnp.cross(w, w_d) - _gain(self.spin, w - w_d) - _gain(self.attitude, e)
         return wanted, turning
 
     def check(self, model: Model, q: Float[ArrayLike, " nq"]) -> None:
-        """Check that the law suits a machine that stands at q: inside compiled programs nothing can.
+        """Check that the controller suits a robot in the standing configuration q, outside of compiled programs.
 
         Raises:
-            ModelError: the machine does not stand on such feet, a leg is singular at q or has too few joints, the feet
-                together cannot press in all directions.
+            ModelError: the robot does not stand on these feet, a leg is singular at q or has too few joints, or the
+                feet together cannot exert a force in some direction.
             ValueError: there is no such frame, or a gain is not symmetric and positive definite.
         """
         for name in ("stiffness", "damping", "attitude", "spin"):
@@ -242,7 +244,7 @@ class Workspace(ControlLaw):
         if sizes[-1] < SINGULAR * sizes[0]:
             raise ModelError(
                 f"feet: {len(self.feet)} feet together cannot press in all six directions; take a FlatFoot, or three"
-                " points that are not in line"
+                " points that are not collinear"
             )
 
     def _posture_acceleration(self, q: Configuration, v: Velocity, model: Model, legs: SupportLegs) -> Velocity:
@@ -254,7 +256,7 @@ class Workspace(ControlLaw):
     def _foot_accelerations(
         self, q: Configuration, v: Velocity, model: Model, legs: SupportLegs
     ) -> Float[Array, "feet 6"]:
-        """The derivatives of the feet's twists at which their motions die out; of a point, that of its velocity."""
+        """The derivatives of the feet's twists that damp their motions; for a point foot, that of its velocity."""
         V = frame_twists(model, q, v)[np.array(legs.frames)]
         turned = jnp.cross(V[:, 3:], V[:, :3])
         free = np.array([not foot.held[3] for foot in self.feet])[:, None]
@@ -263,10 +265,10 @@ class Workspace(ControlLaw):
 
 
 class CentroidalFeedback(Workspace):
-    """``Workspace`` with the center of mass of the whole machine in the place of a point of the central body.
+    """``Workspace`` control of the center of mass of the whole robot instead of a point of the central body.
 
-    The legs' accelerations, which follow from that of the central body, count: ``m (c'' - g)`` is the force that all
-    feet give together, c'' of (4.13) being the acceleration of the center of mass. Its target is the point ``center``
+    The legs' accelerations, which follow from that of the central body, are included: ``m (c'' - g)`` is the total
+    force of all feet, c'' of (4.13) being the acceleration of the center of mass. Its target is the point ``center``
     of the target pose. The linear errors of the center of mass and the angular ones of the central body obey the
     equations of ``Workspace``.
 
@@ -276,7 +278,7 @@ class CentroidalFeedback(Workspace):
     def _demand(
         self, t: Number, q: Configuration, v: Velocity, model: Model, legs: SupportLegs, dynamics: WorkspaceDynamics
     ) -> Float[Array, " 6"]:
-        """V' (6,) under which the center of mass accelerates as the feedback says."""
+        """V' (6,) for which the center of mass has the acceleration that the feedback demands."""
         pose = forward_kinematics(model, q)[0]
         wanted, turning = self._feedback(t, v, pose, center_of_mass(model, q), center_of_mass_velocity(model, q, v))
         force = pose[:3, :3].T @ (wanted - model.gravity) * jnp.sum(model.inertias[:, 0])
@@ -294,15 +296,15 @@ class CentroidalFeedback(Workspace):
 def _needed(
     legs: SupportLegs, dynamics: WorkspaceDynamics, A: Float[Array, " 6"]
 ) -> tuple[Float[Array, " 6"], Float[Array, " 6"], Velocity, Float[Array, "feet 6"]]:
-    """(F, the wrench that the feet give together, the legs' accelerations, wrenches on the feet without forces)."""
+    """(F, the total wrench of the feet, the legs' accelerations, wrenches on the feet without joint forces)."""
     F = dynamics.inertia @ A + dynamics.bias
     accelerations, passive = dynamics.outward(legs, A)
-    # the feet carry what they would without joint forces, and F
+    # the feet carry F in addition to their load without joint forces
     return F, F + jnp.sum(dynamics.held @ passive[..., None], axis=0)[:, 0], accelerations, passive
 
 
 def _leg_forces(legs: SupportLegs, dynamics: WorkspaceDynamics, shares: Float[Array, "feet 6"]) -> Force:
-    """``-S . F_i`` for each joint of each leg, in the axes of the central body, where wrenches pass unchanged."""
+    """``-S . F_i`` for each joint of each leg, in the axes of the central body, where wrenches are the same."""
     dofs, _, _ = legs.rows
     tau = jnp.zeros_like(dynamics.screws[0])
     for rows, F in zip(dofs, shares, strict=True):
@@ -321,13 +323,13 @@ def _point_motion(
 
 
 def _gain(gain: Gain, x: Float[Array, " 3"]) -> Float[Array, " 3"]:
-    """A gain, a number, (3,) or (3, 3), on three numbers."""
+    """A gain, a number, (3,) or (3, 3), applied to a vector (3,)."""
     gain = jnp.asarray(gain, x.dtype)
     return gain @ x if gain.ndim == 2 else gain * x
 
 
 def _check_gain(name: str, gain: Gain) -> None:
-    """Check a gain where its numbers are known.
+    """Check a gain unless it is traced.
 
     Raises:
         ValueError: it is not symmetric and positive definite.
@@ -345,10 +347,10 @@ def _check_gain(name: str, gain: Gain) -> None:
 
 
 def _frames(feet: Sequence[Foot]) -> tuple[str, ...]:
-    """The names of the frames of feet.
+    """The frame names of feet.
 
     Raises:
-        TypeError: one of them is no foot.
+        TypeError: one of them is not a foot.
     """
     for foot in feet:
         if not isinstance(foot, Foot):

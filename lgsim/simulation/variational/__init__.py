@@ -1,1 +1,1 @@
-"""Variational motion of machines, and the contract by which ``rollout`` meets methods with states of their own."""
+"""Variational integration of models, and the interface between ``rollout`` and methods with states of their own."""

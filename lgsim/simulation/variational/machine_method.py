@@ -1,4 +1,4 @@
-"""Methods that carry other states of a machine through a motion than its configuration and velocity."""
+"""Methods that carry a model through a motion in states other than configuration and velocity."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from lgsim.multibody.model import Model
 
 
 class MachineMethod(Method):
-    """A method that knows machines. A motion of many steps starts it once, and asks for states (q, v) at nodes alone.
+    """A method for models only. A motion of many steps starts it once, and asks for states (q, v) at nodes only.
 
-    Its own ``step`` takes one step from a state (q, v) to the next one, as any method does.
+    Its own ``step`` takes one step from a state (q, v) to the next one, as in any method.
     """
 
     @property
     @abstractmethod
     def inner(self) -> Method:
-        """The method that takes a step from a state of its own to the next one."""
+        """The method that advances a state of its own by one step."""
 
     @abstractmethod
     def space(self, model: Model) -> Action:
@@ -31,28 +31,28 @@ class MachineMethod(Method):
 
     @abstractmethod
     def check_machine(self, model: Model, size: int) -> None:
-        """Raise ValueError if the method does not take the machine, or parts beside (q, v) of a state of that size."""
+        """Raise ValueError if the method does not support the model, or the actuator states in a state of that size."""
 
     @abstractmethod
     def start(self, model: Model, y: Float[Array, " state"], dt: Float[Array, ""]) -> Float[Array, " own"]:
-        """Its own state at the start of a motion with steps dt, of a state (q, v).
+        """Its own initial state of a motion with steps dt, from a state (q, v).
 
         Raises:
-            ValueError: the machine has states that the method does not take.
+            ValueError: the model has states that the method does not support.
         """
 
     @abstractmethod
     def state(self, model: Model, y: Float[Array, " own"]) -> Float[Array, " state"]:
-        """The state (q, v) of one of its own."""
+        """The state (q, v) for one of its own."""
 
     @abstractmethod
     def why_unsolved(self, model: Model, y: Float[np.ndarray, " state"], dt: float) -> tuple[str, str]:
-        """(the joint that is to blame, what to do) for a step from about a state (q, v) that was not solved."""
+        """(the joint at fault, the remedy) for a step near a state (q, v) that was not solved."""
 
 
 @runtime_checkable
 class MachineField(Protocol):
-    """A field that tells what moves."""
+    """A field that exposes the model that it moves."""
 
     def machine(self, args: Any) -> tuple[tuple[Model, Any, Any], Any]:
         """((model, control, wrenches), segment of joint forces or None) of the arguments of the field."""

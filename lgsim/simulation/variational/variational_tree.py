@@ -1,12 +1,12 @@
-"""The variational integrator of a machine: discrete Euler-Lagrange equations in momenta, solved in O(n) a step.
+"""The variational integrator for articulated systems: discrete Euler-Lagrange equations in momenta, in O(n) a step.
 
 A step of length h takes (q, p) to the (q', p') with
 
     p + h/2 tau = p_start(q, d),    q' = retract(q, d),    p' = p_end(q, d) + h/2 tau,
 
 p_start and p_end being the momenta of the discrete Lagrangian at both ends (``lgsim.dynamics.discrete``), with the
-machine's own dampers, springs, friction and stops half way. Without forces the step is symplectic, and keeps the
-momenta of a floating machine to rounding; a step back undoes it.
+model's own dampers, springs, friction and stops at the midpoint. Without forces the step is symplectic, preserves the
+momenta of a floating system to rounding, and is symmetric in time.
 
 Source: Marsden and West 2001, Discrete mechanics and variational integrators, (3.2.1); Lee, Liu, Park, Srinivasa 2016.
 """
@@ -39,18 +39,18 @@ from lgsim.simulation.state_space import StateSpace
 from lgsim.simulation.variational.machine_method import MachineField, MachineMethod
 
 _TRIALS = 60
-"""The most further iterations, with shorter changes where full ones do not lead nearer."""
+"""The largest number of further, damped iterations, where full Newton steps do not converge."""
 NEAR = 1e-3
-"""The relative change of the last of the first iterations from which the further ones go on; else they start anew."""
+"""The relative change below which the damped iterations continue from the last full one; else they restart."""
 _LEAP = 1.0
-"""The change of a displacement from one step to the next, rad or m, from which on it says nothing of the one after."""
+"""The change of a displacement between two steps, rad or m, above which it does not predict the next one."""
 
 
 def _variational_scheme(order: int) -> ThetaScheme:
-    """One variational step, of order 2, or five of Suzuki's fractions, of order 4.
+    """One variational step, of order 2, or a composition of five with Suzuki's fractions, of order 4.
 
     Raises:
-        ValueError: the order is another one.
+        ValueError: the order is neither 2 nor 4.
     """
     middle = theta_scheme(0.5)
     if order == 2:
@@ -61,20 +61,21 @@ def _variational_scheme(order: int) -> ThetaScheme:
 
 
 class VariationalTree(MachineMethod, ImplicitMethod):
-    """The variational integrator of machines, for ``simulate``, ``rollout`` and all that takes a method.
+    """The variational integrator for articulated systems, a method for ``simulate``, ``rollout`` and optimization.
 
-    Takes torques that are held for a step or lie on lines between nodes; of those and of ``control`` and ``wrenches``
-    the value half way acts, one half at each end. Equations of a step are solved by Newton's method, exact, in O(n) for
-    trees, and derivatives are those of the implicit function: both modes, any order. No adaptive steps: a step that
-    depends on the state is not symplectic, and what this method keeps is lost.
+    Supports torques that are held for a step or interpolated linearly between nodes. Their value and that of
+    ``control`` and ``wrenches`` at the midpoint acts, one half at each end. The equations of a step are solved by
+    Newton's method with exact derivatives, in O(n) for trees. Derivatives of the motion are those of the implicit
+    function: both modes, any order. There are no adaptive steps: a step that depends on the state is not symplectic,
+    and the preserved quantities would drift.
 
     Attributes:
-        tableau: The steps of a composition. Their theta, 1/2, is what ``lgsim.integrators.stability`` takes: a step
+        tableau: The steps of a composition. Their theta, 1/2, is that of ``lgsim.integrators.stability``: a step
             amplifies springs and dampers as the midpoint rule does.
-        map: What stands for the rotation of a body in a step: "quaternion", the cheapest; "exp", more exact where
-            bodies turn by more than 0.2 rad a step; "cayley", which has a step for any momentum. How they compare is
-            told in ``lgsim.dynamics.discrete.rotation_maps``.
-        newton: How the equations of a step are solved: so many iterations at once, and more where these are too few.
+        map: The retraction for the rotation of a body in a step: "quaternion", the cheapest; "exp", more accurate where
+            bodies rotate by more than 0.2 rad a step; "cayley", which has a step for any momentum. See
+            ``lgsim.dynamics.discrete.rotation_maps`` for a comparison.
+        newton: Solver of the equations of a step: a fixed number of iterations, and more where these are too few.
 
     Raises:
         ValueError: the map is unknown, the order is neither 2 nor 4.
@@ -91,29 +92,29 @@ class VariationalTree(MachineMethod, ImplicitMethod):
 
     @property
     def by_exponentials(self) -> bool:
-        """False: a step is no exponential of a field."""
+        """False: a step is not an exponential of a field."""
         return False
 
     @property
     def fixed_step_reason(self) -> str:
-        """Why its steps have one length."""
+        """The reason for its fixed steps."""
         return (
-            "it keeps momenta and the energy without drift only with steps of one length; steps that adapt themselves "
+            "it preserves momenta, and the energy without drift, only with steps of one length; adaptive steps "
             "destroy that"
         )
 
     def check(self, action: Action) -> None:
-        """Raise TypeError if the action moves no machine."""
+        """Raise TypeError if the action is not the state space of a model."""
         if not isinstance(action, StateSpace):
             raise TypeError(
-                f"action: {self.name} moves machines, lgsim.simulate and lgsim.rollout, got {type(action).__name__}; "
+                f"action: {self.name} requires the states of a model, see lgsim.simulate, got {type(action).__name__}; "
                 "lgsim.Variational takes a Lagrangian on a group"
             )
 
     def monitored_step(
         self, action: Action, field: Field, t: Float[Array, ""], y: Any, dt: Float[Array, ""], args: Any
     ) -> tuple[Any, None, Float[Array, ""]]:
-        """The state (q, v) after a step from (q, v), None, and the largest relative change of the last iterations."""
+        """(state (q, v) after a step from (q, v), None, largest relative change in the last iterations)."""
         (model, _, _), _ = _machine(field, args)
         own = self.start(model, y, dt)
         own, _, gap = self.inner.monitored_step(self.space(model), field, t, own, dt, args)
@@ -121,32 +122,32 @@ class VariationalTree(MachineMethod, ImplicitMethod):
 
     @property
     def inner(self) -> MomentumSteps:
-        """The step from (q, p, guesses) to the next."""
+        """The step from (q, p, guesses) to the next state."""
         return MomentumSteps(tree=self)  # pyright: ignore[reportCallIssue]  (its tableau is a property)
 
     def space(self, model: Model) -> StateSpace:
-        """States (q, p, guesses): of each step of the composition the next displacement and the one before."""
+        """States (q, p, guesses): for each step of the composition the next displacement and the previous one."""
         return StateSpace(model.topology, 2 * len(self.tableau.substeps) * model.nv)
 
     def check_machine(self, model: Model, size: int) -> None:
-        """Raise ValueError if the machine has loops or contacts, or states of actuators."""
+        """Raise ValueError if the model has loops, contacts or actuator states."""
         if model.topology.contacts:
             raise ValueError(
-                f"method: {self.name} takes machines without contacts, and here is {model.contact_names[0]!r}; take"
-                " Rodas4, or MK4 with a step that bears the contacts"
+                f"method: {self.name} requires a model without contacts, got {model.contact_names[0]!r}; take"
+                " Rodas4, or MK4 with a step that resolves the contacts"
             )
         refuse_loops(model.topology, f"{self.name}", "its steps would open them", "take MK4, which restores them")
         if size != model.nq + model.nv:
             raise ValueError(
-                f"method: {self.name} takes machines whose actuators have no states of their own, and here they have "
-                f"{size - model.nq - model.nv}; take MK4 or Rodas4"
+                f"method: {self.name} requires actuators without states of their own, got "
+                f"{size - model.nq - model.nv} states; take MK4 or Rodas4"
             )
 
     def start(self, model: Model, y: Float[Array, " state"], dt: Float[Array, ""]) -> Float[Array, " own"]:
-        """(q, M v, guesses ``h v``) of (q, v).
+        """(q, M v, guesses ``h v``) from (q, v).
 
         Raises:
-            ValueError: the machine has contacts, or states of actuators.
+            ValueError: the model has contacts, or actuator states.
         """
         self.check_machine(model, y.size)
         q, v = y[: model.nq], y[model.nq :]
@@ -159,7 +160,7 @@ class VariationalTree(MachineMethod, ImplicitMethod):
         return jnp.concatenate([q, velocity_of_momentum(model, q, p)])
 
     def why_unsolved(self, model: Model, y: Float[np.ndarray, " state"], dt: float) -> tuple[str, str]:
-        """(the joint that moves most in a step, or whose equation is off most; what to do)."""
+        """(the joint that moves most in a step, or with the largest residual; the remedy)."""
         q, v = jnp.asarray(y[: model.nq]), jnp.asarray(y[model.nq : model.nq + model.nv])
         h = jnp.asarray(max((abs(f) for _, f in self.tableau.substeps)) * dt, q.dtype)
         found = trial(self.map)(model, q, generalized_momentum(model, q, v), h * v, h, jnp.ones_like(h))
@@ -180,7 +181,7 @@ class VariationalTree(MachineMethod, ImplicitMethod):
 
 
 class MomentumSteps(ImplicitMethod):
-    """The steps of a ``VariationalTree`` on its own states."""
+    """The steps of a ``VariationalTree`` in its own states."""
 
     tree: VariationalTree
 
@@ -191,18 +192,18 @@ class MomentumSteps(ImplicitMethod):
 
     @property
     def newton(self) -> Newton:
-        """How the equations are solved."""
+        """The solver of the equations."""
         return self.tree.newton
 
     def check_problem(self, action: Action, field: Field, t0: Float[Array, ""], y0: Any, args: Any) -> None:
-        """Raise TypeError if the field is not that of a machine; its value is not asked for."""
+        """Raise TypeError if the field is not that of a model; its value is not checked."""
         _machine(field, args)
         action.check_point(y0, "y0")
 
     def monitored_step(
         self, action: Action, field: Field, t: Float[Array, ""], y: Any, dt: Float[Array, ""], args: Any
     ) -> tuple[Any, None, Float[Array, ""]]:
-        """The state (q, p, guesses) after a step, None, and the largest relative change of the last iterations."""
+        """(state (q, p, guesses) after a step, None, largest relative change in the last iterations)."""
         machine, segment = _machine(field, args)
         model = machine[0]
         nq, nv, count = model.nq, model.nv, len(self.tableau.substeps)
@@ -216,8 +217,8 @@ class MomentumSteps(ImplicitMethod):
             tau = _half_way(machine, segment, t + offset * dt, h, q, p)
             q, p, d, gap = self._advance(model, q, p, tau, guess, h)
             d = jax.lax.stop_gradient(d)
-            # the first displacement follows from the velocity, not from the one before; where displacements leap, as in
-            # the singularity of a gimbal, the next one would be led to leap as well, and rest is the better guess
+            # the first displacement follows from the velocity, not from the previous one; where displacements jump, as
+            # at a gimbal singularity, extrapolation would make the next one jump too, and rest is the better guess
             smooth = jnp.max(jnp.abs(d - before)) < _LEAP
             return (q, p), (jnp.where(smooth, 2 * d - before, 0), d, gap)
 
@@ -235,7 +236,7 @@ class MomentumSteps(ImplicitMethod):
         """(q, p, displacement, relative change) after one step."""
         kind, tolerance = self.tree.map, self.largest_residual(h.dtype)
         momentum = p + 0.5 * h * tau
-        # what is below the rounding of an angle or a length of 1 is as good as zero
+        # anything below the rounding of an angle or a length of 1 counts as zero
         smallest = jnp.asarray(jnp.finfo(h.dtype).eps / tolerance, h.dtype)
         by = (model, q, momentum, h)
         fixed = jax.lax.stop_gradient(by)
@@ -244,14 +245,14 @@ class MomentumSteps(ImplicitMethod):
         found = _damped(kind, fixed, jax.lax.stop_gradient(guess), smallest, tolerance, found)
         found = jax.tree.map(save_in_checkpoint, found)
         d, end = with_derivatives(kind)(by, found.d, found.p)
-        # equations without a solution lead to no state: whoever does not look at residuals finds it not finite
+        # equations without a solution give NaN, so that a failed step shows even if residuals are not checked
         solved = found.change <= tolerance
         q, p = (jnp.where(solved, x, jnp.nan) for x in (model.retract(q, d), end + 0.5 * h * tau))
         return q, p, found.d, found.change
 
 
 class _Solution(NamedTuple):
-    """The best displacement so far, the momentum at its end, and Newton's change there, relative."""
+    """The best displacement so far, the momentum at its end, and the relative Newton change there."""
 
     d: Array
     p: Array
@@ -259,15 +260,15 @@ class _Solution(NamedTuple):
 
 
 class _Iteration(NamedTuple):
-    """The state of the damped iterations.
+    """State of the damped iterations.
 
     Attributes:
-        best: The best displacement that was tried.
+        best: The best displacement so far.
         base: The displacement from which the next one is tried: ``base + scale * change``.
         change: Newton's change there.
-        gap: The largest part of the momentum that is missed there, infinite before the first trial.
-        scale: The share of the change that is tried next.
-        stalled: Whether nothing is to be gained any more.
+        gap: The largest momentum residual there, infinite before the first trial.
+        scale: The fraction of the change that is tried next.
+        stalled: True if no further progress is possible.
         count: Number of trials.
     """
 
@@ -284,9 +285,9 @@ def _damped(
     kind: RotationMap, by: tuple[Model, Array, Array, Array], guess: Array, smallest: Array, tolerance: Number,
     found: _Solution,
 ) -> _Solution:  # fmt: skip
-    """More iterations from the guess where ``found`` has not converged: each change is halved until the next one or
-    what is missing of the momentum is smaller. Neither alone would do: dry friction that begins within the step bends
-    the equations so that changes grow on the way, and what is missing along a chain says little about the way.
+    """Damped iterations from the guess where ``found`` has not converged: each change is halved until the next one or
+    the momentum residual is smaller. Neither criterion suffices by itself. Dry friction that begins within the step
+    bends the equations, so that changes grow on the way. The residual along a chain is a poor measure of progress.
 
     Source: Deuflhard, Newton Methods for Nonlinear Problems, 2004, 3.1 (residuals) and 3.3 (natural monotonicity).
     """
@@ -298,7 +299,7 @@ def _damped(
         return (s.count < _TRIALS) & ~s.stalled & ((s.count == 0) | ~(s.best.change <= rounding))
 
     def iterate(s: _Iteration) -> _Iteration:
-        # the first trial is the guess, or where the first iterations came near their end
+        # the first trial is the guess, or the last full iterate if it came close
         fresh = s.count == 0
         size, gap = (jnp.where(fresh, nowhere, x) for x in (s.best.change, s.gap))
         d = jnp.where(fresh, jnp.where(s.best.change < NEAR, s.best.d, guess), s.base + s.scale * s.change)
@@ -309,7 +310,7 @@ def _damped(
         relative = jnp.where(jnp.isfinite(new.correction), new.correction, jnp.inf)
         least = 1 - 0.25 * s.scale
         better = (relative < least * size) | ((new.gap < least * gap) & jnp.isfinite(relative))
-        # a guess from which no change leads on, as beyond half a turn, gives way to rest
+        # a guess from which no change makes progress, such as one beyond half a turn, falls back to rest
         lost = jnp.isinf(size) & ~better
         return _Iteration(
             best=_Solution(
@@ -335,20 +336,20 @@ def _damped(
         found, searched = state
         return ~searched & ~(found.change <= tolerance)
 
-    # a loop of one turn or none: where all is solved, which is nearly always, the search's own state is not even made
+    # a loop of zero or one iteration: where all steps are solved, nearly always, the search state is not even created
     return control_flow.while_loop(unsolved, search, (found, jnp.zeros_like(found.change, bool)))[0]
 
 
 def _machine(field: Field, args: Any) -> tuple[tuple[Model, Any, Any], Any]:
-    """((model, control, wrenches), segment) of a field's arguments.
+    """((model, control, wrenches), segment) from a field's arguments.
 
     Raises:
-        TypeError: the field is not that of a machine.
+        TypeError: the field is not that of a model.
     """
     if not isinstance(field, MachineField):
         raise TypeError(
-            "field: a VariationalTree moves machines, as lgsim.simulate, lgsim.rollout and "
-            f"lgsim.optimize.MultibodyDynamics hold them, got {type(field).__name__}"
+            "field: a VariationalTree requires the equations of motion of a model, as in lgsim.simulate and "
+            f"lgsim.optimize.MultibodyDynamics, got {type(field).__name__}"
         )
     return field.machine(args)
 
@@ -356,9 +357,9 @@ def _machine(field: Field, args: Any) -> tuple[tuple[Model, Any, Any], Any]:
 def _half_way(
     machine: tuple[Model, Any, Any], segment: Any, t: Array, h: Array, q: Array, p: Array
 ) -> Float[Array, " nv"]:
-    """The joint forces of all but the machine itself in the middle of a step from (q, p), wrenches included.
+    """The joint forces of drives and wrenches, without the model's own, at the midpoint of a step from (q, p).
 
-    Where they depend on the state, half a step of the explicit midpoint rule says where that is.
+    Where they depend on the state, half a step of the explicit midpoint rule predicts it.
     """
     model, control, wrenches = machine
     middle = t + 0.5 * h

@@ -1,1 +1,1 @@
-"""Files that are read: how large they may be, and how a reader that cannot read one ends."""
+"""Reading of files: size limits, and errors for files that cannot be read."""

@@ -1,4 +1,4 @@
-"""What goes wrong with the content of a file, as one kind of error that names the file."""
+"""Conversion of all errors from a file's content to one kind that names the file."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from lgsim.support.messages import one_line
 from lgsim.support.reading.size_limits import FileSizeError
 
 SHOWN = 120
-"""Letters of an error that a message repeats."""
+"""The number of characters of an error that a message repeats."""
 
 
 @contextmanager
 def file_faults(path: str | PathLike[str], expected: str, *passed: type[Exception]) -> Iterator[None]:
-    """Within the block, whatever the content of a file does becomes a ``ValueError`` that begins with the file.
+    """Within the block, any error from the content of a file becomes a ``ValueError`` that begins with the file.
 
-    Hostile bytes make numpy, json and pyarrow raise almost anything: RecursionError, MemoryError, TokenError. So all
-    errors count as faults of the file, but those of its format or size, those of the system, and a missing package.
+    Malicious content makes numpy, json and pyarrow raise almost any error: RecursionError, MemoryError, TokenError. All
+    errors thus count as faults of the file, except those of its format or size, system errors, and a missing package.
 
     Args:
-        expected: What was expected, such as "a trajectory that lgsim wrote".
-        passed: Further errors that are raised as they are.
+        expected: The expected content, such as "a trajectory that lgsim wrote".
+        passed: Further errors that are passed on unchanged.
 
     Raises:
-        ValueError: the file is something else.
+        ValueError: the file has other content.
         OSError: the system cannot read it; the error names it.
     """
     place = fspath(path)
@@ -36,7 +36,7 @@ def file_faults(path: str | PathLike[str], expected: str, *passed: type[Exceptio
     except (OtherFormat, FileSizeError, ModuleNotFoundError, *passed):
         raise
     except Exception as error:
-        # a damaged archive sends its reader to places before the file: an argument that the system refuses
+        # a damaged archive makes its reader seek before the start of the file, which the system refuses
         if isinstance(error, OSError) and error.errno is not None and error.errno > 0 and error.errno != errno.EINVAL:
             if error.filename is not None:
                 raise
@@ -46,5 +46,5 @@ def file_faults(path: str | PathLike[str], expected: str, *passed: type[Exceptio
 
 
 def short(error: BaseException) -> str:
-    """The text of an error as one phrase; that of a class where the error has none."""
+    """The text of an error as one phrase; the name of its class if it has no text."""
     return (one_line(error) or type(error).__name__)[:SHOWN]

@@ -1,4 +1,4 @@
-"""Archives of arrays: only plain numbers and texts are read, and only as many bytes as the archive has."""
+"""Archives of arrays: only plain numbers and strings are read, and never more bytes than the archive states."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from lgsim.support.reading.size_limits import check_size
 
 _ENDING = ".npy"
 _KINDS = "biufcUSmM"
-"""Kinds of numbers that are data alone: no objects, which are pickled, and no records."""
+"""Dtype kinds of plain data: no objects, which are pickled, and no records."""
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-# of others zipfile cannot bound what it unpacks
+# for other methods zipfile cannot bound the unpacked size
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# numpy's own bound, above which its parser of headers is not safe
+# numpy's own bound, above which its header parser is not safe
 _LONGEST_HEADER = 10_000
 
 
 class Arrays:
-    """The arrays of an open archive, which are read when they are asked for.
+    """The arrays of an open archive, read on access.
 
     Attributes:
         names: Their names, in the order of the archive.
@@ -46,10 +46,10 @@ class Arrays:
         return name in self._members
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """An array.
+        """Read an array.
 
         Raises:
-            Exception: there is no such array, or its bytes are damaged: whatever numpy and zipfile raise.
+            Exception: there is no such array, or its bytes are damaged: any error of numpy and zipfile.
         """
         member = self._members[name]
         if member.compress_type not in _COMPRESSIONS:
@@ -59,7 +59,7 @@ class Arrays:
 
 
 def _array(file: Any, size: int) -> np.ndarray:
-    """The array of a member that has so many bytes by its archive."""
+    """The array of a member with the size in bytes that the archive states."""
     version = np.lib.format.read_magic(file)
     if version not in _HEADERS:
         raise ValueError(f"a header of version {version[0]}.{version[1]}")
@@ -71,11 +71,11 @@ def _array(file: Any, size: int) -> np.ndarray:
     count = math.prod(shape) * dtype.itemsize
     if any(isinstance(n, bool) or n < 0 for n in shape) or count != size - file.tell():
         raise ValueError(f"a shape {shape} that does not fit its {size} bytes")
-    # so many and no more: zipfile would unpack beyond the size that an archive states
+    # exactly that many bytes: zipfile would unpack beyond the size that an archive states
     flat = np.frombuffer(file.read(count), dtype).astype(dtype.newbyteorder("="))
-    # of other letters Python makes texts that end in a SystemError later
+    # invalid code points make Python strings that raise a SystemError later
     if dtype.kind == "U" and np.any(flat.view(np.uint32) > sys.maxunicode):
-        raise ValueError("a text of letters that there are not")
+        raise ValueError("a string with invalid code points")
     return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
 
 
@@ -84,13 +84,12 @@ def open_npz(path: str | PathLike[str], expected: str, *passed: type[Exception])
     """The arrays of an archive, within a block of ``file_faults``.
 
     Args:
-        expected: What was expected, such as "a trajectory that lgsim wrote", for the message.
-        passed: Further errors that are raised as they are.
+        expected: The expected content, such as "a trajectory that lgsim wrote", for the message.
+        passed: Further errors that are passed on unchanged.
 
     Raises:
-        ValueError: it is no archive, or the block met a fault of its content.
-        FileSizeError: its arrays have more bytes than ``LGSIM_MAX_BYTES``, by what the archive says of them; none has
-            more than that when it is read.
+        ValueError: it is not an archive, or the block met a fault of its content.
+        FileSizeError: the archive states a size above ``LGSIM_MAX_BYTES``; no array exceeds the stated size when read.
         OSError: it cannot be read.
     """
     with file_faults(path, expected, *passed), open_regular(Path(path)) as content, zipfile.ZipFile(content) as archive:

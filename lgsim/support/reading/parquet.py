@@ -1,4 +1,4 @@
-"""Parquet files whose size is known before they are read: a number that is repeated takes no bytes in them."""
+"""Parquet files whose unpacked size is checked before reading: repeated values take no space in them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from lgsim.support.reading.size_limits import check_size
 
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 _LEAST_WIDTH = 8
-"""Bytes of a number in memory, where all become float64."""
+"""Bytes of a number in memory, as float64."""
 
 
 def open_parquet(
     path: str | PathLike[str], columns: Collection[str] | None = None, *, encoded: Collection[str] = ()
 ) -> Any:
-    """A ``ParquetFile`` whose columns unpack to no more than the limit, by what the file says of them.
+    """A ``ParquetFile`` whose columns unpack to at most the size limit, according to its metadata.
 
-    Texts count with what they take encoded, so read columns of texts as ``encoded``.
+    Strings count with their encoded size, so read columns of strings as ``encoded``.
 
     Args:
         columns: The columns that will be read; None for all.
-        encoded: Columns of texts to read as dictionaries, where a text that is repeated is there once.
+        encoded: Columns of strings to read as dictionaries, in which a repeated string is stored once.
 
     Raises:
         FileSizeError: they unpack to more than ``LGSIM_MAX_BYTES``.
@@ -36,7 +36,7 @@ def open_parquet(
 
 
 def unpacked_size(file: Any, columns: Collection[str] | None = None) -> int:
-    """The bytes that columns of a ``ParquetFile`` take in memory, by its metadata."""
+    """The bytes that columns of a ``ParquetFile`` take in memory, according to its metadata."""
     parts = [file.schema.column(i) for i in range(len(file.schema))]
     wanted = [
         i
@@ -46,8 +46,8 @@ def unpacked_size(file: Any, columns: Collection[str] | None = None) -> int:
     flat = [parts[i].path for i in wanted if not parts[i].max_repetition_level]
     size = 0
     for number in range(file.metadata.num_row_groups):
-        # pyarrow 26 ends the process where metadata that contradict each other are asked for, but raises where they
-        # are read; a row of a list may take any room, so that lists are left out
+        # pyarrow 26 aborts the process if contradictory metadata are accessed, but raises if they are read; a row of a
+        # list may have any size, so that lists are left out
         next(iter(file.iter_batches(1, row_groups=[number], columns=flat)), None)
         group = file.metadata.row_group(number)
         for i in wanted:

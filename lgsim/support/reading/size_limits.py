@@ -1,4 +1,4 @@
-"""How many bytes a file may hold or unpack to, known before they are read."""
+"""Limits on the size of a file and its unpacked content, checked before reading."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 VARIABLE = "LGSIM_MAX_BYTES"
-"""The variable of the environment that sets the limit."""
+"""The environment variable that sets the limit."""
 _DEFAULT = 2**31
 _PIECE = 2**20
 
@@ -16,7 +16,7 @@ class FileSizeError(ValueError):
     """A file is larger than the limit, or unpacks to more.
 
     Attributes:
-        reason: The fault without the file.
+        reason: The fault without the file name.
     """
 
     def __init__(self, place: object, reason: str) -> None:
@@ -25,10 +25,10 @@ class FileSizeError(ValueError):
 
 
 def limit_of(variable: str, usual: int) -> int:
-    """The limit that a variable of the environment sets, or the usual one.
+    """The limit that an environment variable sets, or the default.
 
     Raises:
-        ValueError: the variable is set to something else than a positive number.
+        ValueError: the variable is not a positive number.
     """
     text = os.environ.get(variable, "").strip()
     try:
@@ -44,7 +44,7 @@ def size_limit() -> int:
     """The largest number of bytes: that of ``LGSIM_MAX_BYTES``, or 2 GiB.
 
     Raises:
-        ValueError: the variable is set to something else than a positive number.
+        ValueError: the variable is not a positive number.
     """
     return limit_of(VARIABLE, _DEFAULT)
 
@@ -55,10 +55,10 @@ def check_size(place: object, size: int, what: str = "unpacks to") -> None:
     Args:
         place: The file, for the message.
         size: The number of bytes.
-        what: What has that size, as a verb after the file.
+        what: A verb for the message, after the file.
 
     Raises:
-        FileSizeError: it is above the limit, or the variable that sets this holds no number; the message has it.
+        FileSizeError: it is above the limit, or the variable that sets the limit is not a number.
     """
     try:
         limit = size_limit()
@@ -72,10 +72,10 @@ def check_size(place: object, size: int, what: str = "unpacks to") -> None:
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The content of a file that is within the limit.
+    """The content of a file within the size limit.
 
     Raises:
-        FileSizeError: it is larger; of a pipe or a device no more than the limit is read.
+        FileSizeError: it is larger; from a pipe or a device no more than the limit is read.
         OSError: it cannot be read.
     """
     parts, size = [], 0

@@ -261,5 +261,5 @@ def test_bad_numbers_of_a_model():
     with pytest.raises(ModelError, match="contact 'front': surface_spacing_x: expected a positive number, got 0"):
         model.replace_contact("front", surface_spacing_x=0.0)
     bare = ModelBuilder().add_body("a", "world", joints.Free(), mass=1.0, inertia=np.eye(3)).build()
-    with pytest.raises(ModelError, match="heights: no contact of the model is with a height field"):
+    with pytest.raises(ModelError, match="heights: expected None, no contact has a height field"):
         bare.replace(heights=jnp.zeros(4))

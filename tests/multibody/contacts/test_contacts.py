@@ -170,7 +170,7 @@ def body():
 
 
 SPHERE = contacts.sphere(0.1)
-ZERO_OR_MORE = "expected a number of zero or more"
+ZERO_OR_MORE = "expected a nonnegative number"
 BAD = {
     "unknown frame": (("c", "b", SPHERE), {}, r"contact 'c': frame: .*got 'b'"),
     "unknown surface frame": (("c", "a", SPHERE), {"against": "g"}, r"contact 'c': against: .*got 'g'"),
@@ -209,13 +209,13 @@ def test_bad_names_and_numbers_of_a_model():
         model.contact_numbers("grund")
     with pytest.raises(ModelError, match="the model has no contacts"):
         arm(contact=False).replace_contact("ground", stiffness=1.0)
-    with pytest.raises(ModelError, match="contacts: the model has no contacts"):
+    with pytest.raises(ModelError, match="contacts: expected None, the model has no contacts"):
         arm(contact=False).replace(contacts=jnp.ones((1, 7)))
     with pytest.raises(
         ModelError, match="contact 'ground': expected a number, got 'stifness'; did you mean 'stiffness'"
     ):
         model.replace_contact("ground", stifness=1.0)
-    with pytest.raises(ModelError, match="contact 'self': friction: expected a number of zero or more, got -1"):
+    with pytest.raises(ModelError, match="contact 'self': friction: expected a nonnegative number, got -1"):
         model.replace_contact("self", friction=-1.0)
     with pytest.raises(ModelError, match="contact 'ground': exponent: expected 1 or more"):
         model.replace(contacts=model.contacts.at[0, LAW.index("exponent")].set(0.5))

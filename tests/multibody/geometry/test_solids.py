@@ -85,12 +85,12 @@ def test_numbers_have_names_and_checks():
         (lambda: model.solid_numbers("bal"), "expected the name of a solid, got 'bal'; did you mean 'ball'"),
         (lambda: arm(solids=False).solid_numbers("ball"), "the model has no solids"),
         (lambda: model.replace_solid("ball", length=1.0), "solid 'ball': expected a size, got 'length'"),
-        (lambda: model.replace_solid("ball", radius=-1.0), "solid 'ball': radius: expected a number of zero or more"),
+        (lambda: model.replace_solid("ball", radius=-1.0), "solid 'ball': radius: expected a nonnegative number"),
         (lambda: model.replace(solid_poses=2 * model.solid_poses), "solid 'upper tube': pose: expected a homogeneous"),
         (lambda: model.add_solid("ball", "hand", geometry.Sphere(0.1)), "solid 'ball': the name is taken"),
         (lambda: model.add_solid("x", "foot", geometry.Sphere(0.1)), "solid 'x': frame: .*got 'foot'"),
-        (lambda: model.add_solid("x", "hand", "sphere"), "solid 'x': geometry: expected a solid of lgsim.geometry"),
-        (lambda: model.add_solid("x", "hand", geometry.Box((1.0, -1.0, 1.0))), "solid 'x': y: expected a number of"),
+        (lambda: model.add_solid("x", "hand", "sphere"), "solid 'x': geometry: expected a geometry of lgsim.geometry"),
+        (lambda: model.add_solid("x", "hand", geometry.Box((1.0, -1.0, 1.0))), "solid 'x': y: expected a nonnegative"),
         (lambda: model.add_solid("x", "hand", geometry.Sphere(0.1), np.eye(3)), r"pose: expected shape \(4, 4\)"),
         (lambda: model.exclude([("ball", "ball")]), "expected pairs of two solids, got 'ball' with itself"),
     ):  # fmt: skip
@@ -100,7 +100,7 @@ def test_numbers_have_names_and_checks():
 
 def test_bad_meshes_and_grids():
     for wrong, message in (
-        (lambda: geometry.convex_hull(np.zeros((0, 3))), "convex_hull: points: .*a mesh without vertices"),
+        (lambda: geometry.convex_hull(np.zeros((0, 3))), "convex_hull: points: expected at least one point"),
         (lambda: geometry.convex_hull(np.zeros((3, 2))), r"expected shape \(n, 3\)"),
         (lambda: geometry.convex_hull(np.eye(3), most=3), "most: expected 4 to 64"),
         (lambda: geometry.fit_capsules([[0, 0, np.nan]]), "expected finite numbers"),

@@ -115,7 +115,7 @@ REFUSED = {
     "long turn": (columns(turn(Z), 2 * turn(X)), "column 1: expected an angular part of length 1.*got 2"),
     "long slide": (columns(0.5 * slide(Z)), "column 0: expected a linear part of length 1.*got 0.5"),
     "zero": (columns(0 * slide(Z)), "column 0: expected a linear part of length 1.*got 0"),
-    "axis beside the origin": (columns(turn(Z, 0.1, (0.2, -0.3, 5))), r"its axis goes through \[0.2, -0.3, 0.0\]"),
+    "axis beside the origin": (columns(turn(Z, 0.1, (0.2, -0.3, 5))), r"its axis passes through \[0.2, -0.3, 0.0\]"),
 }
 
 

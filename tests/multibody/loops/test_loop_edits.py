@@ -114,11 +114,11 @@ ERRORS = {
             ModelBuilder().add_body("a", "world", joints.Revolute()).add_body("b", "a", joints.Revolute())
             .add_rod("rod", "world", "b", 1.0).build(), "world"
         ),
-        "attach: loop 'rod': the name is taken; a prefix makes another one",
+        "attach: loop 'rod': the name is taken; choose another prefix",
     ),
     "numbers of no loop": (
         lambda: machine("four_bar").replace(loops=[1.0]),
-        "loops: this machine has no rods and no couplings, whose numbers they are",
+        "loops: expected None, the model has no rods and no couplings",
     ),
     "shape of numbers": (lambda: every_kind().replace(loops=[1.0]), "loops: expected shape (4,), got (1,)"),
     "a rod without length": (

@@ -245,9 +245,9 @@ ERRORS = {
     "a universal joint": (
         pinned("post", "tip", joint=joints.Universal()),
         "loop 'pin': joint: expected one of Spherical, Revolute, Fixed, Prismatic, Cylindrical, Planar, Translational,"
-        " got Universal(): the motions of a Universal joint are no subgroup",
+        " got Universal(): the motions of a Universal joint are not a subgroup",
     ),
-    "a free joint": (pinned("post", "tip", joint=joints.Free()), "got Free(): a Free joint forbids nothing"),
+    "a free joint": (pinned("post", "tip", joint=joints.Free()), "got Free(): a Free joint has no constraints"),
     "a screw": (
         pinned("post", "tip", joint=joints.Helical()), "got Helical(): a Helical is not among them"
     ),
@@ -279,7 +279,7 @@ ERRORS = {
     ),
     "no coefficients": (
         lambda b: b.add_coupling("gear", "arm", "hand", []),
-        "loop 'gear': coefficients: expected a list of one number or more, got shape (0,)",
+        "loop 'gear': coefficients: expected a nonempty list of numbers, got shape (0,)",
     ),
     "a coefficient that is none": (
         lambda b: b.add_coupling("gear", "arm", "hand", [0.0, np.inf]),
@@ -293,11 +293,11 @@ ERRORS = {
         lambda b: b.add_body("door", "world", joints.Revolute(), mimic=("arm", 2.0, 0.0), **link()).add_coupling(
             "gear", "hand", "door", [0.0, 1.0]
         ),
-        "loop 'gear': expected joints of one coordinate of their own, 'door' mimics another one",
+        "loop 'gear': expected joints with one independent coordinate, 'door' mimics another one",
     ),
     "a coupled joint of three coordinates": (
         lambda b: b.add_body("door", "world", joints.Planar(), **link()).add_coupling("gear", "hand", "door", [1.0]),
-        "loop 'gear': expected joints of one coordinate of their own, 'door' has 3 coordinates",
+        "loop 'gear': expected joints with one independent coordinate, 'door' has 3 coordinates",
     ),
     "a joint coupled with itself": (
         lambda b: b.add_coupling("gear", "arm", "arm", [0.0, 1.0]), "loop 'gear': expected two joints, got 'arm' twice"

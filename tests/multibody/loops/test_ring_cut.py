@@ -274,14 +274,15 @@ ERRORS = {
     "no such loop": (lambda: every_kind().cut("joint1", "chain"), "cut: expected the name of a loop, got 'chain'"),
     "no ring": (
         lambda: every_kind().cut("hub"),
-        "cut: joint 'hub' is in no ring that a joint closes; the machine's loops are ['hinge', 'rod', 'gear']",
+        "cut: joint 'hub' is in no kinematic loop that a joint closes; the loops are ['hinge', 'rod', 'gear']",
     ),
     "no ring of that loop": (
-        lambda: every_kind().cut("joint1", "rod"), "cut: joint 'joint1' is in no ring that a joint 'rod' closes"
+        lambda: every_kind().cut("joint1", "rod"),
+        "cut: joint 'joint1' is in no kinematic loop that a joint 'rod' closes",
     ),
     "several rings": (
         lambda: machine("delta").cut("arm0"),
-        "cut: joint 'arm0' is in the rings of ['loop0', 'loop1']; say which: loop=...",
+        "cut: joint 'arm0' is in the loops ['loop0', 'loop1']; choose one: loop=...",
     ),
     "a coupled joint": (
         lambda: every_kind().cut("joint0"), "cut: joint 'joint0': the loop 'gear' couples it with another joint"
@@ -290,7 +291,7 @@ ERRORS = {
         lambda: chain(joints.Universal(), *TWO).build().cut("joint0"),
         "loop 'joint0': joint: expected one of Spherical, Revolute",
     ),
-    "a free joint": (lambda: machine("delta").cut("platform", "loop0"), "a Free joint forbids nothing"),
+    "a free joint": (lambda: machine("delta").cut("platform", "loop0"), "a Free joint has no constraints"),
     "a damper": (
         lambda: chain(*TWO, damping=0.1, armature=0.2).build().cut("joint0"),
         "cut: joint 'joint0' has armature, damping, which a loop cannot have; cut another joint",
@@ -299,7 +300,7 @@ ERRORS = {
         lambda: chain(joints.Revolute(), joints.Spherical(), armature=0.0)
         .add_body("body2", "body0", joints.Spherical(), damping=[0.1, 0.1, 0.2], **link())
         .add_loop("other", "world", "body2", joints.Spherical()).build().cut("joint0", "other"),
-        "cut: joint 'body2' would be turned round, parent for child, but has damping about the axes of its child",
+        "cut: joint 'body2' would be reversed, parent for child, but has damping about the axes of its child",
     ),
     "a joint that mimics": (
         lambda: chain(*TWO).add_body("body2", "world", joints.Revolute(), mimic=("joint1", 2.0, 0.0), **link())

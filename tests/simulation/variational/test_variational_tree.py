@@ -527,17 +527,17 @@ def test_what_it_does_not_take():
     with pytest.raises(ValueError, match=r"iterations: expected at least 2"):
         VariationalTree(newton=lgsim.Newton(1))
     drives = lgsim.actuators.Actuators(lgsim.actuators.Transmission.of_joints(model), lgsim.actuators.Lag(0.1))
-    with pytest.raises(ValueError, match=r"actuators have no states of their own, and here they have 2; take MK4"):
+    with pytest.raises(ValueError, match=r"requires actuators without states of their own, got 2 states; take MK4"):
         lgsim.rollout(model, q0, v0, dt=0.01, steps=2, method=VariationalTree(), actuators=drives)
     with pytest.raises(ValueError, match=r"dt: expected a step that is not zero"):
         lgsim.rollout(model, q0, v0, dt=0.0, steps=2, method=VariationalTree())
     ring = loop_machines.every_kind()
     with pytest.raises(ValueError, match=r"variational.*loop.*its steps would open them; take MK4"):
         VariationalTree().check_machine(ring, ring.nq + ring.nv)
-    with pytest.raises(TypeError, match=r"field: a VariationalTree moves machines"):
+    with pytest.raises(TypeError, match=r"field: a VariationalTree requires the equations of motion"):
         action = lgsim.simulation.StateSpace(model.topology)
         lgsim.integrate(VariationalTree(), action, lambda t, y, args: y, jnp.concatenate([q0, v0]), dt=0.1, steps=1)
-    with pytest.raises(TypeError, match=r"action: variational moves machines"):
+    with pytest.raises(TypeError, match=r"action: variational requires the states of a model"):
         lgsim.integrate(
             VariationalTree(), lgsim.actions.LeftTranslation(lgsim.SO3), lambda t, y, args: jnp.zeros(3), jnp.eye(3),
             dt=0.1, steps=1,

@@ -126,7 +126,7 @@ def test_a_part_and_nothing(tmp_path):
     assert str(caught.value) == f"{store}: {nothing}"
     with pytest.raises(ValueError, match="store: expected results with samples, got none"):
         reports.report_study(open_study(store).results)
-    with pytest.raises(ScenarioError, match="expected a store that lgsim montecarlo made"):
+    with pytest.raises(ScenarioError, match="expected a store of lgsim montecarlo"):
         reports.report_study(tmp_path)
 
 

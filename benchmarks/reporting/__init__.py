@@ -1,0 +1,1 @@
+"""Pages and figures from the records of the benchmarks."""
