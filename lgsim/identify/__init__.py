@@ -1,24 +1,24 @@
-"""System identification: from recorded motion to a machine's numbers, and how well they are known.
+"""System identification: estimate a model's parameters from recorded motion, with their uncertainty.
 
-- ``read_recording`` gives a ``Recording`` with a report of its findings, each mended or named; its errors are
-  ``RecordingMapError``. ``smooth`` gives velocities and accelerations, ``torque_delay`` tells how late the torques are,
-  ``join_recordings`` makes one recording of several;
-- ``Parameters`` of a ``Plant`` are the unknowns, in ``Block``s of coordinates with bounds and prior deviations. Of
-  bodies: ``Inertias``, ``StandardParameters``, ``Masses``, ``CentersOfMass``, with ``TotalMass`` as a prior; of joints
-  and their signals: ``JointParameter``, ``SignalScale``, ``TorqueOffset``; of frames: ``Placements``,
-  ``GravityDirection``; of drives and contacts: ``ActuatorParameter``, ``ContactParameter``. ``base_parameters`` are the
-  combinations that torques show;
-- ``fit`` finds the unknowns and returns a ``Fit``, whose verdict has one of five ``Outcome``s and whose ``RESULTS`` say
-  how the iterations ended; ``load_plant`` reads what ``Fit.save`` wrote;
-- from joint forces, ``TorqueSamples``: ``TorqueFit``, and ``LinearFit`` of base parameters. From anything that sensors
-  give, ``SensorRecords`` of a ``Channel`` for each ``PositionSensor``, ``VelocitySensor``, ``FramePoseSensor`` or
-  ``ImuSensor``: ``SimulationFit``. ``Huber`` and ``Cauchy`` are losses for outliers;
-- ``log_density`` of a ``PosteriorProblem`` is a function in coordinates without bounds that samplers of other packages
-  take (extra ``posterior``: blackjax, numpyro); ``laplace_approximation`` gives starts and mass matrix,
-  ``PosteriorDraws`` turns draws into numbers, machines and predictions.
+- ``read_recording`` returns a ``Recording`` and a report of the problems that it found, each repaired or named; it
+  raises ``RecordingMapError``. ``smooth`` estimates velocities and accelerations, ``torque_delay`` the delay of the
+  torques, and ``join_recordings`` merges recordings;
+- ``Parameters`` of a ``Plant`` are the unknowns. They consist of ``Block``s of coordinates with bounds and prior
+  standard deviations. For bodies: ``Inertias``, ``StandardParameters``, ``Masses``, ``CentersOfMass``, with
+  ``TotalMass`` as a prior; for joints and their signals: ``JointParameter``, ``SignalScale``, ``TorqueOffset``; for
+  frames: ``Placements``, ``GravityDirection``; for actuators and contacts: ``ActuatorParameter``, ``ContactParameter``.
+  ``base_parameters`` are the combinations that are identifiable from torques;
+- ``fit`` estimates the unknowns and returns a ``Fit``. Its verdict has one of five ``Outcome``s, its ``RESULTS`` code
+  gives the reason for termination. ``load_plant`` reads a file of ``Fit.save``;
+- estimators from joint torques, ``TorqueSamples``: ``TorqueFit``, and ``LinearFit`` for base parameters. From sensor
+  signals, ``SensorRecords`` with a ``Channel`` for each ``PositionSensor``, ``VelocitySensor``, ``FramePoseSensor`` or
+  ``ImuSensor``: ``SimulationFit``. ``Huber`` and ``Cauchy`` are robust losses;
+- Bayesian identification: ``log_density`` of a ``PosteriorProblem`` is the posterior in unconstrained coordinates for
+  samplers of other packages (extra ``posterior``: blackjax, numpyro). ``laplace_approximation`` gives starting points
+  and a mass matrix, ``PosteriorDraws`` turns draws into parameters, models and predictions.
 
-Less often needed: ``recording`` (checks, smoothers), ``unknowns`` (instruments, blocks that are alike), ``posterior``
-(noise, priors) and ``experiment`` (motions that show the unknowns).
+Submodules: ``recording`` (checks, smoothers), ``unknowns`` (sensors, symmetric blocks), ``posterior`` (noise models,
+priors) and ``experiment`` (design of excitation trajectories).
 """
 
 from lgsim.identify import experiment as experiment

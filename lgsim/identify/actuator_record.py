@@ -1,4 +1,4 @@
-"""Actuators as plain values for JSON and named arrays, and back: what the file of a fit keeps of its drives."""
+"""Serialization of actuators: plain values for JSON and named arrays, as a saved fit holds them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ LARGEST = 2**31 - 1
 """The largest count that a stage can have."""
 
 Record = dict[str, Any]
-"""The class of a module with its fields: plain values, names of arrays, or records of further modules."""
+"""A module as its class and fields: plain values, names of arrays, or records of nested modules."""
 
 
 def to_record(actuators: Actuators | ActuatorSum, prefix: str = "actuators") -> tuple[Record, dict[str, np.ndarray]]:
-    """(what actuators consist of, their numbers by place, such as "actuators.stages.0.ratio").
+    """Convert actuators to a record and their arrays by path, such as "actuators.stages.0.ratio".
 
     Args:
-        actuators: Actuators with stages of lgsim, or of classes of yours.
+        actuators: Actuators with stages of lgsim or user-defined stages.
     """
     arrays: dict[str, np.ndarray] = {}
 
@@ -45,11 +45,11 @@ def to_record(actuators: Actuators | ActuatorSum, prefix: str = "actuators") -> 
 
 
 def from_record(record: Record, arrays: dict[str, np.ndarray]) -> Actuators | ActuatorSum:
-    """The actuators of ``to_record``.
+    """Rebuild the actuators from the output of ``to_record``.
 
     Raises:
-        ValueError: a stage has other fields, or a count is negative or not finite.
-        MissingStage: a stage is of a class that no module which is imported has.
+        ValueError: a stage has unexpected fields, or a count is negative or not finite.
+        MissingStage: a stage's class is not in any imported module.
     """
     known = {_class_name(kind): kind for kind in (Actuators, ActuatorSum, Transmission, *_kinds(Stage))}
 
@@ -64,9 +64,10 @@ def from_record(record: Record, arrays: dict[str, np.ndarray]) -> Actuators | Ac
             return tuple(built(inner) for inner in value["tuple"])
         if value["class"] not in known:
             raise MissingStage(
-                f"actuators: there is no {value['class']} here; import the module with this stage, then load the file"
+                f"actuators: the class {value['class']} is not imported; import the module that defines it, then load"
+                " the file again"
             )
-        # as they were: no converter stands between a file and its numbers
+        # bypasses __init__, so that no converter changes the stored values
         new = object.__new__(known[value["class"]])
         if set(value["fields"]) != {f.name for f in dataclasses.fields(new)}:
             raise ValueError(f"actuators: expected the fields of {value['class']}, got {list(value['fields'])}")
@@ -78,7 +79,7 @@ def from_record(record: Record, arrays: dict[str, np.ndarray]) -> Actuators | Ac
 
 
 class MissingStage(ValueError):
-    """A file has a stage of a class that is not imported."""
+    """The file contains an actuator stage whose class is not imported."""
 
 
 def _class_name(kind: type) -> str:
@@ -86,7 +87,7 @@ def _class_name(kind: type) -> str:
 
 
 def _kinds(base: type[Stage]) -> Iterator[type[Stage]]:
-    """All subclasses that are imported."""
+    """All imported subclasses, recursively."""
     for kind in base.__subclasses__():
         yield kind
         yield from _kinds(kind)

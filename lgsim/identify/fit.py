@@ -1,4 +1,4 @@
-"""The front door of identification: a plant from records, in one go, or in iterations that are shown and kept."""
+"""Parameter identification from records, in one compiled call or iteration by iteration with checkpoints."""
 
 from __future__ import annotations
 
@@ -39,25 +39,26 @@ from lgsim.support.checkpoint import Checkpoint
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.files import write_whole
 from lgsim.support.fingerprint import fingerprint
+from lgsim.support.messages import counted
 from lgsim.support.verdict import Verdict
 
 _FORMAT = "lgsim fit 1"
 _SIGNALS = ("scale", "offset", "stribeck", "stribeck_speed")
 JOINT_FORCES, ROUNDING = TorqueFit(), 1e-12
 SMALL = 500_000
-"""The number of numbers in records up to which programs that read them a few times are compiled fast."""
+"""The number of recorded values up to which rarely run programs are compiled with fewer optimizations."""
 _NORMAL_95 = 1.959963984540054
-"""Deviations that the middle 95 % of a normal distribution reach to either side."""
+"""The 97.5 % quantile of the normal distribution: half the width of a 95 % interval, in standard deviations."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A plant identified from records, with how well it is known.
+    """An identified plant with the uncertainty of its parameters.
 
     Attributes:
-        estimate: The coordinates found with their covariance, as arrays.
+        estimate: The estimated coordinates with their covariance, as arrays.
         samples: The records that were fitted.
-        validation: Records that were not fitted but are compared, or None.
+        validation: Held-out records for comparison, or None.
     """
 
     parameters: Parameters
@@ -66,34 +67,40 @@ class Fit:
     validation: Any = None
     estimator: Estimator = JOINT_FORCES
 
+    def __repr__(self) -> str:
+        unknowns = counted(self.parameters.size, "unknown")
+        done = counted(int(self.estimate.iterations), "iteration")
+        ended = self.message or "successful"
+        return f"Fit({unknowns} by {type(self.estimator).__name__}, {done}: {ended})\nsummary() prints the parameters."
+
     @property
     def message(self) -> str:
-        """A sentence that says what went wrong and what to do; empty where nothing did."""
+        """The reason for a failure with a remedy; empty if the fit converged."""
         return RESULTS[self.estimate.result]
 
     @cached_property
     def verdict(self) -> Verdict:
-        """How the fit ended: converged, with what it leaves open and the bounds that it met, stopped or failed."""
+        """The outcome: converged, with active bounds and combinations that are not identifiable; stopped; or failed."""
         return fit_verdict(self)
 
     @cached_property
     def plant(self) -> Plant:
-        """The plant at the coordinates found."""
+        """The plant at the estimated coordinates."""
         return _Programs.plant_at(self.parameters, self.estimate.x)
 
     @property
     def model(self) -> Model:
-        """The machine with the numbers found."""
+        """The model with the estimated parameters."""
         return self.plant.model
 
     @cached_property
     def values(self) -> dict[str, float]:
-        """The physical numbers found, by name and unit."""
+        """The estimated physical parameters by name and unit."""
         return self._values_at(self.estimate.x)
 
     @cached_property
     def prior(self) -> dict[str, float]:
-        """The same physical numbers of the prior, by name and unit."""
+        """The same physical parameters at the prior, by name and unit."""
         return self._values_at(jnp.zeros_like(self.estimate.x))
 
     def _values_at(self, x: Float[Array, " p"]) -> dict[str, float]:
@@ -102,10 +109,12 @@ class Fit:
 
     @cached_property
     def deviations(self) -> dict[str, float]:
-        """Standard deviations of ``values``, in their units; infinite where records and priors do not determine one.
+        """Standard errors of ``values``, in their units.
 
-        Where bounds or the edge of what bodies can be hold the numbers, these are what they would be without: a number
-        at its bound is not known exactly. ``intervals`` end at the bounds.
+        They are infinite for a parameter that is not identifiable and has no prior.
+
+        Where a bound or the limit of physical consistency is active, these are the standard errors without it: a
+        parameter at its bound still has uncertainty. ``intervals`` end at the bounds.
         """
         _, J, lost = (np.asarray(x) for x in _values_and_slopes(self.parameters, self.estimate))
         variance = np.einsum("ip,pq,iq->i", J, np.asarray(self.estimate.covariance), J)
@@ -122,10 +131,10 @@ class Fit:
 
     @cached_property
     def intervals(self) -> dict[str, tuple[float, float]]:
-        """Intervals of ``values`` that hold the truth in at least 95 of 100 cases; one-sided for a number at a bound.
+        """Confidence intervals of ``values`` with at least 95 % coverage; one-sided for a parameter at its bound.
 
-        They reach 1.96 deviations to either side and end at the bounds of a number, at zero for masses and moments of
-        inertia.
+        They extend 1.96 standard errors to either side and are cut at the bounds of the parameter, at zero for masses
+        and moments of inertia.
         """
         limits = self.parameters.value_limits()
         out = {}
@@ -137,14 +146,16 @@ class Fit:
 
     @cached_property
     def identifiability(self) -> Identifiability:
-        """The combinations of the unknowns that the records show, without priors."""
+        """The combinations of the unknowns that are identifiable from the records, without priors."""
         return identifiability(self.estimate.information, self.parameters.names)
 
     @cached_property
     def step_error(self) -> FitStepError | None:
-        """How far the steps move the simulated signals beside their noise; None where the estimator does not simulate.
+        """Estimated integration error of the simulated signals relative to their noise.
 
-        The windows are simulated again with dt/2 and dt/4, by one program.
+        None if the estimator does not simulate.
+
+        The windows are simulated again with dt/2 and dt/4 by one program.
         """
         method, starts = self.estimator.integration, self.estimate.starts
         if method is None or starts is None:
@@ -162,7 +173,7 @@ class Fit:
         )  # fmt: skip
 
     def residuals(self, samples: Any = None) -> Float[Array, "n columns"]:
-        """Signals of the plant found less recorded ones, in the records' units, by default of the fitted records."""
+        """Predicted minus recorded signals, in the records' units, by default for the fitted records."""
         return self._residuals(self.estimate.x, samples)[0]
 
     def rmse(self, samples: Any = None) -> Float[np.ndarray, " columns"]:
@@ -172,18 +183,18 @@ class Fit:
         return np.sqrt(np.sum(np.where(w > 0, r, 0) ** 2 * w, axis=0) / np.where(total > 0, total, 1))
 
     def residuals_at(self, x: Float[Array, " p"]) -> Float[Array, "n columns"]:
-        """``residuals`` of the fitted records at other coordinates."""
+        """``residuals`` of the fitted records at the coordinates x."""
         return self._residuals(x)[0]
 
     def signal_deviations(self, samples: Any = None) -> Float[Array, "n columns"]:
-        """Standard deviations of what the plant gives, in the records' units, that come from the covariance alone."""
+        """Standard deviations of the predicted signals due to the parameter covariance, in the records' units."""
         given = self.samples if samples is None else samples
         return _Programs.deviations(self.estimator, self.parameters, self.estimate.x, self.estimate.covariance, given)
 
     def whiteness(self) -> tuple[Float[np.ndarray, "lags columns"], float]:
-        """(autocorrelations, statistic) of the fitted records' residuals.
+        """Autocorrelations of the residuals of the fitted records, and the whiteness statistic.
 
-        What has no weight counts as the mean of its column; a column without any is left out of the statistic.
+        A sample without weight counts as the mean of its column; a column without weights does not enter the statistic.
         """
         r, w = map(np.asarray, self._residuals(self.estimate.x))
         used = w > 0
@@ -197,15 +208,15 @@ class Fit:
         return _Programs.by_size("residuals", given)(self.estimator, self.parameters, x, given)
 
     def save(self, path: str | Path) -> Path:
-        """Write an ``.npz`` file, whole or not at all.
+        """Write an ``.npz`` file atomically.
 
-        It holds ``names``, ``values``, ``prior``, ``deviations`` and ``intervals`` of the numbers, coordinates ``x``
-        with their ``covariance`` and ``information``, ``noise`` and ``rmse`` of the ``columns``, of simulated windows
-        their first states ``starts``, those of actuators among them, and the plant with its actuators, which
-        ``load_plant`` reads again.
+        It holds ``names``, ``values``, ``prior``, ``deviations`` and ``intervals`` of the parameters, coordinates ``x``
+        with their ``covariance`` and ``information``, ``noise`` and ``rmse`` of the ``columns``. It also holds the
+        initial states ``starts`` of simulated windows, actuator states included, and the plant with its actuators,
+        which ``load_plant`` reads.
 
         Raises:
-            ValueError: the ending is another one.
+            ValueError: the name does not end in .npz.
         """
         path = Path(path)
         if path.suffix != ".npz":
@@ -232,26 +243,28 @@ class Fit:
         return path
 
     def summary(self) -> str:
-        """The verdict, a table of the numbers with their deviations, and the remarks, as text."""
+        """The verdict, and a table of the parameters with their standard errors, residuals and integration error."""
         width = max(len(name) for name in self.values)
-        lines = [f"verdict: {self.verdict}", f"{'':{width}}  {'prior':>12}  {'found':>12}  {'deviation':>12}"]
+        lines = [f"verdict: {self.verdict}", f"{'':{width}}  {'prior':>12}  {'estimate':>12}  {'std. error':>12}"]
         for name, value in self.values.items():
             lines.append(f"{name:{width}}  {self.prior[name]:12.6g}  {value:12.6g}  {self.deviations[name]:12.3g}")
         seen = self.identifiability
-        lines.append(f"{seen.rank} of {self.parameters.size} combinations of the unknowns are seen in the records")
+        lines.append(
+            f"{seen.rank} of {self.parameters.size} combinations of the unknowns are identifiable from the records"
+        )
         names = self.estimator.columns(self.parameters, self.samples)
         fits = ", ".join(f"{n} {r:.3g}" for n, r in zip(names, self.rmse(), strict=True))
         lines.append(f"residuals (rms): {fits}")
         if self.validation is not None:
             others = ", ".join(f"{n} {r:.3g}" for n, r in zip(names, self.rmse(self.validation), strict=True))
-            lines.append(f"residuals of held-out records: {others}")
+            lines.append(f"residuals of held-out records (rms): {others}")
         if self.step_error is not None:
             lines.append(self.step_error.summary())
         return "\n".join(lines)
 
 
 Progress = Callable[[Iteration], Any]
-"""``progress(iteration)`` is called after each iteration."""
+"""Callback ``progress(iteration)``, called after each iteration."""
 
 
 def fit(
@@ -263,38 +276,41 @@ def fit(
     progress: Progress | None = None,
     checkpoint: str | Path | None = None,
 ) -> Fit:
-    """Identify a plant from records.
+    """Identify the parameters of a plant from records.
 
-    Compiled once for each structure and number of tiles of samples. Under ``jax.vmap``, for many machines or records in
+    Compiles once for each structure and number of tiles of samples. Under ``jax.vmap``, for many models or records in
     one call, use ``estimator.run``.
 
     Args:
-        samples: Records of the kind that the estimator takes: ``TorqueSamples`` of joint forces, or ``SensorRecords``.
+        samples: Records of the estimator's type: ``TorqueSamples`` of joint torques, or ``SensorRecords``.
         estimator: Estimator, by default ``TorqueFit()``.
-        validation: Records that are not fitted but compared.
-        progress: Called with each ``Iteration`` while the estimator works, such as ``print``. What it raises goes
-            through, but Ctrl-C (``KeyboardInterrupt``) ends the iterations and the best plant so far is returned.
-        checkpoint: A file that keeps the estimator's state every few seconds and at the end. If it exists, the
-            estimator goes on from it, to the same numbers that it finds without a break.
+        validation: Held-out records, compared but not fitted.
+        progress: Called with each ``Iteration``, for example ``print``. Its exceptions propagate, except that Ctrl-C
+            (``KeyboardInterrupt``) stops the iterations and returns the best plant so far.
+        checkpoint: A file that stores the estimator's state every few seconds and at the end. If it exists, the
+            estimator resumes from it, with the same result as without interruption.
 
-            With progress or checkpoint each iteration is compiled apart from the rest, and the numbers agree with those
-            of one program to rounding; neither can be taken inside of ``jit`` and ``vmap``.
+            With progress or checkpoint each iteration is compiled separately, and the result agrees with that of one
+                program to rounding; neither is available inside ``jit`` and ``vmap``.
 
     Returns:
         The plant with its uncertainty.
 
     Raises:
-        ValueError: a shape is wrong, a number with a weight is not finite, the prior breaks its bounds, or there are
-            fewer numbers than unknowns.
-        TypeError: an argument is of the wrong kind or dtype; or progress or checkpoint is given, and the estimator runs
-            in one piece or an argument is traced.
-        CheckpointError: the checkpoint is of other parameters, records or estimator, or no file can be written there.
+        ValueError: a shape is wrong, a value with a weight is not finite, the prior violates its bounds, or there are
+            fewer values than unknowns.
+        TypeError: an argument has the wrong type or dtype; or progress or checkpoint is given, and the estimator is not
+            iterative or an argument is traced.
+        CheckpointError: the checkpoint belongs to other parameters, records or another estimator, or the file cannot be
+            written.
         OSError: the checkpoint cannot be written, for example because the disk is full.
     """
     estimator = JOINT_FORCES if estimator is None else estimator
     in_chunks = progress is not None or checkpoint is not None
     if in_chunks and is_traced(parameters, samples, estimator):
-        raise TypeError("progress, checkpoint: expected records of numbers; inside of jit and vmap leave both out")
+        raise TypeError(
+            "progress, checkpoint: expected concrete arrays, got traced ones; leave both out inside jit and vmap"
+        )
     checked(parameters, samples, estimator, validation)
     if in_chunks:
         estimate = _run_in_chunks(estimator, parameters, samples, progress, checkpoint)
@@ -304,10 +320,10 @@ def fit(
 
 
 def checked(parameters: Parameters, samples: Any, estimator: Estimator, validation: Any) -> None:
-    """Raise where the arguments of ``fit`` do not fit each other.
+    """Validate the arguments of ``fit``.
 
     Raises:
-        ValueError, TypeError: as of ``fit``.
+        ValueError, TypeError: see ``fit``.
     """
     if not isinstance(parameters, Parameters):
         raise TypeError(f"parameters: expected Parameters, got {type(parameters).__name__}")
@@ -318,7 +334,9 @@ def checked(parameters: Parameters, samples: Any, estimator: Estimator, validati
         estimator.check(parameters, validation)
     used += len(jax.eval_shape(parameters.prior_residuals, jnp.zeros(parameters.size, parameters.dtype)))
     if used < parameters.size:
-        raise ValueError(f"samples: {used} numbers with a weight cannot determine {parameters.size} unknowns")
+        raise ValueError(
+            f"samples: expected at least {parameters.size} values with a weight for as many unknowns, got {used}"
+        )
     parameters.bounds()
 
 
@@ -329,11 +347,9 @@ def _run_in_chunks(
     progress: Progress | None,
     path: str | Path | None,
 ) -> Estimate:
-    """What ``fit`` does if it is given ``progress`` or ``checkpoint``."""
+    """Run ``fit`` iteration by iteration, with ``progress`` or ``checkpoint``."""
     if not isinstance(estimator, StepwiseEstimator):
-        raise TypeError(
-            f"estimator: {type(estimator).__name__} runs in one piece; without progress and checkpoint it can be taken"
-        )
+        raise TypeError(f"estimator: {type(estimator).__name__} is not iterative; leave out progress and checkpoint")
     given, kept = (parameters, samples, estimator), None
     if path is not None:
         kept = Checkpoint(path, fingerprint(*given), owner="problem, record or estimator")
@@ -356,14 +372,14 @@ def _run_in_chunks(
         checkpoint=kept,
     )
     while int(state.round) < rounds.count:
-        # of an interrupted search: the rounds that are left end where they start
+        # after an interruption, the remaining rounds return their starting point
         state = _Programs.advance(rounds, state._replace(state=state.state._replace(done=jnp.array(True))))
     estimate = _Programs.conclude(rounds, state.carry, state.found)
     return eqx.tree_at(lambda e: e.result, estimate, RESULTS.interrupted) if interrupted else estimate
 
 
 def _method(name: str, finish: Callable[[Any], Any] = lambda found: found) -> Callable[..., Any]:
-    """The method of this name of the first argument."""
+    """Call the method of this name on the first argument."""
 
     def call(owner: Any, *given: Any) -> Any:
         return finish(getattr(owner, name)(*given))
@@ -373,9 +389,9 @@ def _method(name: str, finish: Callable[[Any], Any] = lambda found: found) -> Ca
 
 
 class _Programs:
-    """The programs of fits: methods of an estimator, its rounds and the parameters.
+    """The compiled programs of fits: methods of an estimator, its rounds, and the parameters.
 
-    What loops over the records is compiled well, what runs a few times in a short time.
+    Programs that iterate over the records are compiled with full optimization, short and rarely run ones without.
     """
 
     run = staticmethod(compiled(_method("run")))
@@ -388,7 +404,7 @@ class _Programs:
 
     @staticmethod
     def by_size(name: str, samples: Any) -> Callable[..., Any]:
-        """The program of a method that is sooner done with records of this size, its compilation included."""
+        """The program of a method whose total time, compilation included, is shorter for records of this size."""
         size = sum(leaf.size for leaf in jax.tree.leaves(samples) if eqx.is_array(leaf))
         return _by_compiler(name, compiled_fast if size <= SMALL else compiled)
 
@@ -402,7 +418,9 @@ def _by_compiler(name: str, compiler: Callable[..., Any]) -> Callable[..., Any]:
 def _values_and_slopes(
     parameters: Parameters, estimate: Estimate
 ) -> tuple[Float[Array, " values"], Float[Array, "values p"], Bool[Array, " p"]]:
-    """(the physical numbers, their derivatives by x, which coordinates records and priors do not determine)."""
+    """Physical parameters, their derivatives with respect to x, and a mask of the coordinates that are not
+    identifiable.
+    """
 
     def values(x: Float[Array, " p"]) -> tuple[Float[Array, " values"], Float[Array, " values"]]:
         found = parameters.value_array(x)
@@ -414,12 +432,12 @@ def _values_and_slopes(
 
 
 def load_plant(path: str | Path) -> Plant:
-    """The plant of a file that ``Fit.save`` wrote: the machine found, with the numbers of its signals.
+    """Read the plant, with the parameters of its signals, from a file of ``Fit.save``.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: the file holds no fit.
-        MissingStage: a ValueError: it has a stage of an actuator of a class that is not imported.
+        FileNotFoundError: the file does not exist.
+        ValueError: the file does not contain a fit.
+        MissingStage: a ValueError: the file contains an actuator stage whose class is not imported.
     """
     try:
         return model_files.read(Path(path), _FORMAT, "fit", _plant, MissingStage)

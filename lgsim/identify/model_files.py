@@ -1,4 +1,4 @@
-"""Files that hold a model with what belongs to it: npz with a header in JSON, the model's numbers, and named arrays."""
+"""Files of a model with further data: npz with a JSON header, the model's arrays, and named arrays."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _PREFIX = "model."
 
 
 def to_bytes(kind: str, about: Mapping[str, Any], model: Model, arrays: Mapping[str, Any]) -> bytes:
-    """The content of a file.
+    """Serialize a model, a header and named arrays.
 
     Args:
-        kind: What it holds and in which version, such as "lgsim recording 1".
-        about: The other entries of the header, plain values for JSON.
+        kind: Content and version of the format, such as "lgsim recording 1".
+        about: Further entries of the header, plain values for JSON.
     """
     topology, numbers = to_record(model)
     header = json.dumps({"format": kind, "topology": topology, **about})
@@ -42,17 +42,17 @@ def read(
     build: Callable[[dict[str, Any], Model, dict[str, np.ndarray]], Content],
     *passed: type[Exception],
 ) -> Content:
-    """What ``build(about, model, arrays)`` makes of a file's header, model and arrays.
+    """Read a file and return ``build(about, model, arrays)`` of its header, model and arrays.
 
     Args:
-        kind: As it was given to ``to_bytes``.
-        what: What was expected, for the message.
-        build: Makes the content; what it raises is a fault of the file.
-        passed: Errors of ``build`` that are raised as they are.
+        kind: The same as in ``to_bytes``.
+        what: The expected content, for the message.
+        build: Builds the result; its exceptions are reported as a damaged file.
+        passed: Exceptions of ``build`` that propagate unchanged.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: it is a file of another kind, or in another version of its format.
+        FileNotFoundError: the file does not exist.
+        ValueError: the file is of another kind, or another version of its format.
     """
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")

@@ -1,4 +1,4 @@
-"""The error that the steps of the integration bring into a fit of simulated motion, beside the noise of its records."""
+"""Integration error of a fit by simulation, relative to the noise of its records."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from lgsim.simulation.accuracy.error_estimate import ErrorEstimate
 from lgsim.simulation.accuracy.richardson import convergence
 
 ROUNDING = 32.0
-"""Rounding units of the largest number of the states that count as rounding."""
+"""Rounding error of the states, in units in the last place of the largest entry."""
 _SMALL_SHIFT = 1e-6
-"""Deviations that count as no move, whatever their order."""
+"""Shifts below this number of standard errors count as zero."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitStepError(ErrorEstimate):
-    """How far the steps move the signals that a fit simulates, from the same motion by steps of dt/2 and dt/4.
+    """Estimated integration error of the simulated signals of a fit, by Richardson extrapolation with dt/2 and dt/4.
 
-    Each window is simulated from the first state that the fit found. The fit is resolved where no unknown is moved by
-    more than its standard deviation.
+    Each window is simulated from its estimated initial state. The fit has converged in the step size if no unknown is
+    shifted by more than its standard error.
 
     Attributes:
-        value: Root mean square of the error of each signal within a window, (columns,), in the records' units.
+        value: Root mean square error of each signal within a window, (columns,), in the records' units.
         tolerance: Standard deviation of the noise of each signal, (columns,).
-        order: The order by which each signal converges, (columns,); NaN where differences are those of rounding.
-        claimed: The order of the method.
+        order: Observed order of convergence of each signal, (columns,); NaN where the differences are rounding.
+        claimed: The theoretical order of the method.
         dt: The step, s.
-        shift: By how many of its standard deviations the errors of all windows move an unknown at most.
+        shift: Largest shift of an unknown due to the integration error of all windows, in standard errors.
     """
 
     order: Float[np.ndarray, " columns"]
@@ -44,22 +44,22 @@ class FitStepError(ErrorEstimate):
     shift: float
 
     def summary(self) -> str:
-        """A sentence: how large the errors are beside the noise, and what to do where that is too much."""
+        """The errors relative to the noise, and a remedy if they are too large, in one sentence."""
         if not self.resolved:
             return f"not resolved: {self.reason}"
         share, signal, order = self._largest()
         return (
-            f"error of the steps: at most {share} of the noise ({signal}), which moves no number by more than"
-            f" {self.shift:.2g} of its deviation{order_text(order, self.claimed)}"
+            f"integration error: at most {share} of the noise ({signal}), which shifts the parameters by at most"
+            f" {self.shift:.2g} standard errors{order_text(order, self.claimed)}"
         )
 
     def _largest(self) -> tuple[str, str, float]:
-        """(share of the noise, name, order) of the signal with the largest share."""
+        """The signal with the largest error relative to its noise, as (ratio, name, order)."""
         k = int(np.argmax(self.shares))
         return f"{self.shares[k]:.2g}", self.columns[k], float(self.order[k])
 
     def with_reason(self) -> FitStepError:
-        """The same with the reason where an unknown is moved by more than its standard deviation."""
+        """A copy with a reason if an unknown is shifted by more than its standard error."""
         if self.shift <= 1:
             return self
         share, signal, order = self._largest()
@@ -67,28 +67,29 @@ class FitStepError(ErrorEstimate):
         whole = whole_factor(self.shift ** (1 / min(self.claimed, order)) if usable else math.nan)
         what = f"Resample the records at {(whole or 10) / self.dt:.4g} Hz"
         if whole is None:
-            what = f"The differences do not shrink as the order says: {what[0].lower()}{what[1:]} and look again"
-        method = other_method(self.method, not usable, "one of higher order")
+            what = f"The differences do not converge at the expected order: {what[0].lower()}{what[1:]} and check again"
+        method = other_method(self.method, not usable, "a method of higher order")
         return replace(
             self,
-            reason=f"steps of {self.dt:g} s by {self.method} bring errors of {share} times the noise ({signal}), which"
-            f" move a number by {self.shift:.2g} times its deviation{order_text(order, self.claimed)}. {what}, or take"
-            f" another method for SimulationFit: {method}.",
+            reason=f"with dt = {self.dt:g} s and {self.method} the integration error is {share} times the noise"
+            f" ({signal}), which shifts a parameter by {self.shift:.2g} standard"
+            f" errors{order_text(order, self.claimed)}. {what}, or use another method for SimulationFit:"
+            f" {method}.",
         )
 
 
 def fit_step_error(
     name: str, order: int, dt: float, columns: list[str], found: list[Resimulation], estimate: Estimate, scale: float
 ) -> FitStepError:
-    """The error of the steps from the same motion by three steps.
+    """Estimate the integration error from the same motion with three step sizes.
 
-    With the first states free, half the step moves the minimum of the cost by ``-C (g(dt/2) - g(dt))``, g being the
+    With free initial states, halving the step moves the minimum of the cost by ``-C (g(dt/2) - g(dt))``, where g is the
     gradient of the cost at the estimate and C its covariance.
 
     Args:
         dt: The step, s.
-        found: The motion with dt, dt/2 and dt/4.
-        scale: The size of the largest number of the states, whose rounding counts.
+        found: The motion simulated with dt, dt/2 and dt/4.
+        scale: The largest absolute value of the states, for the rounding error.
     """
     weights = np.asarray(found[0].weights, float)
     used, pairs = weights > 0, list(pairwise(found))
@@ -100,7 +101,7 @@ def fit_step_error(
     deviation = np.sqrt(np.maximum(np.diagonal(C), 0))
     moves = [np.abs(C @ (np.asarray(b.gradient, float) - np.asarray(a.gradient, float))) for a, b in pairs]
     with np.errstate(divide="ignore", invalid="ignore"):
-        # a number that bounds hold or that no record shows does not move
+        # unknowns at a bound, and those without information, do not move
         shifts = [np.where(deviation > 0, move / deviation, 0.0) for move in moves]
     unknowns = convergence(shifts[0], shifts[1], order, _SMALL_SHIFT)
     shift = float(np.max(unknowns.factor * shifts[0], initial=0.0))

@@ -1,4 +1,4 @@
-"""The verdict of a fit: whether it converged, which bounds hold it, what the prior alone decides, and what is wrong."""
+"""The verdict of a fit: convergence, active bounds, combinations that are not identifiable, and remarks."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from lgsim.support.messages import counted
 from lgsim.support.verdict import NAMED, Outcome, Verdict, converged, first_names
 
 WORSE = 1.3
-"""The largest ratio of held-out to fitted errors that counts as no worse."""
+"""The largest ratio of held-out to training error that passes without a remark."""
 SHARE = 0.5
-"""The prior's share of what is known of a combination from which on the records do not determine it."""
+"""A combination counts as not identifiable if the prior contributes at least this fraction of its information."""
 LAST = 10
-"""Number of iterations over which the diagnosis of an unfinished search looks back."""
+"""Number of iterations that the diagnosis of an unconverged fit covers."""
 WHITE = 2.0
-"""The largest statistic of whiteness of residuals that are called white."""
+"""Residuals count as white up to this whiteness statistic."""
 
 
 class OuterEstimate(NamedTuple):
-    """What is known of the unknowns in coordinates that no edge and no bound stops.
+    """The estimate in coordinates without bounds.
 
     Attributes:
-        map: The derivative of x by these coordinates (p, p).
+        map: The derivative of x with respect to these coordinates (p, p).
         covariance: Covariance of these coordinates (p, p), all of them free.
-        information: What the records tell of them (p, p).
-        prior: What the priors tell of them (p, p).
+        information: Information from the records (p, p).
+        prior: Information from the priors (p, p).
     """
 
     map: Float[Array, "p p"]
@@ -45,11 +45,11 @@ class OuterEstimate(NamedTuple):
 
 @compiled_fast
 def outer_estimate(parameters: Parameters, estimate: Estimate) -> OuterEstimate:
-    """The estimate in the coordinates of ``Parameters.outer_map``.
+    """Express the estimate in the coordinates of ``Parameters.outer_map``.
 
-    A constrained estimate is the projection, in the metric of the information, of the unconstrained one on the set of
-    what can exist: no projection on a convex set moves two points apart, so that the unconstrained covariance, about
-    the constrained estimate, covers the truth at least as often as it says.
+    A constrained estimate is the projection of the unconstrained one, in the metric of the information, on the set of
+    physically consistent parameters. A projection on a convex set does not increase distances. Hence the unconstrained
+    covariance, centered at the constrained estimate, has at least its nominal coverage.
     """
     T = parameters.outer_map(estimate.x)
     r = jax.jacfwd(parameters.prior_residuals)(jnp.zeros_like(estimate.x))
@@ -61,7 +61,7 @@ def outer_estimate(parameters: Parameters, estimate: Estimate) -> OuterEstimate:
 
 
 def bounds_met(parameters: Parameters, estimate: Estimate, outer: OuterEstimate) -> list[str]:
-    """The bounds at which the unknowns lie, in words: of single numbers, and the edge of what bodies can be."""
+    """The active bounds as text: bounds of single coordinates, and limits of physical consistency."""
     x, (lower, upper) = np.asarray(estimate.x), (np.asarray(b) for b in parameters.bounds())
     found = [
         f"{name} at its {side} bound"
@@ -72,10 +72,10 @@ def bounds_met(parameters: Parameters, estimate: Estimate, outer: OuterEstimate)
 
 
 def undetermined_combinations(names: list[str], outer: OuterEstimate) -> list[tuple[str, float]]:
-    """(combination of unknowns, the prior's share of what is known of it), the largest share first.
+    """Combinations of unknowns that the prior dominates, with the prior's share of the information, largest first.
 
-    The combinations are independent in the metric of all that is known; those with a share below ``SHARE`` are left
-    out. The share is NaN where neither records nor priors decide.
+    The combinations are independent in the metric of the total information; those with a share below ``SHARE`` are left
+    out. The share is NaN where neither records nor priors give information.
     """
     information, prior = np.asarray(outer.information), np.asarray(outer.prior)
     total = information + prior
@@ -101,7 +101,7 @@ def undetermined_combinations(names: list[str], outer: OuterEstimate) -> list[tu
 
 
 def _sparse(basis: Float[np.ndarray, "p k"]) -> Float[np.ndarray, "k p"]:
-    """Another basis of the same space in which each vector has an entry of its own: few others, where that can be."""
+    """A sparse basis of the same space: each vector has a pivot entry in which the others vanish."""
     rows = basis.T.copy()
     for k in range(len(rows)):
         i, j = np.unravel_index(np.argmax(np.abs(rows[k:])), rows[k:].shape)
@@ -113,7 +113,7 @@ def _sparse(basis: Float[np.ndarray, "p k"]) -> Float[np.ndarray, "k p"]:
 
 
 def _combination(vector: Float[np.ndarray, " own"], names: list[str], own: np.ndarray) -> str:
-    """The largest unknowns of a combination, by name with their factors."""
+    """Format the largest terms of a combination with their factors."""
     v = vector / vector[np.argmax(np.abs(vector))]
     order = [i for i in np.argsort(-np.abs(v)) if abs(v[i]) > 0.05]
     if len(order) == 1:
@@ -123,31 +123,32 @@ def _combination(vector: Float[np.ndarray, " own"], names: list[str], own: np.nd
 
 
 def fit_verdict(fit: Any) -> Verdict:
-    """How a fit ended, and what to know before its numbers are used.
-
-    Args:
-        fit: A ``Fit``.
-    """
+    """The verdict of a fit."""
     estimate = fit.estimate
     if bool(estimate.result == RESULTS.nonfinite) or not np.all(np.isfinite(estimate.x)):
         return _not_finite(fit)
     remarks = tuple(_remarks(fit))
     if bool(estimate.result == RESULTS.interrupted):
         done = counted(int(estimate.iterations), "iteration")
-        said = f"stopped by the user after {done}: the best point so far; with a checkpoint, fit again to go on"
+        said = (
+            f"stopped by the user after {done}, the best point so far is returned; to resume, call fit again with a"
+            " checkpoint"
+        )
         return Verdict(Outcome.STOPPED, said, remarks=remarks)
     if fit.message:
         return Verdict(Outcome.FAILED, f"failed: {_diagnosis(fit)}", remarks=remarks)
     outer = outer_estimate(fit.parameters, estimate)
     bounds = bounds_met(fit.parameters, estimate, outer)
     unknown = undetermined_combinations(fit.parameters.names, outer)
-    shares = [f"{name}: {'nothing decides it' if np.isnan(s) else f'prior {100 * s:.0f} %'}" for name, s in unknown]
+    shares = [f"{name}: {'no information' if np.isnan(s) else f'prior {100 * s:.0f} %'}" for name, s in unknown]
     count = f"{len(unknown)} of {fit.parameters.size} combinations"
-    return converged(bounds, "bound", unknown, f"{count} not determined by the data ({first_names(shares)})", remarks)
+    return converged(
+        bounds, "bound", unknown, f"{count} not identifiable from these records ({first_names(shares)})", remarks
+    )
 
 
 def _not_finite(fit: Any) -> Verdict:
-    """The verdict of a search whose cost is not finite, with the first sample that is to blame."""
+    """The verdict for a cost that is not finite, with the first sample that causes it."""
     x = fit.estimate.x
     where = jnp.where(jnp.all(jnp.isfinite(x)), x, jnp.zeros_like(x))
     rows = np.asarray(fit.residuals_at(where))
@@ -157,12 +158,12 @@ def _not_finite(fit: Any) -> Verdict:
     row, column = map(int, bad[0])
     name = fit.estimator.columns(fit.parameters, fit.samples)[column]
     others = f"{len(np.unique(bad[:, 0])) - 1} other samples"
-    what = f"failed at sample {row}: what the model gives for {name} is not finite, nor is it for {others}"
+    what = f"failed at sample {row}: the prediction of {name} is not finite, nor is it for {others}"
     return Verdict(Outcome.FAILED, what, sample=row)
 
 
 def _diagnosis(fit: Any) -> str:
-    """What an unfinished search was doing: which unknowns still move, and by how much that changes predictions."""
+    """Diagnose an unconverged fit: which unknown still moves, and by how much the predictions change."""
     estimate = fit.estimate
     done = int(estimate.iterations)
     path, costs = np.asarray(estimate.path), np.asarray(estimate.costs)
@@ -176,32 +177,28 @@ def _diagnosis(fit: Any) -> str:
     most = int(np.argmax(np.abs(moved)))
     fall = costs[done - back] - costs[done - 1] if done else 0.0
     return (
-        f"{text}In the last {counted(back, 'iteration')} {fit.parameters.names[most]} moved by {moved[most]:+.2g}, the"
-        f" cost fell by {fall:.2g}, and predictions changed by {change:.2g} of the noise (rms)"
+        f"{text}In the last {counted(back, 'iteration')} {fit.parameters.names[most]} moved by {moved[most]:+.2g},"
+        f" the cost decreased by {fall:.2g}, and the predictions changed by {change:.2g} of the noise (rms)"
     )
 
 
 def _remarks(fit: Any) -> list[str]:
-    """What speaks against using the numbers as they are."""
+    """Reasons to use the estimates with caution."""
     found, ratio = [], held_out_ratio(fit)
     if ratio is not None and not ratio <= WORSE:
-        found.append(f"the held-out motion is told {ratio:.2g} times worse than the fitted one")
+        found.append(f"held-out error is {ratio:.2g}x the training error")
     white = fit.whiteness()[1]
     if white > WHITE:
         counts = fit.estimate.score_covariance is not None
         found.append(
-            f"residuals are not white (statistic {white:.2g}, white noise 1)"
-            f"{', which deviations count' if counts else ': deviations are too small'}"
+            f"residuals are not white (statistic {white:.2g}, 1 for white"
+            f" noise){', which the standard errors account for' if counts else ': standard errors are too small'}"
         )
     return found
 
 
 def held_out_ratio(fit: Any) -> float | None:
-    """The ratio of held-out to fitted errors in units of each column's noise; None where nothing was held out.
-
-    Args:
-        fit: A ``Fit``.
-    """
+    """The ratio of held-out to training error, in units of each column's noise; None without held-out records."""
     if fit.validation is None:
         return None
     noise = np.asarray(fit.estimate.noise)

@@ -1,24 +1,24 @@
-"""Monte Carlo on groups: dispersions of states, parameters and disturbances over many samples.
+"""Monte Carlo simulation with random states, parameters and disturbances, on Lie groups.
 
-A ``Study`` is data: distributions, a rollout, outputs, a number of samples. ``run`` runs it in chunks, in memory or
-into a store that survives any interruption, and gives ``Results``.
+A ``Study`` defines the distributions, a rollout, outputs and a number of samples. ``run`` computes it in chunks, in
+memory or into a store that survives interruptions, and returns ``Results``.
 
-- What varies: numbers by ``Uniform``, ``Normal``, ``LogNormal``; points of a group by ``TangentNormal``, ``Haar``;
-  bodies by ``MassDispersion``, ``InertiaDispersion``, ``PoseDispersion``; paths in time by ``OrnsteinUhlenbeck``, the
-  gusts of ``Wind``; anything by ``FunctionDistribution``. A new one is a ``Distribution``.
-- How it is sampled: at random, by ``Sobol`` or ``LatinHypercube``; rare events by an ``ImportanceTilt``. Sample i
-  depends on the seed and i only.
-- What happens: a ``Rollout`` of a machine gives each ``SampledMotion``, or any function of the sample's values.
-- What is kept: functions of the motion and failures, such as those of ``outputs``; until all samples are there, or a
-  mean is known well enough: ``StopAtConfidence``.
-- Running: ``run`` in this process; ``ray_cluster`` on a Ray cluster; ``multihost`` on several hosts by
-  ``jax.distributed``. Another scheduler takes ``Engine(study).chunk(start, stop)`` as its task, pure and repeatable,
-  and ``open_store`` and ``engine.collect`` for its store.
-- Results: ``Results`` with ``Moments`` of an output, also on its group, histograms and probabilities of failure.
-- Estimated integration error: ``Results.step_error``, for each output and failure, which ``check_steps`` finds for the
-  samples of other schedulers.
-- Where the spread of an output comes from: ``sobol_study`` and ``sobol_indices``, to first order
-  ``linear_covariance``.
+- Distributions: numbers by ``Uniform``, ``Normal``, ``LogNormal``; points of a group by ``TangentNormal``, ``Haar``;
+  bodies by ``MassDispersion``, ``InertiaDispersion``, ``PoseDispersion``; stochastic processes by
+  ``OrnsteinUhlenbeck``, the gusts of ``Wind``; user-defined ones by ``FunctionDistribution`` or a subclass of
+  ``Distribution``.
+- Sampling: random, ``Sobol`` or ``LatinHypercube``; importance sampling of rare events by an ``ImportanceTilt``. Sample
+  i depends only on the seed and i.
+- Motions: a ``Rollout`` of a model gives each ``SampledMotion``; a function of the sample's values can replace it.
+- Outputs and failures: functions of the motion, such as those of ``outputs``. A study ends after all samples or, with
+  ``StopAtConfidence``, when the confidence interval of a mean is small enough.
+- Execution: ``run`` in this process; ``ray_cluster`` on a Ray cluster; ``multihost`` on several hosts by
+  ``jax.distributed``. Other schedulers call ``Engine(study).chunk(start, stop)``, which is deterministic, and use
+  ``open_store`` and ``engine.collect`` for the store.
+- Results: ``Results`` with ``Moments`` of an output, also on its group, histograms and failure probabilities.
+- Estimated integration error: ``Results.step_error``, for each output and failure; ``check_steps`` computes it for
+  results of other schedulers.
+- Sensitivity: Sobol indices by ``sobol_study`` and ``sobol_indices``, first-order covariance by ``linear_covariance``.
 """
 
 from lgsim.montecarlo import multihost as multihost

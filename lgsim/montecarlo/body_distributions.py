@@ -1,10 +1,10 @@
-"""Distributions of bodies: their masses, their inertias, and the poses of joints and frames.
+"""Distributions of bodies: masses, inertias, and poses of joints and frames.
 
-Inertias vary in the log-Cholesky chart about a given body. A body's pseudo-inertia is ``J = U U^T`` with U upper
-triangular, and so is that of the body ``U E``, E upper triangular too. With
-``E = e^alpha [[e^d1, s12, s13, t1], [0, e^d2, s23, t2], [0, 0, e^d3, t3], [0, 0, 0, 1]]`` all ten numbers have no unit,
-and every choice of them is a body that can exist: the chart of ``lgsim.multibody.inertia.from_log_cholesky`` moved by
-U, since upper triangular matrices are a group.
+Inertias vary in the log-Cholesky chart about a nominal body. A body's pseudo-inertia is ``J = U U^T`` with U upper
+triangular; upper triangular matrices are a group, so that ``U E`` is the factor of another body for each upper
+triangular E. With ``E = e^alpha [[e^d1, s12, s13, t1], [0, e^d2, s23, t2], [0, 0, e^d3, t3], [0, 0, 0, 1]]`` all ten
+coordinates are dimensionless, and all their values are physically consistent: the chart of
+``lgsim.multibody.inertia.from_log_cholesky``, translated by U.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from lgsim.multibody.inertia import from_pseudo_inertia, pseudo_inertia
 
 
 def pseudo_inertia_factor(parameters: Float[np.ndarray, "*batch 10"]) -> Float[np.ndarray, "*batch 4 4"]:
-    """The upper triangular U with the pseudo-inertia ``J = U U^T``, in NumPy; also of bodies without extent or mass.
+    """The upper triangular U with the pseudo-inertia ``J = U U^T``, in NumPy; also for bodies without extent or mass.
 
-    Columns of such bodies are zero: what has no extent in a direction keeps none under ``perturb``.
+    Columns of such bodies are zero: a direction without extent stays without extent under ``perturb``.
 
     Args:
         parameters: The ten inertial parameters of each body, in the order of ``lgsim.multibody.inertia.PARAMETERS``.
@@ -51,13 +51,13 @@ def pseudo_inertia_factor(parameters: Float[np.ndarray, "*batch 10"]) -> Float[n
 
 
 def perturb(factors: Float[Array, "*batch 4 4"], changes: Float[Array, "*batch 10"]) -> Float[Array, "*batch 10"]:
-    """The ten parameters of the bodies ``U0 E`` with ``U0 = pseudo_inertia_factor(parameters)``.
+    """The ten inertial parameters of the bodies ``U0 E`` with ``U0 = pseudo_inertia_factor(parameters)``.
 
-    Zero changes nothing. ``e^(2 alpha)`` is the ratio of the masses, ``e^d`` are ratios of lengths, s shear the body,
-    and t moves its center of mass, in parts of its radii of gyration.
+    Zero is the nominal body. ``e^(2 alpha)`` is the ratio of the masses, ``e^d`` are ratios of lengths, s are shears of
+    the body, and t shifts its center of mass as a fraction of its radii of gyration.
 
     Args:
-        factors: U0 of each body.
+        factors: The factor U0 of each body.
         changes: (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3), as ``lgsim.multibody.inertia.COORDINATES``.
 
     Source: Rucker, Wensing, Smooth parameterization of rigid-body inertia, IEEE Robotics and Automation Letters 7(2),
@@ -72,7 +72,7 @@ def perturb(factors: Float[Array, "*batch 4 4"], changes: Float[Array, "*batch 1
 
 
 def _factor_of_changes(changes: Float[Array, "*batch 10"]) -> Float[Array, "*batch 4 4"]:
-    """E, see the opening of this file."""
+    """The matrix E of the module's docstring."""
     alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3 = (changes[..., i] for i in range(10))
     zero, one = jnp.zeros_like(alpha), jnp.ones_like(alpha)
     rows = ([jnp.exp(d1), s12, s13, t1], [zero, jnp.exp(d2), s23, t2], [zero, zero, jnp.exp(d3), t3],
@@ -81,18 +81,20 @@ def _factor_of_changes(changes: Float[Array, "*batch 10"]) -> Float[Array, "*bat
 
 
 def _parameters_of(U: Float[Array, "*batch 4 4"]) -> Float[Array, "*batch 10"]:
-    """The parameters of ``U U^T``, by explicit sums: nothing depends on the precision of matrix products."""
+    """The parameters of ``U U^T``, by explicit sums, independent of the precision of matrix products."""
     return from_pseudo_inertia(jnp.sum(U[..., :, None, :] * U[..., None, :, :], axis=-1))
 
 
 class InertiaDispersion(Distribution):
-    """Inertial parameters of bodies, each one that can exist: normal numbers in the log-Cholesky chart about a body.
+    """Physically consistent random inertial parameters.
 
-    ``J = U0 E E^T U0^T`` with the given pseudo-inertia ``U0 U0^T``, see ``perturb``. The ten numbers of a body have no
-    unit. A body without mass or without extent keeps none.
+    They are normal in the log-Cholesky chart about a nominal body.
+
+    ``J = U0 E E^T U0^T`` with the nominal pseudo-inertia ``U0 U0^T``, see ``perturb``. The ten coordinates of a body
+    are dimensionless. A body without mass or without extent keeps that property.
 
     Attributes:
-        factors: U0 of each body, (n, 4, 4).
+        factors: The factor U0 of each body, (n, 4, 4).
         std: Standard deviations (n, 10) of (log mass, log of three lengths, three shears, three shifts of the center of
             mass in radii of gyration).
     """
@@ -103,7 +105,7 @@ class InertiaDispersion(Distribution):
     def __init__(self, parameters: Numbers, std: Numbers) -> None:
         given = _physical_parameters(parameters)
         wide = np.asarray(std, float)
-        require("std", bool(np.all(np.isfinite(wide) & (wide >= 0))), "finite numbers of at least zero", std)
+        require("std", bool(np.all(np.isfinite(wide) & (wide >= 0))), "finite nonnegative numbers", std)
         dtype = float_dtype_of(parameters)
         self.factors = jnp.asarray(pseudo_inertia_factor(given), dtype)
         if wide.ndim == 1 and len(wide) == len(given) != 10:
@@ -121,17 +123,18 @@ class InertiaDispersion(Distribution):
     def __call__(self, z: Float[Array, " dim"]) -> Float[Array, "n 10"]:
         """The inertial parameters."""
         changes = self.std * z.reshape(self.std.shape)
-        # of the chart's first coordinate twice is the logarithm of the mass
+        # twice the chart's first coordinate is the logarithm of the mass
         return perturb(self.factors, jnp.concatenate([0.5 * changes[:, :1], changes[:, 1:]], axis=1))
 
 
 class MassDispersion(Distribution):
-    """Inertial parameters of bodies with the masses of a distribution, whose densities keep their proportions.
+    """Inertial parameters with random masses; the inertia per kilogram of each body is constant.
 
-    ``m p_i / m_i`` with the given parameters p_i of mass m_i. A body without mass keeps none.
+    ``m p_i / m_i`` with the nominal parameters p_i of mass m_i. A body without mass stays massless.
 
     Attributes:
-        masses: The distribution of the masses (n,), kg: ``Uniform`` or ``LogNormal``, or any other of positive numbers.
+        masses: The distribution of the masses (n,), kg: ``Uniform`` or ``LogNormal``, or another one of positive
+            numbers.
         specific_inertias: The inertial parameters of 1 kg of each body, (n, 10).
     """
 
@@ -145,13 +148,13 @@ class MassDispersion(Distribution):
             raise ValueError(f"masses: expected shape {given.shape[:1]}, one for each body, got {kind.shape}")
         solid = given[:, 0] > 0
         if isinstance(masses, Normal) and np.any(np.asarray(masses.root)):
-            raise ValueError("masses: a normal distribution has negative ones; take LogNormal or Uniform")
+            raise ValueError("masses: a normal distribution has negative values; use LogNormal or Uniform")
         if isinstance(masses, Uniform):
             least = masses.low
         else:
             least = masses.median if isinstance(masses, LogNormal) else masses(jnp.zeros(masses.dim))
         if np.any(np.asarray(least)[solid] <= 0):
-            raise ValueError(f"masses: expected numbers above zero, got {np.asarray(least)[solid].min():g} kg")
+            raise ValueError(f"masses: expected positive numbers, got {np.asarray(least)[solid].min():g} kg")
         self.masses = masses
         unit = np.where(solid[:, None], given / np.where(solid, given[:, 0], 1)[:, None], 0)
         self.specific_inertias = jnp.asarray(unit)
@@ -170,12 +173,12 @@ class MassDispersion(Distribution):
 
 
 class PoseDispersion(Distribution):
-    """Poses about given ones: ``T_i exp(std_i z_i)`` with body tangents (v, w), m and rad.
+    """Random poses about nominal ones: ``T_i exp(std_i z_i)`` with body tangents (v, w), m and rad.
 
-    For ``model.placements`` and ``model.frames``: how well one knows where joints and tools are.
+    For ``model.placements`` and ``model.frames``: the uncertainty of joint and tool placements.
 
     Attributes:
-        mean: The given poses, (n, 4, 4).
+        mean: The nominal poses, (n, 4, 4).
         std: Standard deviations of the tangents, (n, 6).
     """
 
@@ -187,7 +190,7 @@ class PoseDispersion(Distribution):
         if self.mean.ndim != 3 or self.mean.shape[1:] != (4, 4):
             raise ValueError(f"mean: expected shape (poses, 4, 4), got {self.mean.shape}")
         wide, shape = np.asarray(std, float), (len(self.mean), 6)
-        require("std", bool(np.all(np.isfinite(wide) & (wide >= 0))), "finite numbers of at least zero", std)
+        require("std", bool(np.all(np.isfinite(wide) & (wide >= 0))), "finite nonnegative numbers", std)
         require("std", wide.shape in ((), (6,), shape), f"a number or shape (6,) or {shape}", wide.shape)
         self.std = jnp.asarray(np.broadcast_to(wide, shape), self.mean.dtype)
 
@@ -205,10 +208,10 @@ class PoseDispersion(Distribution):
 
 
 def _physical_parameters(parameters: Numbers) -> Float[np.ndarray, "n 10"]:
-    """Inertial parameters as an array of NumPy.
+    """Inertial parameters as a NumPy array.
 
     Raises:
-        ValueError: the shape is not (n, 10), or a body cannot exist.
+        ValueError: the shape is not (n, 10), or a body is not physically consistent.
     """
     given = np.asarray(parameters)
     require("parameters", given.ndim == 2 and given.shape[1] == 10, "shape (bodies, 10)", given.shape)

@@ -1,8 +1,8 @@
-"""What varies from sample to sample: maps from independent standard normal numbers to values.
+"""Distributions of random inputs: maps from independent standard normal numbers to values.
 
-A distribution makes its value of ``dim`` standard normal numbers z, whatever sequence draws them. So z = 0 is its
-median, the covariance of an output to first order is ``J J^T`` with J its Jacobian in z at zero, and importance
-sampling and variance-based sensitivity act on z alone.
+A distribution maps ``dim`` standard normal numbers z to its value, for any sequence of z. So z = 0 is its median, the
+first-order covariance of an output is ``J J^T`` with J its Jacobian with respect to z at zero, and importance sampling
+and variance-based sensitivity act on z only.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ class Distribution(eqx.Module):
     @property
     @abstractmethod
     def dim(self) -> int:
-        """The number of standard normal numbers that a value takes."""
+        """The number of standard normal numbers of a value."""
 
     @property
     @abstractmethod
     def dtype(self) -> jnp.dtype:
-        """The dtype of these numbers."""
+        """The dtype of z."""
 
     @property
     def is_process(self) -> bool:
-        """Whether a value takes so many numbers that they come from the sample's key, not from a sequence."""
+        """True if z is so long that it comes from the sample's key, not from a sequence."""
         return False
 
     @abstractmethod
     def __call__(self, z: Float[Array, " dim"]) -> PyTree:
-        """The value that z stands for."""
+        """The value for z."""
 
 
 class Uniform(Distribution):
-    """Independent numbers between two bounds.
+    """Independent uniform numbers between two bounds.
 
     Attributes:
-        low: The lower bounds; their shape is that of the value.
+        low: The lower bounds; their shape is the shape of the value.
         high: The upper bounds, of the same shape.
     """
 
@@ -80,10 +80,10 @@ class Uniform(Distribution):
 
 
 class Normal(Distribution):
-    """Gaussian numbers about a mean, independent or with a covariance.
+    """Normal numbers with a mean, independent or with a covariance.
 
     Attributes:
-        mean: The mean; its shape is that of the value.
+        mean: The mean; its shape is the shape of the value.
         root: Standard deviations of that shape, or a matrix R (n, k) with the covariance ``R R^T`` of the n entries.
     """
 
@@ -108,11 +108,12 @@ class Normal(Distribution):
 
 
 class LogNormal(Distribution):
-    """Positive numbers whose logarithms are independent Gaussians: masses, frictions, gains.
+    """Positive numbers whose logarithms are independent and normal, such as masses, friction coefficients, gains.
 
     Attributes:
-        median: The medians, positive, or zero for what stays zero; their shape is that of the value.
-        log_std: Standard deviations of the logarithm, nearly the relative ones where they are small; of that shape.
+        median: The medians, positive, or zero for a constant zero; their shape is the shape of the value.
+        log_std: Standard deviations of the logarithm, for small values close to the relative standard deviations; of
+            that shape.
     """
 
     median: Float[Array, "*shape"]
@@ -121,7 +122,7 @@ class LogNormal(Distribution):
     def __init__(self, median: Numbers, log_std: Numbers) -> None:
         middle, wide = np.asarray(median), np.asarray(log_std)
         require("median", bool(np.all(np.isfinite(middle) & (middle >= 0))), "positive numbers", median)
-        require("log_std", bool(np.all(np.isfinite(wide) & (wide >= 0))), "finite numbers of at least zero", log_std)
+        require("log_std", bool(np.all(np.isfinite(wide) & (wide >= 0))), "finite nonnegative numbers", log_std)
         (self.median,) = _finite_arrays(median=median)
         self.log_std = broadcast("log_std", log_std, self.median.shape, self.median.dtype)
 
@@ -139,11 +140,13 @@ class LogNormal(Distribution):
 
 
 class TangentNormal(Distribution):
-    """A Gaussian on the tangent space at a point: ``x = retract(mean, R z)``, which is ``mean exp(R z)`` on a group.
+    """A normal distribution in the tangent space at a point.
+
+    ``x = retract(mean, R z)``, which is ``mean exp(R z)`` on a group.
 
     Attributes:
-        space: Where the values live; made of an ``lgsim.Model`` (its configurations) or an ``lgsim.LieGroup``.
-        mean: The point whose tangent space it is, of the space's shape.
+        space: The space of the values; an ``lgsim.Model`` (its configurations) or an ``lgsim.LieGroup`` is converted.
+        mean: The base point, of the space's shape.
         root: Standard deviations (dim,), or R (dim, k) with the covariance ``R R^T`` of body tangents.
     """
 
@@ -179,9 +182,9 @@ class TangentNormal(Distribution):
 
 
 class Haar(Distribution):
-    """A configuration whose attitudes are uniform on SO(3), all else as given.
+    """A configuration with attitudes that are uniform on SO(3); all other coordinates are constant.
 
-    Four independent Gaussian numbers over their norm are uniform on the sphere of unit quaternions.
+    Four independent normal numbers divided by their norm are uniform on the sphere of unit quaternions.
 
     Attributes:
         quaternions: The four indices in q of each quaternion.
@@ -197,7 +200,7 @@ class Haar(Distribution):
         known = [name for name, kind in kinds.items() if isinstance(kind, Free | Spherical)]
         indices = []
         for name in joints:
-            require("joints", name in known, f"free or spherical joints, of which there are {known}", name)
+            require("joints", name in known, f"free or spherical joints, one of {known}", name)
             indices.append(tuple(range(*model.q_slices[name].indices(model.nq)))[-4:])
         self.quaternions = tuple(indices)
 
@@ -217,12 +220,12 @@ class Haar(Distribution):
 
 
 class FunctionDistribution(Distribution):
-    """Any function of standard normal numbers.
+    """A user-defined function of standard normal numbers.
 
     Attributes:
-        function: ``function(z)`` gives the value of z (size,); JAX traces it.
-        size: The number of normal numbers that it takes.
-        like: An array of the dtype of these.
+        function: ``function(z)`` returns the value for z (size,); JAX traces it.
+        size: The number of standard normal numbers.
+        like: An array of the dtype of z.
     """
 
     function: Callable[[Float[Array, " size"]], PyTree]
@@ -243,19 +246,19 @@ class FunctionDistribution(Distribution):
 
 
 def require(name: str, holds: bool, expected: str, got: Any) -> None:
-    """Raises ValueError, with what was expected of an argument and what came, unless the condition holds."""
+    """Raise ValueError with the expected and the given value of an argument, unless the condition holds."""
     if not holds:
         raise ValueError(f"{name}: expected {expected}, got {got}")
 
 
 def float_dtype_of(value: Numbers) -> jnp.dtype:
-    """The dtype of a floating array, else JAX's default one."""
+    """The dtype of a floating-point array, else JAX's default one."""
     found = jnp.asarray(value).dtype
     return found if jnp.issubdtype(found, jnp.floating) else jnp.zeros(()).dtype
 
 
 def broadcast(name: str, value: Numbers, shape: tuple[int, ...], dtype: jnp.dtype) -> Float[Array, " ..."]:
-    """A number, or an array of a shape, as an array of that shape.
+    """Broadcast a scalar to a shape, or check the shape of an array.
 
     Raises:
         ValueError: the value has another shape.
@@ -266,7 +269,7 @@ def broadcast(name: str, value: Numbers, shape: tuple[int, ...], dtype: jnp.dtyp
 
 
 def _finite_arrays(**named: Numbers) -> list[Array]:
-    """Arrays of finite numbers with the dtype and the shape of the first one."""
+    """Convert to arrays of finite numbers with the dtype and the shape of the first one."""
     first = next(iter(named.values()))
     dtype, shape = float_dtype_of(first), np.shape(first)
     for name, value in named.items():
@@ -279,10 +282,10 @@ def _covariance_root(
 ) -> Float[Array, " ..."]:
     """Standard deviations of a shape, or a square root (size, size) of a covariance."""
     if (std is None) == (covariance is None):
-        raise ValueError("std, covariance: expected one of the two")
+        raise ValueError("std, covariance: expected exactly one of them")
     if std is not None:
         wide = np.asarray(std)
-        require("std", bool(np.all(np.isfinite(wide) & (wide >= 0))), "finite numbers of at least zero", std)
+        require("std", bool(np.all(np.isfinite(wide) & (wide >= 0))), "finite nonnegative numbers", std)
         return broadcast("std", std, shape, dtype)
     matrix = np.asarray(covariance, float)
     require("covariance", matrix.shape == (size, size), f"shape ({size}, {size})", matrix.shape)
@@ -295,12 +298,12 @@ def _covariance_root(
 
 
 def _root_dim(root: Float[Array, " ..."], shape: tuple[int, ...]) -> int:
-    """The number of normal numbers that a root takes."""
+    """The number of standard normal numbers of a root."""
     return root.size if root.shape == shape else root.shape[1]
 
 
 def _deviation(root: Float[Array, " ..."], z: Float[Array, " dim"], shape: tuple[int, ...]) -> Float[Array, " ..."]:
-    """``R z``, by explicit sums: nothing depends on the precision of matrix products."""
+    """``R z``, by explicit sums, independent of the precision of matrix products."""
     if root.shape == shape:
         return root * z.reshape(shape)
     return jnp.sum(root * z[None, :], axis=1).reshape(shape)

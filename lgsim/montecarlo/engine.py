@@ -1,4 +1,4 @@
-"""The engine: a study compiled once for the devices of a process, and run chunk by chunk, in memory or into a store."""
+"""The engine of a study: it compiles once for the devices of a process and runs chunk by chunk."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from lgsim.support.packages import own_version
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _ABSENT = re.compile(r"(?<=\[\*, \*, \*, \*, \*, \*, \*)(?:, None)+(?=\])")
-"""What the text of a structure says of numbers that a model lacks: texts are as before there were any such."""
-# what a text says of a program of batch_last is its class alone: as in stores written before the class was moved
+"""Text of structures for fields that a model does not have: texts are the same as before these fields existed."""
+# of a batch_last program only the class name enters the text, as in stores from before the class was moved
 _PROGRAM = re.compile(r"<[\w.]+\.BatchProgram object")
 
 
 @runtime_checkable
 class Device(Protocol):
-    """A device of JAX, as of ``jax.devices()``."""
+    """A JAX device, as in ``jax.devices()``."""
 
     @property
     def platform(self) -> str:
@@ -53,15 +53,14 @@ class Device(Protocol):
         ...
 
     def memory_stats(self) -> dict[str, int] | None:
-        """The memory in use and its limit, bytes, where the device says it."""
+        """The memory in use and its limit, bytes, if the device reports them."""
         ...
 
 
 def fingerprint(study: Study, programs: list[ClosedJaxpr]) -> str:
-    """Sixteen hexadecimal digits that differ between studies of other programs, numbers, seeds or tiles.
+    """Sixteen hexadecimal digits that identify a study by its program, numbers, seed and tile.
 
-    They are the same in every process. The number of samples, and when a study stops, does not count but for a Latin
-    hypercube.
+    They are the same in every process. The number of samples enters only for a Latin hypercube, the rule to stop never.
     """
     digest = hashlib.sha256(f"tile {study.tile} bound {study.bound!r}".encode())
     for program in programs:
@@ -78,7 +77,7 @@ def fingerprint(study: Study, programs: list[ClosedJaxpr]) -> str:
 
 
 def program_key(program: ClosedJaxpr) -> str:
-    """A digest of a traced program in this process: equal for programs that may share one compilation."""
+    """A digest of a traced program in this process: equal for programs that can share one compilation."""
     digest = hashlib.sha256(str(program.jaxpr).encode())
     for const in program.consts:
         digest.update(_bytes(const))
@@ -91,36 +90,36 @@ def _bytes(x: Shaped[Array, " ..."] | Shaped[np.ndarray, " ..."]) -> bytes:
 
 
 _MEMORY_SHARE = 16
-"""A chunk takes at most this part of the memory."""
+"""Maximum fraction of the memory for a chunk."""
 _LARGEST_CHUNK = 2**16
-"""Samples in a chunk at most: what is lost when a run is killed."""
+"""Maximum number of samples in a chunk: the loss when a run is killed."""
 _CACHED_PROGRAMS = 8
 _compiled: OrderedDict[Hashable, tuple[Compiled, ClosedJaxpr]] = OrderedDict()
-"""Compiled programs by their text and devices, with what they were made of, so that no address in a text is reused."""
+"""Compiled programs by their text and devices, with the traced objects, so that no address in a text is reused."""
 
 _Traced = tuple[Callable[..., PyTree], PyTree, ClosedJaxpr]
-"""A function of (leaves, tile), the tile's shapes, and the function traced for them."""
+"""A function of (leaves, tile), the tile's shapes, and the function that is traced."""
 
 
 class Engine:
     """A study on some devices, compiled once.
 
-    Each device computes whole tiles, by the program that one device alone would run.
+    Each device computes whole tiles, by the program that a single device would run.
 
     Attributes:
-        devices: The devices of this process that compute.
+        devices: The devices of this process that are used.
     """
 
     def __init__(self, study: Study, devices: Sequence[Device] | None = None) -> None:
-        """An engine.
+        """Compile a study for devices.
 
         Args:
             devices: Devices of this process, by default all of JAX's default kind.
         """
-        self.study = study = with_arrays(study)  # another number of an output is no other program
+        self.study = study = with_arrays(study)  # other values of an output use the same program
         self.devices = list(jax.local_devices() if devices is None else devices)
         self._mesh = Mesh(np.array(self.devices), ("samples",))
-        # where a loop of unknown length costs nothing, the program that runs the study checks its steps as well
+        # if a loop of dynamic length is free, the program that runs the study also checks its steps
         self._checks = study.stepped is not None and self.devices[0].platform == "cpu"
         computed = study.with_substeps(1) if self._checks else study
         self._leaves = self._placed(computed)
@@ -138,33 +137,33 @@ class Engine:
     @cached_property
     def fingerprint(self) -> str:
         """The study's ``fingerprint``."""
-        # a store does not depend on who compiles
+        # a store does not depend on the compiler
         with llvm_lowering(False), cuda_kernels(0):
             programs = [program for *_, program in _traced(self.study)]
         return fingerprint(self.study, programs)
 
     @cached_property
     def chunk_size(self) -> int:
-        """The number of samples, whole tiles on all devices, whose results take a small part of the memory."""
+        """The number of samples, whole tiles on all devices, whose results need a small fraction of the memory."""
         kinds = self.study.columns().values()
         each = sum(kind.size * kind.dtype.itemsize for kind in kinds)
         most = min(_LARGEST_CHUNK, _physical_memory() // (_MEMORY_SHARE * each))
         return max(1, most // self.width) * self.width
 
     def chunk(self, start: int, stop: int) -> Chunk:
-        """The results of samples ``start`` to ``stop``, which depend on nothing else.
+        """Compute the samples ``start`` to ``stop``; a pure function of its arguments.
 
         Args:
             start: A multiple of ``study.tile``.
             stop: The sample after the last one.
 
         Raises:
-            ValueError: start is no such multiple, or there are no such samples.
-            MemoryError: a tile does not fit into the memory of a device.
+            ValueError: start is not a multiple of the tile, or stop is out of range.
+            MemoryError: a tile exceeds the memory of a device.
         """
         if start % self.study.tile or not 0 <= start < stop <= self.study.samples:
             raise ValueError(
-                f"chunk: expected samples from a multiple of {self.study.tile} up to {self.study.samples} at most, got"
+                f"chunk: expected samples from a multiple of {self.study.tile} to at most {self.study.samples}, got"
                 f" {start} to {stop}"
             )
         draw, evaluate = self._programs
@@ -179,10 +178,10 @@ class Engine:
         return Chunk(start, {name: np.concatenate([p[name] for p in parts])[: stop - start] for name in names})
 
     def refined(self, samples: Integer[np.ndarray, " n"], substeps: int) -> dict[str, Shaped[np.ndarray, "n ..."]]:
-        """The columns of some samples by steps so many times shorter; any number of substeps in one program.
+        """The columns of some samples with the step divided by ``substeps``, which is an operand of one program.
 
         Args:
-            samples: Numbers of samples, in any order.
+            samples: Indices of samples, in any order.
             substeps: Number of steps within each step of the study.
 
         Raises:
@@ -211,7 +210,7 @@ class Engine:
 
     @cached_property
     def _substepped_programs(self) -> tuple[Compiled, Compiled]:
-        """The same with a number of substeps; on CPU it is they that run the study."""
+        """The same with a number of substeps; on CPU these programs run the study."""
         if self._checks:
             return self._programs
         study = self.study.with_substeps(1)
@@ -229,13 +228,15 @@ class Engine:
             if needs > limit:
                 raise MemoryError(
                     f"tile: {self.study.tile} samples need {needs / 2**20:.0f} MiB, but a device has"
-                    f" {limit / 2**20:.0f} MiB; take a smaller tile or keep fewer states of each motion (save_every)"
+                    f" {limit / 2**20:.0f} MiB; use a smaller tile or save fewer states of each motion (save_every)"
                 )
         return found[0], found[1]
 
     def _compile(self, f: Callable[..., PyTree], leaves: list[Array], tile: PyTree, jaxpr: ClosedJaxpr) -> Compiled:
-        """``f(leaves, tile)``, compiled for a tile on each device."""
-        choices = tuple(switch.value for _, switch in SWITCHES.values())  # who compiles stands in no text
+        """Compile ``f(leaves, tile)`` for a tile on each device."""
+        choices = tuple(
+            switch.value for _, switch in SWITCHES.values()
+        )  # the compiler choice does not appear in the text
         key = program_key(jaxpr), str(jax.tree.structure(tile)), tuple(self.devices), choices
         if key not in _compiled:
             samples = PartitionSpec("samples")
@@ -263,7 +264,7 @@ def _leaves(study: Study) -> list[Array]:
 def _traced(study: Study) -> list[_Traced]:
     """The functions that draw the samples of a tile, and that evaluate them."""
     arrays, static = eqx.partition(study, eqx.is_array)
-    # leaves alone: programs do not depend on how many samples there are to be
+    # only the leaves: programs do not depend on the number of samples
     leaves, structure = jax.tree.flatten(arrays)
 
     def combined(leaves: list[Array]) -> Study:
@@ -281,21 +282,21 @@ def _traced(study: Study) -> list[_Traced]:
 
 
 def _physical_memory() -> int:
-    """The memory of this machine, bytes; 8 GiB where the system does not say."""
+    """The memory of this computer, bytes; 8 GiB if the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # no such question on this system
+    except (AttributeError, ValueError, OSError):  # not available on this system
         return 2**33
 
 
 def device_memory(device: Device) -> int:
-    """The memory of a device, bytes; of a CPU that of the machine."""
+    """The memory of a device, bytes; for a CPU that of the computer."""
     stats = device.memory_stats() or {}
     return stats.get("bytes_limit", _physical_memory())
 
 
 Progress = Callable[[RunningStatistics], object]
-"""``progress(running)`` is called after each chunk with the statistics of all samples so far."""
+"""Callback ``progress(running)``, called after each chunk with the statistics of all samples so far."""
 
 
 def run(
@@ -308,33 +309,32 @@ def run(
     progress: Progress | None = None,
     step_check: bool = True,
 ) -> Results:
-    """Run a study, or the rest of it.
+    """Run a study, or resume it.
 
-    The results are the same bit for bit on one device, and to rounding on others, whatever the size of the chunks, and
-    however often the run was killed and resumed. An interruption (Ctrl-C) ends the run; the samples computed before it
-    are returned.
+    The results are bitwise identical on one device, and equal to rounding on others, for any chunk size and after any
+    interruption. An interruption (Ctrl-C) ends the run and returns the samples computed so far.
 
     Args:
-        store: Folder for the results; without one they stay in memory, 8 bytes for each number.
-        resume: Whether to go on with a store that exists, also with more samples than it was made for.
-        chunk: Number of samples computed between two writes, a multiple of the tile on all devices; by default what
-            fits into a part of the memory. A store that exists has its own.
+        store: Folder for the results; None to keep them in memory, 8 bytes for each number.
+        resume: Resume an existing store, also with more samples than before.
+        chunk: Number of samples between two writes, a multiple of the tile on all devices; by default chosen from the
+            memory. An existing store keeps its own.
         devices: Devices of this process, by default all.
         progress: Called after each chunk with the statistics of all samples so far.
-        step_check: Whether some samples of a ``Rollout`` are run again by shorter steps at the end, see
-            ``check_steps``; ``Results.step_error`` says what that shows.
+        step_check: Run some samples of a ``Rollout`` again with shorter steps at the end, see ``check_steps``; the
+            result is in ``Results.step_error``.
 
     Returns:
         The results, ``finished`` unless interrupted.
 
     Raises:
         FileExistsError: the store exists, and ``resume`` is False.
-        ValueError: the store is of another model, study, or version, or has more samples; chunk does not fit. A study
-            is known by the text of its program as JAX traces it, so that other code of lgsim may make another study.
-        RuntimeError: another process writes to the store.
+        ValueError: the store belongs to another model, study, or version, or has more samples; or chunk is invalid. A
+            study is identified by the text of its JAX program, so that another version of lgsim may change it.
+        RuntimeError: another process is writing to the store.
         OSError: the disk is full; the store stays readable.
-        MemoryError: a tile does not fit into the memory of a device.
-        ImportError: pyarrow is missing.
+        MemoryError: a tile exceeds the memory of a device.
+        ImportError: pyarrow is not installed.
     """
     engine = Engine(study, devices)
     if chunk is not None and (chunk < 1 or chunk % engine.width):
@@ -347,10 +347,10 @@ def run(
 
 
 def fill(engine: Engine, store: Store, progress: Progress | None = None, *, step_check: bool = True) -> Results:
-    """Compute in this process the samples that a store lacks, and give the results; within ``open_store``.
+    """Compute the missing samples of a store in this process and return the results; within ``open_store``.
 
     Args:
-        store: Store of the study, held for this process.
+        store: Store of the study, locked by this process.
 
     Raises:
         OSError, MemoryError: see ``run``.
@@ -360,13 +360,13 @@ def fill(engine: Engine, store: Store, progress: Progress | None = None, *, step
 
 
 def check_steps(engine: Engine, results: Results) -> StudyStepError | None:
-    """The error of the steps of all statistics, from some samples that are run again with dt/2 and a few with dt/4.
+    """Estimate the integration error of all statistics by running some samples again with dt/2 and a few with dt/4.
 
-    It takes at most 15 % of the work of a study of some thousand samples or more, on CPU in the program that ran the
-    study. ``run`` does it; this is for results of other schedulers.
+    For studies of some thousand samples or more it takes at most 15 % of the work of the study, on CPU in the program
+    that ran the study. ``run`` calls it; call it for results of other schedulers.
 
     Returns:
-        The errors; None where the rollout is a function, whose steps nobody knows, or the study is not finished.
+        The errors; None if the rollout is a function, whose steps are unknown, or the study is not finished.
     """
     study = engine.study
     stepped = study.stepped
@@ -381,7 +381,7 @@ def check_steps(engine: Engine, results: Results) -> StudyStepError | None:
 
 
 def checked(engine: Engine, results: Results) -> Results:
-    """Results with the error of their steps, that of the store where it is there; an interruption leaves it out."""
+    """Results with their integration error, read from the store if available; omitted after an interruption."""
     store = results.source if isinstance(results.source, Store) else None
     if not results.finished or engine.study.stepped is None:
         return results
@@ -396,10 +396,10 @@ def checked(engine: Engine, results: Results) -> Results:
 
 @contextmanager
 def open_store(engine: Engine, path: str | Path, *, resume: bool = False, chunk: int | None = None) -> Iterator[Store]:
-    """The store of a study, new or with ``resume`` the one that exists, held for this process.
+    """Open the store of a study, new or, with ``resume``, an existing one, locked by this process.
 
-    ``fill`` computes the samples that it lacks in this process, ``lgsim.montecarlo.ray_cluster.fill`` on a cluster. Own
-    code writes ``engine.chunk(*store.bounds(k))`` for each k of ``store.missing()``, in any order, and closes with
+    ``fill`` computes the missing samples in this process, ``lgsim.montecarlo.ray_cluster.fill`` on a cluster. User code
+    writes ``engine.chunk(*store.bounds(k))`` for each k of ``store.missing()``, in any order, and ends with
     ``collect``.
 
     Raises:
@@ -409,7 +409,7 @@ def open_store(engine: Engine, path: str | Path, *, resume: bool = False, chunk:
     _check_place(path, resume)
     path.mkdir(parents=True, exist_ok=True)
     with file_lock(path / LOCK) as lock:
-        # again, since another process may have been at work before this one held the lock
+        # read again, since another process may have written before this one got the lock
         _check_place(path, resume)
         metadata = store_metadata(engine, chunk)
         if not Store.exists(path):
@@ -420,10 +420,10 @@ def open_store(engine: Engine, path: str | Path, *, resume: bool = False, chunk:
         if (wrong := store.metadata.mismatch(metadata)) is not None:
             raise ValueError(f"{path}: {wrong}")
         if chunk not in (None, store.metadata.chunk):
-            raise ValueError(f"chunk: expected {store.metadata.chunk}, that of the store, got {chunk}")
+            raise ValueError(f"chunk: expected {store.metadata.chunk} as in the store, got {chunk}")
         if metadata.samples < store.metadata.samples:
             raise ValueError(
-                f"samples: expected at least {store.metadata.samples}, which the store has, got {metadata.samples}"
+                f"samples: expected at least {store.metadata.samples} as in the store, got {metadata.samples}"
             )
         lock.sign()
         store.clean()
@@ -434,26 +434,26 @@ def open_store(engine: Engine, path: str | Path, *, resume: bool = False, chunk:
 
 
 def _check_place(path: Path, resume: bool) -> None:
-    """Raise FileExistsError where a study can neither begin a store nor go on with one."""
+    """Raise FileExistsError if a study can neither start nor resume a store at a path."""
     there = Store.exists(path)
     if there and not resume:
-        raise FileExistsError(f"{path}: there is a store already; resume=True goes on with it")
+        raise FileExistsError(f"{path}: the store exists already; resume it with resume=True")
     if not there and not Store.vacant(path):
-        raise FileExistsError(f"{path}: expected a path where nothing is yet, or a store")
+        raise FileExistsError(f"{path}: expected a new path or a store")
 
 
 def collect(study: Study, store: Store, progress: Progress | None = None) -> Results:
-    """The results of a store that has all chunks, or as many as the study's rule to stop asks for; it is then finished.
+    """The results of a store with all chunks, or as many as the study's rule to stop requires; marks it as finished.
 
     Raises:
-        FileNotFoundError: a chunk that counts is missing.
+        FileNotFoundError: a required chunk is missing.
         ValueError: a chunk is damaged.
     """
     return _run_chunks(study, store, store.read, store.metadata.chunk, progress)
 
 
 def store_metadata(engine: Engine, chunk: int | None = None) -> StoreMetadata:
-    """The metadata of a store for a study, with chunks of so many samples or by default of the engine's own size."""
+    """The metadata of a study's store, with the given or the default chunk size."""
     study = engine.study
     model = serialization.fingerprint(study.rollout.model) if isinstance(study.rollout, Rollout) else ""
     columns = {name: (str(kind.dtype), kind.shape) for name, kind in study.columns().items()}
@@ -465,7 +465,7 @@ def store_metadata(engine: Engine, chunk: int | None = None) -> StoreMetadata:
 
 
 def _run(engine: Engine, store: Store | None, size: int, progress: Progress | None) -> Results:
-    """The results of a study, computed where they are not in the store."""
+    """The results of a study; samples that are not in the store are computed."""
 
     def chunk(index: int) -> Chunk:
         start = index * size
@@ -481,11 +481,11 @@ def _run(engine: Engine, store: Store | None, size: int, progress: Progress | No
 def _run_chunks(
     study: Study, store: Store | None, chunk: Callable[[int], Chunk], size: int, progress: Progress | None
 ) -> Results:
-    """The results of the chunks, one after another, until the study stops.
+    """Collect the results of the chunks in order, until the study stops.
 
     Args:
-        store: The store that holds the chunks; None where they stay in memory.
-        chunk: ``chunk(index)`` gives the samples from ``index * size`` on.
+        store: The store with the chunks; None for chunks in memory.
+        chunk: ``chunk(index)`` returns the samples from ``index * size`` on.
     """
     running, kept = RunningStatistics(study), []
 
@@ -503,7 +503,7 @@ def _run_chunks(
         progress=None if progress is None else lambda before, after: progress(running),
     )
     if interrupted:
-        # without the statistics, which may have been interrupted themselves
+        # without the statistics, whose update may have been interrupted
         return Results(study, kept if store is None else store, finished=False)
     if store is not None:
         store.finish(running.samples)
@@ -511,7 +511,7 @@ def _run_chunks(
 
 
 class _RunState(NamedTuple):
-    """State of a run between two chunks: the number of chunks that are there, and whether the study stops with them."""
+    """State of a run between two chunks: the number of chunks so far, and True if the study stops there."""
 
     chunks: int
     stopped: bool

@@ -1,4 +1,4 @@
-"""How much of a machine's limits the samples of a study use, as far as its outputs tell."""
+"""Use of a model's joint limits by the samples of a study, as far as its outputs contain it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from lgsim.simulation.limits import LimitUse, limit_uses
 
 
 def study_limit_uses(results: Results) -> tuple[LimitUse, ...]:
-    """The largest part of each limit that the samples of a study use, those that diverged left out.
+    """The largest use of each limit by the samples of a study, as a fraction, without diverged samples.
 
-    Positions are those of ``outputs.final_q``, speeds those of ``outputs.peak_speed``, joint forces those of
-    ``outputs.peak_torque``, and of ``outputs.Subsampled`` positions and speeds, where they are outputs of the study.
-    The limits are those of the machine without dispersion. Balls have no positions here: the extremes of a quaternion's
-    entries are those of no rotation.
+    Positions are those of ``outputs.final_q``, speeds those of ``outputs.peak_speed``, joint torques those of
+    ``outputs.peak_torque``, and positions and speeds of ``outputs.Subsampled``, if they are outputs of the study. The
+    limits are those of the nominal model. Spherical joints have no positions here, since extremes of quaternion
+    components are not rotations.
 
     Args:
         results: The results of a study of a ``Rollout``.
 
     Returns:
-        The uses, without times; empty for other studies, and where all samples diverged.
+        The uses, without times; empty for other studies, and if all samples diverged.
     """
     rollout = results.study.rollout
     if not isinstance(rollout, Rollout) or results.running.diverged >= results.samples:
@@ -40,7 +40,7 @@ def study_limit_uses(results: Results) -> tuple[LimitUse, ...]:
         elif output is outputs.peak_torque:
             tau.append(extremes)
         elif isinstance(output, outputs.Subsampled):
-            # the outermost states of all times and samples, one above the other
+            # the extreme states of all times and samples, stacked
             states = np.concatenate(list(extremes))
             q.append(states[:, : model.nq])
             v.append(states[:, model.nq :])

@@ -1,4 +1,4 @@
-"""Covariance to first order, by derivatives of one motion, beside the sampled one."""
+"""First-order covariance by derivatives of one motion, for comparison with the sample covariance."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from lgsim.support.check import unknown_name
 
 
 class LinearCovariance(NamedTuple):
-    """An output to first order in the samples' standard normal numbers z, about their median z = 0.
+    """An output to first order in the standard normal numbers z of a sample, about the median z = 0.
 
     Attributes:
         value: The output at the median, of the output's shape.
-        covariance: ``J J^T`` with the Jacobian J of the output in z, (dim, dim); on a group in body tangents.
-        parts: What each distribution adds to the covariance, (dim, dim), by the distribution's name.
+        covariance: ``J J^T`` with the Jacobian J of the output with respect to z, (dim, dim); on a group in body
+            tangents.
+        parts: The contribution of each distribution to the covariance, (dim, dim), by the distribution's name.
         jacobian: The columns of J for each distribution, (dim, k), by the distribution's name.
     """
 
@@ -37,21 +38,26 @@ class LinearCovariance(NamedTuple):
 
 
 def linear_covariance(study: Study, output: str, space: Model | LieGroup | Space | None = None) -> LinearCovariance:
-    """The covariance of an output by ``jax.jvp`` or ``jax.vjp`` through the motion, whichever needs fewer passes.
+    """Compute the first-order covariance of an output.
 
-    ``cov = J J^T``, ``J = d difference(y(0), y(z)) / dz`` at z = 0: exact for Gaussian distributions and an output that
-    is linear in them, and good where it is nearly so over their standard deviations.
+    It uses ``jax.jvp`` or ``jax.vjp`` through the motion, whichever needs fewer passes.
+
+    ``cov = J J^T``, ``J = d difference(y(0), y(z)) / dz`` at z = 0: exact for normal distributions and an output that
+    is linear in them, and accurate if it is nearly linear over their standard deviations.
 
     Args:
-        study: A study whose distributions have a median, so no ``Haar``; its tilts count nothing.
-        space: The space of an output that is a point of a group, see ``Results.intrinsic``; by default plain numbers.
+        study: A study whose distributions have a median, hence without ``Haar``; tilts are ignored.
+        space: The space of an output that is a point of a group, see ``Results.intrinsic``; by default a vector space.
 
     Raises:
-        ValueError: there is no such output, or its shape is not the space's; attitudes are uniform.
+        ValueError: the output does not exist, its shape is not the space's, or attitudes are uniform.
     """
     for name, distribution in study.sampler.distributions.items():
         if isinstance(distribution, Haar):
-            raise ValueError(f"{name}: uniform attitudes have no median, about which there is nothing linear")
+            raise ValueError(
+                f"{name}: expected a distribution with a median, got uniform attitudes, about which nothing can be"
+                " linearized"
+            )
     kinds = study.columns()
     if output not in kinds:
         raise unknown_name("output: expected one of the study", output, list(kinds))
@@ -66,7 +72,7 @@ def linear_covariance(study: Study, output: str, space: Model | LieGroup | Space
 
 
 def _value_and_jacobian(study: Study, output: str, space: Space) -> Callable[[], tuple[Array, dict[str, Array]]]:
-    """A function that gives the output at the median and the columns of its Jacobian by distribution."""
+    """A function that returns the output at the median and the columns of its Jacobian by distribution."""
     distributions = study.sampler.distributions
     median = {name: jnp.zeros(each.dim, each.dtype) for name, each in distributions.items()}
     flat, unflatten = ravel_pytree(median)

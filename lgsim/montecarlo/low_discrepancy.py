@@ -1,4 +1,4 @@
-"""Points that fill the unit cube more evenly than random ones, each computed from its index alone."""
+"""Low-discrepancy points in the unit cube, each computed from its index only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from scipy.stats import qmc
 
 BITS = 32
-"""The bits of the integers that points are made of."""
+"""Number of bits of the integer coordinates."""
 
 
 class Points(eqx.Module):
@@ -34,12 +34,12 @@ class Points(eqx.Module):
         """Point i as standard normal numbers: the inverse normal distribution function of each coordinate."""
         kept = min(BITS, jnp.finfo(dtype).nmant)
         cells = jax.lax.shift_right_logical(self.integers(i), jnp.uint32(BITS - kept))
-        # the middle of the cell, so that no coordinate is 0 or 1
+        # the center of the cell, so that no coordinate is 0 or 1
         return ndtri((cells.astype(dtype) + 0.5) * 2.0**-kept)
 
 
 class PointSequence(eqx.Module):
-    """A kind of sequence, whose points are those of a seed, a number of samples and a dimension."""
+    """A type of sequence, which gives points for a seed, a number of samples and a dimension."""
 
     @abstractmethod
     def points(self, seed: int, samples: int, dim: int) -> Points:
@@ -47,9 +47,9 @@ class PointSequence(eqx.Module):
 
 
 class Sobol(PointSequence):
-    """Sobol's sequence, scrambled by the seed (Owen's linear matrix scrambling with a digital shift), from scipy.
+    """Sobol sequence, scrambled by the seed (Owen's linear matrix scrambling with a digital shift), from scipy.
 
-    The error of a mean falls nearly like 1/N for smooth outputs. Take a power of two for the number of samples.
+    The error of a mean decreases nearly like 1/N for smooth outputs. Use a power of two for the number of samples.
     Source: Joe, Kuo, Constructing Sobol sequences with better two-dimensional projections, SIAM Journal on Scientific
     Computing 30(5), 2008. Needs the extra ``montecarlo``.
     """
@@ -58,18 +58,18 @@ class Sobol(PointSequence):
         """The points of ``samples`` samples of ``dim`` coordinates each, at most 21201.
 
         Raises:
-            ImportError: scipy is missing.
+            ImportError: scipy is not installed.
             ValueError: there are more samples or dimensions than the sequence has.
         """
         qmc = package("scipy.stats.qmc", "montecarlo", "a Sobol sequence")
         if samples > 2**BITS or dim > qmc.Sobol.MAXDIM:
             raise ValueError(
                 f"Sobol: expected at most 2^{BITS} samples and {qmc.Sobol.MAXDIM} numbers in a sample, got {samples}"
-                f" and {dim}; processes count nothing"
+                f" and {dim}; processes do not count"
             )
         engine = qmc.Sobol(dim, scramble=True, bits=BITS, rng=np.random.default_rng(seed))
         shift, done, columns = _next_integers(engine), 1, []
-        # the sequence is linear in the bits of the Gray code of the index: point 2^(b+1) - 1 has bit b alone
+        # the sequence is linear in the bits of the Gray code of the index; in point 2^(b+1) - 1 only bit b is set
         for b in range(max(1, (samples - 1).bit_length())):
             engine.fast_forward(2 ** (b + 1) - 1 - done)
             columns.append(_next_integers(engine) ^ shift)
@@ -86,7 +86,7 @@ class SobolPoints(Points):
     """Points of a scrambled Sobol sequence.
 
     Attributes:
-        directions: What each bit of the Gray code of the index adds, (bits, dim).
+        directions: The contribution of each bit of the Gray code of the index, (bits, dim).
         shift: Point 0, (dim,).
     """
 
@@ -103,13 +103,13 @@ class SobolPoints(Points):
 
 
 class LatinHypercube(PointSequence):
-    """A Latin hypercube: in each dimension exactly one of N samples in each of N cells of equal probability.
+    """Latin hypercube: in each dimension exactly one of N samples lies in each of N cells of equal probability.
 
-    Sample i depends on (seed, N, i), so that N is fixed and a run cannot be extended. In place of a table of N numbers
-    for each dimension, a permutation is computed at i alone, so that the memory does not grow with N.
-    Source: McKay, Beckman, Conover, A comparison of three methods for selecting values of input variables,
-    Technometrics 21(2), 1979; the permutation: Black, Rogaway, Ciphers with arbitrary finite domains, CT-RSA 2002,
-    section 4 (generalized Feistel) and 3 (cycle walking).
+    Sample i depends on (seed, N, i), so that N is fixed and a run cannot be extended. Instead of a table of N numbers
+    for each dimension, a permutation is computed at i only, so that the memory does not grow with N. Source: McKay,
+    Beckman, Conover, A comparison of three methods for selecting values of input variables, Technometrics 21(2), 1979;
+    the permutation: Black, Rogaway, Ciphers with arbitrary finite domains, CT-RSA 2002, section 4 (generalized Feistel)
+    and 3 (cycle walking).
     """
 
     def points(self, seed: int, samples: int, dim: int) -> LatinPoints:
@@ -119,7 +119,7 @@ class LatinHypercube(PointSequence):
             ValueError: there are 2^32 samples or more.
         """
         if samples > 2**BITS - 1:
-            raise ValueError(f"LatinHypercube: expected less than 2^{BITS} samples, got {samples}")
+            raise ValueError(f"LatinHypercube: expected fewer than 2^{BITS} samples, got {samples}")
         words = np.random.SeedSequence(seed).generate_state(dim * (_ROUNDS + 1)).astype(np.uint32)
         return LatinPoints(jnp.asarray(words.reshape(dim, _ROUNDS + 1)), samples)
 
@@ -132,20 +132,20 @@ class LatinPoints(Points):
     """Points of a Latin hypercube.
 
     Attributes:
-        words: The keys of each dimension's permutation and of its places within cells, (dim, rounds + 1).
+        words: The keys of each dimension's permutation and of its offsets within cells, (dim, rounds + 1).
     """
 
     words: UInt32[Array, "dim rounds_1"]
     samples: int = eqx.field(static=True)
 
     def integers(self, i: Integer[Array, ""]) -> UInt32[Array, " dim"]:
-        """A place within the cell that the permutation of each dimension gives i."""
+        """A random offset within the cell that the permutation of each dimension assigns to i."""
         return jax.vmap(self._coordinate, (None, 0))(i.astype(jnp.uint32), self.words)
 
     def _coordinate(self, i: UInt32[Array, ""], words: UInt32[Array, " rounds_1"]) -> UInt32[Array, ""]:
         cell = permute(i, words[:_ROUNDS], self.samples)
         n = jnp.uint32(self.samples)
-        # not nearer to the cell's lower end than the division below rounds down
+        # the offset is not smaller than the rounding of the division below
         inside = jnp.maximum(_hash(i ^ words[_ROUNDS]), n - jnp.uint32(1))
         # (cell + inside / 2^32) / N in 32 bits, by long division of cell 2^32 + inside by N
         last, one = jnp.uint32(BITS - 1), jnp.uint32(1)
@@ -161,10 +161,10 @@ class LatinPoints(Points):
 
 
 def permute(i: UInt32[Array, ""], words: UInt32[Array, " rounds"], size: int) -> UInt32[Array, ""]:
-    """The place of i under a permutation of 0, ..., size - 1 that the words choose.
+    """The image of i under a permutation of 0, ..., size - 1 that the words define.
 
     Args:
-        i: Less than ``size``.
+        i: An index below ``size``.
         words: The keys of the rounds of the Feistel network.
         size: The number of elements, at most 2^32 - 1.
     """
@@ -179,7 +179,7 @@ def permute(i: UInt32[Array, ""], words: UInt32[Array, " rounds"], size: int) ->
         left, right = control_flow.fori_loop(0, words.shape[0], round_of, (x >> jnp.uint32(half), x & mask))
         return (left << jnp.uint32(half)) | right
 
-    # beyond the size: on along the cycle, which comes back
+    # outside of the range: continue along the cycle, which returns
     start = (jnp.ones((), bool), i)
     return control_flow.while_loop(
         lambda s: s[0] | (s[1] >= limit), lambda s: (jnp.zeros((), bool), encrypt(s[1])), start
@@ -187,7 +187,7 @@ def permute(i: UInt32[Array, ""], words: UInt32[Array, " rounds"], size: int) ->
 
 
 def _hash(x: UInt32[Array, ""]) -> UInt32[Array, ""]:
-    """A hash of 32 bits: the finalizer of MurmurHash3 (Appleby)."""
+    """A 32-bit hash: the finalizer of MurmurHash3 (Appleby)."""
     x = (x ^ (x >> jnp.uint32(16))) * jnp.uint32(0x85EBCA6B)
     x = (x ^ (x >> jnp.uint32(13))) * jnp.uint32(0xC2B2AE35)
     return x ^ (x >> jnp.uint32(16))

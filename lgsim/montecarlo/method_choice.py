@@ -1,4 +1,4 @@
-"""The method of a study that is to find its own: by the rates of some of its samples."""
+"""Automatic choice of the integration method of a study, from the rates of some of its samples."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from lgsim.simulation.fixed_steps import Steps
 from lgsim.simulation.simulate import simulate
 
 SAMPLES = 16
-"""The number of samples whose rates at the start are compared."""
+"""Number of samples whose initial rates are compared."""
 
 _MOTIONS = 3
-"""The number of the fastest of them whose motion is looked at."""
+"""Number of the fastest of them whose motion is simulated."""
 
 NEAR = 0.3
-"""The rate times the step from which on motions are looked at; explicit methods bear some three."""
+"""Product of rate and step above which motions are simulated; explicit methods are stable up to about three."""
 
 
 def choose_method(study: Study, choice: Automatic) -> tuple[Study, str]:
-    """The study by the explicit method of a choice, or by the stiff one where a sample is too fast for the other.
+    """The study with the explicit method of a choice, or with the stiff one if a sample is too fast for the explicit
+    one.
 
-    All samples share one program, so that they share the method. Of the first samples those with the fastest rates at
-    the start are simulated by ``Automatic`` where the steps are not far shorter than these ask for; what is faster
-    elsewhere is left to the check of the steps.
+    All samples share one program, hence one method. Of the first samples, those with the fastest initial rates are
+    simulated by ``Automatic``, if the step is not far shorter than these rates require. Faster rates elsewhere are left
+    to the check of the steps.
 
     Returns:
-        The study, and why it has the stiff method, or empty.
+        The study, and the reason for the stiff method, or an empty string.
     """
     if not isinstance(study.rollout, Rollout):
         return study, ""
@@ -54,7 +55,7 @@ def choose_method(study: Study, choice: Automatic) -> tuple[Study, str]:
 
 
 def _rate(run: Rollout) -> float:
-    """The fastest rate at the start of a motion, 1/s; zero where the control cannot be differentiated."""
+    """The fastest initial rate of a motion, 1/s; zero if the control is not differentiable."""
     state = np.asarray(initial_state(run.model, run.q0, run.v0, run.drive, run.actuator_state))
     try:
         steps = Steps(run.model, run.drive, run.wrenches, None, run.method, float(run.dt))

@@ -1,13 +1,13 @@
-"""Studies on several hosts that run one program, by ``jax.distributed``: a GPU cluster under Slurm, a TPU pod.
+"""Studies on several hosts with ``jax.distributed``: a GPU cluster under Slurm, a TPU pod.
 
 Each host starts the same program:
 
     jax.distributed.initialize()  # or with coordinator_address, num_processes, process_id
     results = lgsim.montecarlo.multihost.run(study, "store")
 
-Samples are independent, so that hosts compute whole chunks, each on its own devices by the program that one host alone
-would run, and only results are exchanged. A host that dies ends the run, as it does any program of ``jax.distributed``;
-started again with ``resume=True`` it goes on. Where workers come and go, take ``lgsim.montecarlo.ray_cluster``.
+Samples are independent: hosts compute whole chunks, each on its own devices by the program of a single host, and only
+results are exchanged. A host that dies ends the run, as in any program of ``jax.distributed``; restart with
+``resume=True``. If workers come and go, use ``lgsim.montecarlo.ray_cluster``.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ def run(
     progress: Progress | None = None,
     step_check: bool = True,
 ) -> Results | None:
-    """Run a study on all hosts; called by each of them with the same arguments.
+    """Run a study on all hosts; each host calls it with the same arguments.
 
-    The first host alone writes the store. The results are those of one host, bit for bit where the hosts' devices are
-    of one kind and number.
+    Only the first host writes the store. The results are those of one host, bitwise if the hosts' devices are of equal
+    kind and number.
 
     Args:
-        store: See ``lgsim.montecarlo.run``; it is the first host's.
-        resume: See ``lgsim.montecarlo.run``; the first host's counts.
-        chunk: See ``lgsim.montecarlo.run``; the first host's counts.
-        progress: See ``lgsim.montecarlo.run``; the first host's counts.
-        step_check: See ``lgsim.montecarlo.run``; the first host alone checks the steps.
+        store: See ``lgsim.montecarlo.run``; used on the first host only.
+        resume: See ``lgsim.montecarlo.run``; used on the first host only.
+        chunk: See ``lgsim.montecarlo.run``; used on the first host only.
+        progress: See ``lgsim.montecarlo.run``; used on the first host only.
+        step_check: See ``lgsim.montecarlo.run``; only the first host checks the steps.
 
     Returns:
         The results on the first host, None on the others.
 
     Raises:
-        ValueError: the hosts were given different studies.
+        ValueError: the hosts have different studies.
         FileExistsError, RuntimeError, OSError, MemoryError: on the first host, see ``lgsim.montecarlo.run``.
     """
     engine, first = Engine(study), jax.process_index() == 0
@@ -69,7 +69,7 @@ def run(
 
 
 def _fill(engine: Engine, store: Store | None, progress: Progress | None) -> None:
-    """Compute the chunks that the first host's store lacks: in each round one on each host."""
+    """Compute the missing chunks of the first host's store: in each round one on each host."""
     hosts, here = jax.process_count(), jax.process_index()
     running, read = RunningStatistics(engine.study), 0
     while True:
@@ -95,7 +95,7 @@ def _fill(engine: Engine, store: Store | None, progress: Progress | None) -> Non
 
 
 def _gather_columns(engine: Engine, own: Chunk | None, count: int) -> dict[str, Shaped[np.ndarray, "hosts count ..."]]:
-    """The columns of all hosts' chunks; those of a host that has no chunk or a shorter one are padded with zeros."""
+    """The columns of all hosts' chunks; those of a host with no chunk or a shorter one are padded with zeros."""
     found = {}
     for name, kind in engine.study.columns().items():
         x = np.zeros((count, *kind.shape), kind.dtype)
@@ -106,7 +106,7 @@ def _gather_columns(engine: Engine, own: Chunk | None, count: int) -> dict[str, 
 
 
 def _all_gather(x: Shaped[np.ndarray, "*shape"]) -> Shaped[np.ndarray, " hosts *shape"]:
-    """The arrays of all hosts, sent as bytes, so that no number is converted on the way."""
+    """The arrays of all hosts, sent as bytes, so that no number is converted."""
     plain = np.frombuffer(np.ascontiguousarray(x).tobytes(), np.uint8)
     found: Any = multihost_utils.process_allgather(plain, tiled=False)
     return np.frombuffer(np.asarray(found).tobytes(), x.dtype).reshape(-1, *x.shape)

@@ -1,4 +1,4 @@
-"""What is kept of each motion: functions of a ``SampledMotion``; any function of it that JAX traces will do."""
+"""Outputs of a study: functions of a ``SampledMotion``; any function of it that JAX can trace is an output."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from lgsim.simulation import sensors
 
 
 def final_q(motion: SampledMotion) -> Float[Array, " nq"]:
-    """The configuration at the end."""
+    """The final configuration."""
     return motion.q[-1]
 
 
 def final_v(motion: SampledMotion) -> Float[Array, " nv"]:
-    """The velocity at the end, rad/s or m/s."""
+    """The final velocity, rad/s or m/s."""
     return motion.v[-1]
 
 
 def peak_torque(motion: SampledMotion) -> Float[Array, " nv"]:
-    """The largest ``|tau|`` of each degree of freedom at the saved states, N m or N."""
+    """The largest ``|tau|`` of each degree of freedom over the saved states, N m or N."""
     return jnp.max(jnp.abs(motion.tau), axis=0)
 
 
 def peak_speed(motion: SampledMotion) -> Float[Array, " nv"]:
-    """The largest ``|v|`` of each degree of freedom at the saved states, rad/s or m/s."""
+    """The largest ``|v|`` of each degree of freedom over the saved states, rad/s or m/s."""
     return jnp.max(jnp.abs(motion.v), axis=0)
 
 
 class LeastClearance(eqx.Module):
-    """The least distance of solids at the saved states, m, and the first time of it, s.
+    """The minimum clearance of geometry pairs over the saved states, m, and its first time, s.
 
     Attributes:
-        pairs: Names of solids and names of the others, see ``lgsim.distance``; by default all of
+        pairs: Names of geometries and names of the others, see ``lgsim.distance``; by default all of
             ``model.solid_pairs()``.
     """
 
     pairs: tuple[tuple[str, ...], tuple[str, ...]] | None = eqx.field(static=True, default=None)
 
     def __call__(self, motion: SampledMotion) -> Float[Array, 2]:
-        """(the least distance, its time)."""
+        """(minimum clearance, its time)."""
         pairs = motion.model.solid_pairs() if self.pairs is None else self.pairs
         least = jnp.min(distance(motion.model, motion.q, *pairs), axis=1)
         at = jnp.argmin(least)
@@ -58,7 +58,7 @@ class LeastClearance(eqx.Module):
 
 
 class FinalPose(eqx.Module):
-    """The pose of a frame at the end, in the world."""
+    """The final pose of a frame in the world."""
 
     frame: str = eqx.field(static=True)
 
@@ -68,7 +68,7 @@ class FinalPose(eqx.Module):
 
 
 class FinalAttitude(eqx.Module):
-    """The attitude of a frame at the end, in the world, as a unit quaternion."""
+    """The final attitude of a frame in the world, as a unit quaternion."""
 
     frame: str = eqx.field(static=True)
 
@@ -78,7 +78,7 @@ class FinalAttitude(eqx.Module):
 
 
 class FinalPosition(eqx.Module):
-    """The position of a frame's origin at the end, in the world, m."""
+    """The final position of a frame's origin in the world, m."""
 
     frame: str = eqx.field(static=True)
 
@@ -88,7 +88,7 @@ class FinalPosition(eqx.Module):
 
 
 class FinalDistance(eqx.Module):
-    """The distance of a frame's origin from a point at the end, m.
+    """The final distance of a frame's origin from a point, m.
 
     Attributes:
         point: The point in the world, (3,), m.
@@ -103,7 +103,7 @@ class FinalDistance(eqx.Module):
 
 
 class LargestDistance(eqx.Module):
-    """The largest distance of a frame's origin from a point at the saved states, m.
+    """The largest distance of a frame's origin from a point over the saved states, m.
 
     Attributes:
         point: The point in the world, (3,), m.
@@ -120,7 +120,7 @@ class LargestDistance(eqx.Module):
 
 
 class Subsampled(eqx.Module):
-    """The motion at evenly spaced saved states, the first and the last among them.
+    """The motion at uniformly spaced saved states, including the first and the last one.
 
     Attributes:
         count: The number of states.
@@ -133,18 +133,18 @@ class Subsampled(eqx.Module):
             raise ValueError(f"count: expected at least 2 states, got {self.count}")
 
     def __call__(self, motion: SampledMotion) -> Float[Array, "count nq_nv"]:
-        """The states: q and v beside each other."""
+        """The states: q and v concatenated."""
         indices = np.round(np.linspace(0, motion.q.shape[0] - 1, self.count)).astype(int)
         return jnp.concatenate([motion.q[indices], motion.v[indices]], axis=1)
 
 
 class OutOfBounds(eqx.Module):
-    """Whether an output leaves an interval: a failure of a study.
+    """A failure criterion: an output leaves an interval.
 
     Attributes:
-        entry: The index, counted flat, of the one of its numbers that counts; None where any of them does.
-        low: Numbers below it have failed.
-        high: Numbers above it have failed.
+        entry: The flat index of the entry that is compared; None for any entry.
+        low: Values below it are failures.
+        high: Values above it are failures.
     """
 
     output: str = eqx.field(static=True)
@@ -153,7 +153,7 @@ class OutOfBounds(eqx.Module):
     high: ArrayLike = np.inf
 
     def __call__(self, columns: Mapping[str, Shaped[Array, " ..."]]) -> Bool[Array, ""]:
-        """Whether the sample of these outputs failed."""
+        """True if a sample with these outputs failed."""
         x = columns[self.output].ravel()
         x = x if self.entry is None else x[self.entry]
         return jnp.any((x < self.low) | (x > self.high))

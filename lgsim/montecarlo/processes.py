@@ -1,4 +1,4 @@
-"""Noise in time: processes as samples, and the forces of wind that takes them."""
+"""Stochastic processes as samples, and wind forces that use them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from lgsim.support import check
 
 
 class OrnsteinUhlenbeck(Distribution):
-    """Paths of the stationary process ``dx = -x dt/T + std sqrt(2/T) dW`` at equal times, exact at these.
+    """Sample paths of the Ornstein-Uhlenbeck process ``dx = -x dt/T + std sqrt(2/T) dW``.
 
-    ``x_{k+1} = a x_k + std sqrt(1 - a^2) z_k`` with ``a = exp(-dt/T)``: Gaussian, of zero mean, with the covariance
+    They are stationary, at uniform times, and exact at these times.
+
+    ``x_{k+1} = a x_k + std sqrt(1 - a^2) z_k`` with ``a = exp(-dt/T)``: normal, with zero mean and the covariance
     ``std^2 exp(-|t - s|/T)``. Source: Gillespie, Exact numerical simulation of the Ornstein-Uhlenbeck process and its
     integral, Physical Review E 54(2), 1996, eq. (3.1).
 
@@ -76,18 +78,18 @@ class OrnsteinUhlenbeck(Distribution):
 
 
 class Wind(eqx.Module):
-    """The drag of moving air on a frame at its origin, for ``wrenches``: ``f = c |u| u + d u`` in world axes.
+    """Aerodynamic drag on a frame at its origin, for ``wrenches``: ``f = c |u| u + d u`` in world axes.
 
-    u is the velocity of the air, ``mean + gusts(t)``, less that of the frame's origin. The gusts are straight lines
-    between nodes at ``t0, t0 + dt, ...`` and stay at the last one; with the moving air they are a leaf that a study can
-    vary, e.g. ``"wrenches.gusts": OrnsteinUhlenbeck(...)``.
+    u is the velocity of the air, ``mean + gusts(t)``, minus the velocity of the frame's origin. The gusts are
+    interpolated linearly between nodes at ``t0, t0 + dt, ...`` and constant after the last one. A study can vary them,
+    e.g. ``"wrenches.gusts": OrnsteinUhlenbeck(...)``.
 
     Attributes:
         frame: Name of a frame of the model.
         mean: Mean velocity of the air in world axes, (3,), m/s.
-        gusts: Velocities that are added at the nodes, (nodes, 3), m/s.
+        gusts: Gust velocities at the nodes, (nodes, 3), m/s.
         dt: Time between two nodes, s.
-        quadratic: c, kg/m: half of density, area and drag coefficient.
+        quadratic: c, kg/m: half the product of density, area and drag coefficient.
         linear: d, kg/s.
         t0: Time of the first node, s.
     """
@@ -104,14 +106,14 @@ class Wind(eqx.Module):
         """The velocity of the air at the time t, in world axes, m/s."""
         last = len(self.gusts) - 1
         place = jnp.clip((t - self.t0) / self.dt, 0, last)
-        # one-hot weights in place of an index: a batch of paths stays vector code
+        # one-hot weights instead of an index: a batch of paths stays vector code
         weight = jnp.maximum(1 - jnp.abs(jnp.arange(last + 1, dtype=place.dtype) - place), 0)
         return self.mean + jnp.sum(weight[:, None] * self.gusts, axis=0)
 
     def __call__(
         self, t: Number, q: Float[Array, " nq"], v: Float[Array, " nv"], model: Model
     ) -> Float[Array, "bodies 6"]:
-        """The wrenches on the bodies in the bodies' frames, N and N m."""
+        """The wrenches on the bodies in the body frames, N and N m."""
         index = frame_index(model.topology, self.frame)
         R = forward_kinematics(model, q)[index, :3, :3]
         moving = frame_twists(model, q, v)[index, :3]

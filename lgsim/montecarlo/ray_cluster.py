@@ -1,7 +1,7 @@
 """Studies on a Ray cluster: each chunk is a task that may run anywhere, more than once, with the same result.
 
-The extra: ``pip install 'lgsim[ray]'``. Ray places the tasks, and repeats those whose worker or host dies; this process
-alone writes the store, so that nothing is lost or written twice.
+The extra: ``pip install 'lgsim[ray]'``. Ray schedules the tasks and repeats those whose worker or host dies; only this
+process writes the store, so that nothing is lost or written twice.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from lgsim.montecarlo.study import Study
 from lgsim.support.packages import package
 
 _TASKS_PER_CPU = 2
-"""Tasks for each CPU of the cluster that are handed to Ray at once: none idles, and results do not pile up."""
+"""Number of tasks for each CPU of the cluster that are submitted to Ray at once: enough to keep all busy without piling
+up results.
+"""
 _COPIED_VARIABLES = ("XLA_FLAGS", "JAX_PLATFORMS")
-"""Variables of the environment that workers get as they are here: on some of them the last bits depend."""
+"""Environment variables that workers inherit: some of them affect the last bits of results."""
 
 _engines: dict[tuple[str, int], Engine] = {}
-"""The engines of a worker by fingerprint and number of samples: a study is compiled once in a process."""
+"""The engines of a worker by fingerprint and number of samples: a process compiles a study once."""
 
 
 def fill(
@@ -39,27 +41,27 @@ def fill(
     progress: Progress | None = None,
     step_check: bool = True,
 ) -> Results:
-    """Compute the samples that a store lacks on a Ray cluster, and give the results; within ``open_store``.
+    """Compute the missing samples of a store on a Ray cluster and return the results; within ``open_store``.
 
-    The results are those of one device of the cluster's kind, bit for bit where its hosts have the same processor and
-    the same versions. An interruption (Ctrl-C) ends it with the chunks that are there.
+    The results are those of one device of the cluster's kind, bitwise if its hosts have the same processor and the same
+    versions. An interruption (Ctrl-C) ends it with the chunks computed so far.
 
     Args:
-        store: The store, which this process holds.
-        address: The cluster's address, as ``ray.init`` takes it; by default the cluster that this process is connected
-            to, or else one that is started on this host.
-        resources: What a task takes, as ``{"num_cpus": 1}`` or ``{"num_gpus": 1}``; by default one CPU.
-        retries: How often a chunk whose worker died is computed again; -1 without end.
-        progress: See ``run``; it counts the samples from the first one on that are there without a gap.
-        step_check: See ``run``; this process does it, when the samples are there.
+        store: The store, locked by this process.
+        address: The cluster's address as in ``ray.init``; by default the connected cluster, or else a new one on this
+            host.
+        resources: Resources of a task, such as ``{"num_cpus": 1}`` or ``{"num_gpus": 1}``; by default one CPU.
+        retries: Maximum number of repetitions of a chunk whose worker died; -1 for no limit.
+        progress: See ``run``; it covers the samples before the first missing chunk.
+        step_check: See ``run``; this process does it after the last sample.
 
     Returns:
         The results, ``finished`` unless interrupted.
 
     Raises:
-        ImportError: ray is missing.
-        RuntimeError: a worker has other versions, or computes another study from what it was sent.
-        ray.exceptions.RayTaskError: a chunk failed otherwise; the chunks that are there stay.
+        ImportError: ray is not installed.
+        RuntimeError: a worker has other versions, or its study differs after serialization.
+        ray.exceptions.RayTaskError: a chunk failed for another reason; completed chunks are kept.
     """
     study = engine.study
     expected = store_metadata(engine, store.metadata.chunk)
@@ -93,17 +95,17 @@ def fill(
 
 
 def _chunk(shared: tuple[Study, StoreMetadata], start: int, stop: int) -> Chunk:
-    """Samples start to stop, computed by a worker: a task.
+    """Compute the samples start to stop on a worker: a task.
 
     Raises:
-        RuntimeError: the worker has other versions, or computes another study from what it was sent.
+        RuntimeError: the worker has other versions, or its study differs after serialization.
     """
     study, expected = shared
     key = expected.study, study.samples
     if (engine := _engines.get(key)) is None:
         engine = Engine(study)
         if (wrong := expected.mismatch(store_metadata(engine, expected.chunk))) is not None:
-            wrong = wrong.replace("the store is", "the worker is").replace("it has", "the study has")
+            wrong = wrong.replace("the store belongs to", "the worker has").replace("it has", "the study has")
             raise RuntimeError(f"{os.uname().nodename}: {wrong.replace('this run has', 'the worker has')}")
         _engines.clear()
         _engines[key] = engine
@@ -112,7 +114,7 @@ def _chunk(shared: tuple[Study, StoreMetadata], start: int, stop: int) -> Chunk:
 
 @contextmanager
 def _cancel_on_exit(ray: Any, pending: Mapping[Any, int]) -> Iterator[None]:
-    """Ends, on the way out, the tasks that nobody waits for any more."""
+    """Cancel, on exit, the tasks that are no longer needed."""
     try:
         yield
     finally:
@@ -121,7 +123,7 @@ def _cancel_on_exit(ray: Any, pending: Mapping[Any, int]) -> Iterator[None]:
 
 
 def _worker_environment() -> dict[str, str]:
-    """The variables of the environment by which a worker computes the same."""
+    """The environment variables that a worker needs for the same results."""
     found = {name: os.environ[name] for name in _COPIED_VARIABLES if name in os.environ}
     settings = jax.config.values
     if settings["jax_compilation_cache_dir"] is not None:
@@ -131,13 +133,13 @@ def _worker_environment() -> dict[str, str]:
 
 @contextmanager
 def _connect(address: str | None) -> Iterator[Any]:
-    """Ray, connected to a cluster; a connection that was not there before is closed afterwards."""
+    """Connect to a Ray cluster; a new connection is closed afterwards."""
     ray = package("ray", "ray", "a cluster")
     if ray.is_initialized():
         yield ray
         return
     with warnings.catch_warnings():
-        # Ray starts its processes by fork, which JAX warns of; each of them becomes another program at once
+        # Ray starts its processes by fork, of which JAX warns; each of them calls exec at once
         warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
         if address is None:
             ray.init(log_to_driver=False, include_dashboard=False)

@@ -1,4 +1,4 @@
-"""What a study tells: moments that follow its samples from chunk to chunk, quantiles, failures, and all results."""
+"""Results of a study: running moments, quantiles, failure probabilities, and all samples."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from lgsim.support.check import unknown_name
 from lgsim.support.packages import package
 
 Real = Float[np.ndarray, "*shape"] | np.floating
-"""Arrays of NumPy, those without axes included."""
+"""NumPy arrays, including zero-dimensional ones."""
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Count, mean and sum of squared deviations of arrays of one shape; ``a.merge(b)`` has those of both.
+    """Count, mean and sum of squared deviations of arrays of one shape; ``a.merge(b)`` combines two sets.
 
-    All are in float64 whatever the samples' dtype. Under weights they are those of the weighted samples.
+    All are in float64 for any dtype of the samples. With weights they are those of the weighted samples.
 
     Source: Chan, Golub, LeVeque, Updating formulae and a pairwise algorithm for computing sample variances, COMPSTAT
     1982, eq. (2.1); with weights West, Updating mean and variance estimates, Communications of the ACM 22(9), 1979.
@@ -68,7 +68,7 @@ class Moments:
         return cls(len(x), total, float((w * w).sum()), mean, deviation, x.min(axis=0), x.max(axis=0))
 
     def merge(self, other: Moments) -> Moments:
-        """The moments of the samples of both."""
+        """Combine the moments of two sets of samples."""
         if not other.count or not self.count:
             return self if self.count else other
         weight = self.weight + other.weight
@@ -81,18 +81,18 @@ class Moments:
 
     @property
     def effective(self) -> float:
-        """The effective sample size ``(sum w)^2 / sum w^2`` (Kish); the count where all weights are equal."""
+        """The effective sample size ``(sum w)^2 / sum w^2`` (Kish); the count for equal weights."""
         return self.weight**2 / self.squared_weights if self.squared_weights else 0.0
 
     @property
     def variance(self) -> Real:
-        """The variance of the distribution, estimated without bias; NaN for less than two samples."""
+        """The unbiased estimate of the variance; NaN for fewer than two samples."""
         n = self.effective
         return self.squared_deviations / self.weight * (n / (n - 1)) if n > 1 else np.full_like(self.mean, np.nan)
 
     @property
     def std(self) -> Real:
-        """The standard deviation of the distribution; NaN for less than two samples."""
+        """The standard deviation of the distribution; NaN for fewer than two samples."""
         return np.sqrt(self.variance)
 
     @property
@@ -101,20 +101,22 @@ class Moments:
         return self.std / math.sqrt(self.effective) if self.effective else np.full_like(self.mean, np.nan)
 
     def half_width(self, level: float = 0.95) -> Real:
-        """Half of the interval of confidence of the mean, ``z std / sqrt(effective)`` (central limit theorem)."""
+        """Half width of the confidence interval of the mean, ``z std / sqrt(effective)`` (central limit theorem)."""
         return normal_quantile(level) * self.error
 
 
 def normal_quantile(level: float) -> float:
-    """The half width, in standard deviations, of the interval that holds a Gaussian number with a probability."""
+    """The half width, in standard deviations, of the central interval of a normal distribution with a given
+    probability.
+    """
     return NormalDist().inv_cdf(0.5 + 0.5 * level)
 
 
 def wilson(failures: float | int, count: float | int, level: float = 0.95) -> tuple[float, float]:
-    """The interval of confidence (low, high) of a probability, from independent samples that failed or did not.
+    """The Wilson confidence interval (low, high) of a probability, from independent samples.
 
     Args:
-        level: Level of confidence, between 0 and 1.
+        level: Confidence level, between 0 and 1.
 
     Source: Wilson, Probable inference, the law of succession, and statistical inference, Journal of the American
     Statistical Association 22, 1927.
@@ -128,10 +130,10 @@ def wilson(failures: float | int, count: float | int, level: float = 0.95) -> tu
 
 
 class RunningStatistics:
-    """Moments of all columns and counts, of the samples so far.
+    """Running moments of all columns, and counts.
 
-    They are joined tile by tile in the order of the samples, so that they are the same bit for bit whatever the size
-    of the chunks. Samples that diverged are counted and enter no moments.
+    They are merged tile by tile in the order of the samples, so that they are bitwise identical for any chunk size.
+    Diverged samples are counted, but enter no moments.
     """
 
     def __init__(self, study: Study) -> None:
@@ -146,16 +148,16 @@ class RunningStatistics:
         self.stopped = False
 
     def add(self, chunk: Chunk) -> None:
-        """Add the next samples, up to where the study stops.
+        """Add the next samples, until the study stops.
 
         Args:
-            chunk: Samples that begin where the last chunk ended, with the first sample of a tile.
+            chunk: Samples that continue the previous chunk, starting at the first sample of a tile.
 
         Raises:
             ValueError: the samples are not the next ones.
         """
         if chunk.start != self.samples:
-            raise ValueError(f"chunk: expected samples from {self.samples} on, got them from {chunk.start} on")
+            raise ValueError(f"chunk: expected samples from {self.samples} on, got {chunk.start} on")
         n, tile, rule = chunk.count, self.study.tile, self.study.stop
         numbers = np.concatenate([chunk.columns[name].reshape(n, -1).astype(float) for name in self._shapes], axis=1)
         good = chunk.columns[DIVERGED] == 0
@@ -177,7 +179,7 @@ class RunningStatistics:
         """The moments of an output or, as ``"failed <name>"``, of a failure, whose mean is its probability.
 
         Raises:
-            KeyError: there is no such output.
+            KeyError: the output does not exist.
         """
         m, part, shape = self._moments, self._slices[name], self._shapes[name]
         parts = (np.asarray(x)[part].reshape(shape) for x in (m.mean, m.squared_deviations, m.low, m.high))
@@ -190,7 +192,7 @@ class RunningStatistics:
 
 
 _DELTA = 1000
-"""Centroids of the digest: the error in the level is about ``q (1 - q) / 1000``."""
+"""Number of centroids of the digest: the error in the level is about ``q (1 - q) / 1000``."""
 
 
 def _stored_quantiles(
@@ -212,29 +214,30 @@ def _stored_quantiles(
     counts = (field(DIVERGED) == 0) & (field(SAMPLE) < samples)
     files = dataset.dataset([str(file) for file in store.files()], format="parquet")
     options = compute.TDigestOptions(q=levels.tolist(), delta=_DELTA)
-    # one file ahead: by default the buffers of four grow with a store until they hold as much as its chunks
+    # read-ahead of one file: the default of four buffers grows with a store to the size of its chunks
     scan = acero.ScanNodeOptions(files, columns=[*flat, DIVERGED, SAMPLE], filter=counts, fragment_readahead=1)
     plan = acero.Declaration.from_sequence([
         acero.Declaration("scan", scan),
         acero.Declaration("filter", acero.FilterNodeOptions(counts)),
         acero.Declaration("aggregate", acero.AggregateNodeOptions([(x, "tdigest", options, x) for x in flat])),
     ])  # fmt: skip
-    # one thread: batches come in their order, and the digest is the same each time
+    # one thread: batches in order, so that the digest is reproducible
     table = plan.to_table(use_threads=False)
     return np.stack([table[x].to_numpy() for x in flat], axis=1).reshape(len(levels), *shape)
 
 
 class Failures(NamedTuple):
-    """The number and the estimated probability of a failure.
+    """Number and estimated probability of a failure.
 
     Attributes:
-        count: Number of samples that failed.
+        count: Number of failed samples.
         samples: Number of samples that did not diverge.
-        probability: Estimated probability of failure, weighted where the study is tilted.
-        interval: Interval of confidence (low, high) of the probability: Wilson's; of a tilted study that of the central
-            limit theorem.
-        effective: Effective number of samples; of a tilted study ``(sum w)^2 / sum w^2`` over the samples that failed.
-        indices: The samples that failed, (count,): ``study.replay(i)`` shows one.
+        probability: Estimated failure probability, weighted under importance sampling.
+        interval: Confidence interval (low, high) of the probability: Wilson's; under importance sampling that of the
+            central limit theorem.
+        effective: Effective number of samples; under importance sampling ``(sum w)^2 / sum w^2`` over the failed
+            samples.
+        indices: Indices of the failed samples, (count,): ``study.replay(i)`` simulates one again.
     """
 
     count: int
@@ -246,10 +249,10 @@ class Failures(NamedTuple):
 
 
 class Histogram(NamedTuple):
-    """A histogram of a number.
+    """A histogram of an output.
 
     Attributes:
-        counts: Number of samples in each bin, (bins,); of a tilted study sums of weights.
+        counts: Number of samples in each bin, (bins,); under importance sampling sums of weights.
         edges: Edges of the bins, (bins + 1,).
     """
 
@@ -258,13 +261,14 @@ class Histogram(NamedTuple):
 
 
 class Results:
-    """The samples of a study that are there, and their statistics; those that diverged count only as diverged.
+    """The samples of a study and their statistics, from which diverged samples are excluded.
 
     Attributes:
         study: The study that was run.
         source: Its store, or its chunks in memory.
-        finished: Whether all samples are there, or as many as the study's rule to stop asks for.
-        step_error: The error of the steps of every statistic; None where the rollout has no steps, or nobody looked.
+        finished: True if all samples are available, or as many as the study's rule to stop requires.
+        step_error: The integration error of every statistic; None if the rollout has no steps, or the check was not
+            run.
     """
 
     def __init__(
@@ -281,32 +285,35 @@ class Results:
 
     @classmethod
     def open(cls, study: Study, path: str | Path) -> Results:
-        """The results in a store, whoever computed them.
+        """Load the results from a store, whichever process computed them.
 
         Args:
-            study: The study whose samples they are.
+            study: The study of the samples.
             path: The folder of the store.
 
         Raises:
-            FileNotFoundError: there is no store.
-            ValueError: the columns or tiles of the store are not those of the study.
+            FileNotFoundError: the store does not exist.
+            ValueError: columns or tiles of the store differ from those of the study.
         """
         store = Store(path)
         kinds = {name: (str(kind.dtype), kind.shape) for name, kind in study.columns().items()}
         if kinds != store.metadata.columns or study.tile != store.metadata.tile:
-            raise ValueError(f"{path}: the store has other columns or tiles than the study: {store.metadata.columns}")
+            raise ValueError(
+                f"{path}: expected the columns and tiles of the study, got those of another one:"
+                f" {store.metadata.columns}"
+            )
         found = cls(study, store, store.finished is not None)
         found.step_error = store.step_error
         return found
 
     def chunks(self) -> Iterator[Chunk]:
-        """The samples in their order, chunk by chunk."""
+        """The samples in order, chunk by chunk."""
         for chunk in self._stored():
             if chunk.start < self.samples:
                 yield chunk.part(chunk.start, min(chunk.start + chunk.count, self.samples))
 
     def _stored(self) -> Iterable[Chunk]:
-        """The chunks that are there: of an interrupted study also those behind the sample at which it stops."""
+        """The available chunks; of an interrupted study also those behind the sample at which it stops."""
         return self.source.read_all() if isinstance(self.source, Store) else self.source
 
     @cached_property
@@ -328,25 +335,25 @@ class Results:
         """Count, mean, variance, standard error, smallest and largest value of an output.
 
         Raises:
-            ValueError: there is no such output.
+            ValueError: the output does not exist.
         """
         return self.running.moments(self._known(name))
 
     def column(self, name: str) -> Shaped[np.ndarray, "samples ..."]:
-        """An output of all samples in memory, those that diverged too.
+        """An output of all samples in memory, including those that diverged.
 
         Raises:
-            ValueError: there is no such output.
+            ValueError: the output does not exist.
         """
         if name not in (DIVERGED, WEIGHT):
             self._known(name)
         return np.concatenate([chunk.columns[name] for chunk in self.chunks()])
 
     def covariance(self, name: str) -> Float[np.ndarray, "n n"]:
-        """The covariance of an output of n plain numbers, flattened; see ``intrinsic`` for points of a group.
+        """The covariance of an output of n numbers, flattened; see ``intrinsic`` for points of a group.
 
         Raises:
-            ValueError: there is no such output.
+            ValueError: the output does not exist.
         """
         mean = self.moments(name).mean.ravel()
         total = np.zeros((len(mean), len(mean)))
@@ -359,17 +366,17 @@ class Results:
     def intrinsic(
         self, name: str, space: Model | LieGroup | Space, *, tolerance: float = 1e-12, iterations: int = 100
     ) -> IntrinsicMoments:
-        """The mean and the covariance on a group of an output that is a point of it, see ``IntrinsicMoments``.
+        """The intrinsic mean and covariance of an output that is a point of a group, see ``IntrinsicMoments``.
 
         Args:
             name: Name of an output whose values are points of the space.
             space: An ``lgsim.Model`` for configurations, an ``lgsim.LieGroup`` for elements, or a ``Space``.
-            tolerance: The mean is found where its next change is smaller, rad or m.
-            iterations: The most iterations, each of which reads all samples once.
+            tolerance: Convergence threshold on the change of the mean, rad or m.
+            iterations: Maximum number of iterations, each of which reads all samples once.
 
         Raises:
-            ValueError: there is no such output, its shape is not the space's, or all samples diverged.
-            TypeError: ``space`` is none of the three.
+            ValueError: the output does not exist, its shape is not the space's, or all samples diverged.
+            TypeError: ``space`` has another type.
         """
         self._known(name)
         return intrinsic_moments(lambda: self._good(name), space, self.study.tile, tolerance, iterations)
@@ -377,7 +384,7 @@ class Results:
     def quantiles(self, name: str, levels: Sequence[float]) -> Float[np.ndarray, " levels *shape"]:
         """The quantiles of each number of an output.
 
-        They are exact in memory; those of a store come from a t-digest that reads each chunk once, whose error in the
+        In memory they are exact; from a store they come from a t-digest that reads each chunk once, whose error in the
         level is far below ``level (1 - level) / 100``.
 
         Args:
@@ -385,13 +392,13 @@ class Results:
             levels: The levels, between 0 and 1.
 
         Raises:
-            ValueError: there is no such output, a level is not between 0 and 1, or samples have weights.
+            ValueError: the output does not exist, a level is not between 0 and 1, or samples have weights.
         """
         q = np.asarray(levels, float)
         if not np.all((q >= 0) & (q <= 1)):
             raise ValueError(f"levels: expected numbers between 0 and 1, got {levels}")
         if self.study.sampler.tilts:
-            raise ValueError("quantiles: of a tilted study they are not estimated; take failures or a histogram")
+            raise ValueError("quantiles: not available under importance sampling; use failures or a histogram")
         self._known(name)
         if isinstance(self.source, Store):
             return _stored_quantiles(self.source, name, q, self.samples)
@@ -401,11 +408,11 @@ class Results:
         """The histogram of an output.
 
         Args:
-            name: Name of the output; of several numbers all count.
+            name: Name of the output; all its entries are counted.
             bins: The edges, or a number of equal bins from the smallest to the largest value.
 
         Raises:
-            ValueError: there is no such output.
+            ValueError: the output does not exist.
         """
         m = self.moments(name)
         edges = np.asarray(bins, float) if np.ndim(bins) else np.histogram_bin_edges(
@@ -419,7 +426,7 @@ class Results:
 
     @property
     def diverged(self) -> dict[int, str]:
-        """The samples that diverged, each with "not finite" or "blown up"."""
+        """Indices of the diverged samples, each with "not finite" or "blown up"."""
         words, found = {1: "not finite", 2: "blown up"}, {}
         for chunk in self.chunks():
             codes = chunk.columns[DIVERGED]
@@ -430,7 +437,7 @@ class Results:
         """The number, the probability and the samples of one of the study's failures.
 
         Args:
-            level: Level of confidence, between 0 and 1.
+            level: Confidence level, between 0 and 1.
 
         Raises:
             ValueError: the study has no such failure.
@@ -448,7 +455,7 @@ class Results:
             p, interval = first / count if count else float("nan"), wilson(first, count, level)
             return Failures(len(where), count, p, interval, float(count), where)
         p = first / count
-        # the plain mean of w 1(failed), whose weights need not be known up to their sum
+        # the plain mean of w 1(failed): the normalization of the weights is known
         error = np.sqrt(max(second / count - p * p, 0.0) / max(count - 1, 1))
         half, effective = float(normal_quantile(level) * error), first**2 / second if second else 0.0
         return Failures(len(where), count, p, (max(0.0, p - half), p + half), effective, where)
@@ -458,7 +465,7 @@ class Results:
         return self.study.replay(i)
 
     def _known(self, name: str) -> str:
-        """The name of an output, checked."""
+        """Validate the name of an output."""
         if name not in self.running.names:
             raise unknown_name("name: expected an output", name, self.running.names)
         return name

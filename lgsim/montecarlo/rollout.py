@@ -1,4 +1,4 @@
-"""The motion of a sample: a machine, what drives it, and where samples put their values."""
+"""The motion of a sample: a model, its inputs, and the parameters that samples replace."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ _MODEL_NUMBERS = ("placements", "screws", "axes", "pitches", "inertias", *DRIVES
 
 
 class SampledMotion(NamedTuple):
-    """The motion of one sample, which outputs are functions of.
+    """The motion of one sample, the argument of outputs.
 
     Attributes:
-        model: The machine with the sample's numbers.
+        model: The model with the sample's parameters.
         time: Times of the saved states, (saved,), s.
         v: Velocities, (saved, nv), rad/s or m/s.
-        tau: Joint forces of the drives, (saved, nv), N m or N; computed only if an output uses them.
+        tau: Joint torques of the drives, (saved, nv), N m or N; computed only if an output uses them.
     """
 
     model: Model
@@ -63,28 +63,28 @@ class SampledMotion(NamedTuple):
 
 
 class Rollout(eqx.Module):
-    """A machine from a start for a number of steps, as ``lgsim.rollout``; any of its numbers can be a sample's.
+    """A simulation as by ``lgsim.rollout``, in which samples can replace any parameter.
 
-    A distribution's name is the path of what it replaces: ``q0``, ``v0``, ``torques``, ``t0``, ``dt``; of the
-    model ``model.inertias``, ``model.damping``, ``model.gravity`` and all that ``Model.replace`` takes; of controls and
-    wrenches that are modules ``control.stiffness``, ``wrenches.gusts`` and so on; of actuators
-    ``actuators.stages.0.ratio``, the stages by their numbers.
+    The name of a distribution is the path of the parameter that it replaces: ``q0``, ``v0``, ``torques``, ``t0``,
+    ``dt``; of the model ``model.inertias``, ``model.damping``, ``model.gravity`` and all that ``Model.replace``
+    accepts; of controls and wrenches that are modules ``control.stiffness``, ``wrenches.gusts`` and so on; of actuators
+    ``actuators.stages.0.ratio``, the stages by index.
 
     Attributes:
-        q0: Configuration at the start, (nq,), by default neutral.
-        v0: Velocity at the start, (nv,), by default zero.
+        q0: Initial configuration, (nq,), by default neutral.
+        v0: Initial velocity, (nv,), by default zero.
         dt: Step, s.
-        torques: Joint forces, N m or N: see ``lgsim.rollout``.
-        control: Feedback law, see ``lgsim.rollout``.
+        torques: Joint torques, N m or N: see ``lgsim.rollout``.
+        control: Controller, see ``lgsim.rollout``.
         wrenches: External wrenches, see ``lgsim.rollout``.
-        actuators: What makes the joint forces of commands, see ``lgsim.rollout``.
+        actuators: Actuators that convert commands to joint torques, see ``lgsim.rollout``.
         commands: Commands of the actuators, see ``lgsim.rollout``.
-        actuator_state: States of the actuators at the start; by default as ``lgsim.rollout`` has them.
-        t0: Time of the start, s.
-        method: Any method that ``lgsim.rollout`` takes, such as ``lgsim.MK4`` or ``lgsim.Rodas4``.
-        save_every: Each ``save_every``-th state is saved; it must divide ``steps``.
-        substeps: Number of steps of the method within each step, of length ``dt / substeps``: an operand, so that one
-            program serves any number; see ``with_substeps``. None for one, known to the compiler.
+        actuator_state: Initial states of the actuators; default as in ``lgsim.rollout``.
+        t0: Initial time, s.
+        method: An integration method of ``lgsim.rollout``, such as ``lgsim.MK4`` or ``lgsim.Rodas4``.
+        save_every: Interval of saved states, in steps; it must divide ``steps``.
+        substeps: Number of integration steps within each step, of length ``dt / substeps``; an operand, so that one
+            program serves any number; see ``with_substeps``. None for one step, known to the compiler.
     """
 
     model: Model
@@ -144,7 +144,7 @@ class Rollout(eqx.Module):
         self.substeps = None
 
     def names(self) -> list[str]:
-        """The names that distributions can have."""
+        """The valid names of distributions."""
         found = [name for name in _ROLLOUT_NUMBERS if getattr(self, name) is not None]
         found += [f"model.{name}" for name in _MODEL_NUMBERS if getattr(self.model, name) is not None]
         for root in ("control", "wrenches", "actuators"):
@@ -152,18 +152,18 @@ class Rollout(eqx.Module):
         return found
 
     def check(self, values: Mapping[str, PyTree]) -> None:
-        """Checks that a sample's values fit the numbers that they replace.
+        """Check that a sample's values fit the parameters that they replace.
 
         Args:
             values: Arrays or their shapes and dtypes, by name.
 
         Raises:
-            ValueError: there is no such number, or a value has another shape.
+            ValueError: the parameter does not exist, or a value has another shape.
             TypeError: a value has another dtype.
         """
         for name, value in values.items():
             if name not in self.names():
-                raise unknown_name("distributions: expected names of what a rollout has", name, self.names())
+                raise unknown_name("distributions: expected names of parameters of the rollout", name, self.names())
             replaced = _attribute(self, name.split("."))
             if replaced is None or not hasattr(replaced, "shape"):
                 continue
@@ -173,16 +173,16 @@ class Rollout(eqx.Module):
                 raise TypeError(f"{name}: expected values of {replaced.dtype}, got {jnp.result_type(value)}")
 
     def check_starts(self, values: Mapping[str, PyTree]) -> None:
-        """Checks that the values of some samples, arrays with a leading axis, keep the machine's loops closed.
+        """Check that the values of some samples, arrays with a leading axis, keep closed kinematic loops closed.
 
         Raises:
-            ValueError: a sample's start opens or tears a loop; the message has its number.
+            ValueError: the initial state of a sample opens a loop; the message has its index.
         """
         if self.model.topology.loops:
             check_measured(self.model, _measured_starts(self, dict(values)))
 
     def with_values(self, values: Mapping[str, PyTree]) -> Rollout:
-        """The rollout with a sample's values in place of its own."""
+        """The rollout with a sample's values."""
         numbers = {name.partition(".")[2]: x for name, x in values.items() if name.startswith("model.")}
         replaced = self
         if numbers:
@@ -196,7 +196,7 @@ class Rollout(eqx.Module):
         return replaced
 
     def __call__(self, values: Mapping[str, PyTree]) -> SampledMotion:
-        """The motion with a sample's values."""
+        """Simulate a sample's values."""
         run = self.with_values(values)
         if run.substeps is None:
             motion = rollout(
@@ -212,29 +212,29 @@ class Rollout(eqx.Module):
 
     @property
     def drive(self) -> Any:
-        """The control, or the actuators that it commands."""
+        """The control, or the actuators with their commands."""
         return self._drive(self.model)
 
     def _drive(self, model: Model) -> Any:
         return self.control if self.actuators is None else actuated(model, self.actuators, self.control)
 
     def with_substeps(self, substeps: int | Int[Array, ""]) -> Rollout:
-        """The same motion by shorter steps: ``substeps`` of ``dt / substeps`` for each, saved at the same times.
+        """The same motion with shorter steps: ``substeps`` of ``dt / substeps`` for each, saved at the same times.
 
-        Torques that are given for each step stay as they are in time. The number may be traced.
+        Torques that are given for each step keep their times. The number may be traced.
         """
         return eqx.tree_at(
             lambda run: run.substeps, self, jnp.asarray(substeps, jnp.int32), is_leaf=lambda x: x is None
         )
 
     def final_state(self, motion: SampledMotion) -> Float[Array, " nq_nv"]:
-        """The state (q, v) at the end, which is not finite where the motion diverged."""
+        """The final state (q, v), which is not finite if the motion diverged."""
         return jnp.concatenate([motion.q[-1], motion.v[-1]])
 
     def saved_torques(self) -> Float[Array, "saved _"] | None:
-        """The given torques at the saved states, N m or N; those of steps are taken as they act just after a state.
+        """The given torques at the saved states, N m or N; piecewise constant ones by their value just after a state.
 
-        With actuators their commands in the same way.
+        With actuators, their commands in the same way.
         """
         rows = self.torques if self.actuators is None else self.commands
         if rows is None:
@@ -245,7 +245,7 @@ class Rollout(eqx.Module):
         return rows[np.minimum(self.save_every * np.arange(saved), len(rows) - 1)]
 
     def trajectory(self, values: Mapping[str, PyTree]) -> Trajectory:
-        """The motion with a sample's values and its model, for pictures and files."""
+        """The motion of a sample's values with its model, for plots and files."""
         motion = _compiled_motion(self, dict(values))
         time, q, v, tau = (np.asarray(x) for x in motion[1:])
         return Trajectory(
@@ -263,7 +263,7 @@ def _measured_starts(run: Rollout, values: dict[str, PyTree]) -> MeasuredLoops:
 
 
 def _substepped(run: Rollout, substeps: Int[Array, ""]) -> StateHistory:
-    """``lgsim.rollout`` with a number of substeps that the program takes as an operand."""
+    """``lgsim.rollout`` with a number of substeps as an operand of the program."""
     drive = run.drive
     y0 = initial_state(run.model, run.q0, run.v0, drive, run.actuator_state)
     rows = run.torques if run.actuators is None else run.commands
@@ -309,20 +309,20 @@ def _compiled_motion(rollout: Rollout, values: dict[str, PyTree]) -> SampledMoti
 
 
 def _divergence(motion: SampledMotion) -> str:
-    """The time at which a motion diverged, in words; empty where it did not."""
+    """A message with the time at which a motion diverged; empty if it did not."""
     bad = ~(np.isfinite(motion.q).all(axis=1) & np.isfinite(motion.v).all(axis=1))
     return f"diverged: the state is not finite at {float(motion.time[np.argmax(bad)]):g} s" if bad.any() else ""
 
 
 def _attribute(tree: PyTree, path: list[str]) -> PyTree:
-    """The attribute of an attribute and so on, along a path of names."""
+    """Follow a path of attribute names."""
     for name in path:
         tree = tree[int(name)] if isinstance(tree, tuple) else getattr(tree, name)
     return tree
 
 
 def _number_paths(tree: PyTree) -> list[str]:
-    """The paths of all arrays and numbers in a module, through its fields and the numbers of its tuples."""
+    """The paths of all arrays and numbers in a module, through its fields and the indices of its tuples."""
     if isinstance(tree, tuple):
         parts = {str(i): part for i, part in enumerate(tree)}
     elif isinstance(tree, eqx.Module):

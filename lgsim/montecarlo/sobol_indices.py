@@ -1,4 +1,4 @@
-"""Sobol's indices: which distribution the variance of an output comes from."""
+"""Sobol indices: variance-based sensitivity of an output to each distribution."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from lgsim.montecarlo.study import DIVERGED, Study
 from lgsim.support.check import unknown_name
 
 A, B, MIXED = " A", " B", " mixed"
-"""Endings of the columns: an output at the numbers of A, of B, and at A's with those of one distribution from B."""
+"""Suffixes of the columns: an output for A, for B, and for A with one distribution from B."""
 
 
 class SobolIndices(NamedTuple):
-    """Parts of the variance of an output, by the distribution's name; arrays of the output's shape.
+    """Fractions of the variance of an output, by the distribution's name; arrays of the output's shape.
 
     Attributes:
-        first: First-order indices ``V[E[y|x_j]] / V[y]``: what goes if only this distribution is fixed.
-        total: Total indices ``E[V[y|others]] / V[y]``: what is left if all others are fixed, interactions included.
+        first: First-order indices ``V[E[y|x_j]] / V[y]``: the reduction if only this distribution is fixed.
+        total: Total indices ``E[V[y|others]] / V[y]``: the remainder if all others are fixed, including interactions.
         variance: The variance ``V[y]``.
     """
 
@@ -55,12 +55,12 @@ class LatentPair(Distribution):
         return self.distribution.dtype
 
     def __call__(self, z: Float[Array, " dim"]) -> Float[Array, "2 dim_of_one"]:
-        """The normal numbers of A and of B."""
+        """The standard normal numbers of A and of B."""
         return z.reshape(2, self.distribution.dim)
 
 
 class PickFreeze(eqx.Module):
-    """The outputs of a study at A, at B, and for each distribution at A with that one from B."""
+    """The outputs of a study for A, for B, and for A with each single distribution from B."""
 
     study: Study
     names: tuple[str, ...] = eqx.field(static=True)
@@ -71,17 +71,17 @@ class PickFreeze(eqx.Module):
         return self.study.stepped
 
     def with_substeps(self, substeps: int | Integer[Array, ""]) -> PickFreeze:
-        """The same by steps so many times shorter."""
+        """The rollout with the step divided by a factor."""
         return PickFreeze(self.study.with_substeps(substeps), self.names)
 
     def __call__(self, values: Mapping[str, Float[Array, "2 _"]]) -> dict[str, Shaped[Array, " ..."]]:
         """The columns of one pair of samples.
 
         Args:
-            values: The normal numbers of A and of B, by the distribution's name.
+            values: The standard normal numbers of A and of B, by the distribution's name.
         """
         groups = sorted(values)
-        # which of the two samples each distribution is taken from, case by case
+        # the sample of each distribution, A or B, case by case
         cases = np.concatenate([[[0] * len(groups)], [[1] * len(groups)], np.eye(len(groups), dtype=int)])
 
         def outputs(case: Array) -> dict[str, PyTree]:
@@ -89,7 +89,7 @@ class PickFreeze(eqx.Module):
             found = self.study.evaluate(self.study.sampler.sample(latents))
             return {name: found[name] for name in self.names}
 
-        out = jax.lax.map(outputs, jnp.asarray(cases))  # one program, whatever the number of distributions
+        out = jax.lax.map(outputs, jnp.asarray(cases))  # one program for any number of distributions
         ends = ((A, 0), (B, 1), (MIXED, slice(2, None)))
         return {name + end: x[part] for name, x in out.items() for end, part in ends}
 
@@ -101,24 +101,26 @@ def sobol_study(
     samples: int | None = None,
     sequence: PointSequence | None = None,
 ) -> Study:
-    """The study that Sobol's indices are estimated from: each of its samples is d + 2 motions of the given study.
+    """Build the study for the estimation of Sobol indices; each of its samples is d + 2 motions of the given study.
 
-    It runs like any other, into a store as well; ``sobol_indices`` takes its results.
+    Run it like any other study, also into a store; ``sobol_indices`` evaluates its results.
 
     Args:
         study: A study of d distributions, each of which counts as one variable.
         samples: Number of samples, by default that of the study.
-        sequence: A sequence of points, by default random ones; with ``Sobol()`` the estimates are much better.
+        sequence: A sequence of points, by default random; with ``Sobol()`` the estimates are much more accurate.
 
     Raises:
-        ValueError: there is no such output, or the study is tilted.
+        ValueError: an output does not exist, or the study uses importance sampling.
     """
     kinds = study.columns()
     for name in outputs:
         if name not in kinds:
             raise unknown_name("outputs: expected names of outputs of the study", name, list(kinds))
     if study.sampler.tilts:
-        raise ValueError("study: expected one without tilts; its variance is that of the distributions")
+        raise ValueError(
+            "study: expected a study without tilts, since the variance is that of the distributions; leave tilts out"
+        )
     pairs = {name: LatentPair(each) for name, each in study.sampler.distributions.items()}
     return Study(
         pairs, PickFreeze(study, tuple(outputs)), samples=samples or study.samples, seed=study.seed, sequence=sequence,
@@ -127,16 +129,16 @@ def sobol_study(
 
 
 def sobol_indices(results: Results, output: str) -> SobolIndices:
-    """Sobol's indices of an output from the results of a ``sobol_study``, in one pass over them.
+    """Estimate the Sobol indices of an output from the results of a ``sobol_study``, in one pass over them.
 
-    ``S_j = mean(f_B (f_j - f_A)) / V`` and ``T_j = mean((f_A - f_j)^2) / 2 V``, f less its mean.
+    ``S_j = mean(f_B (f_j - f_A)) / V`` and ``T_j = mean((f_A - f_j)^2) / 2 V``, with centered f.
 
     Args:
         results: The results of a ``sobol_study``.
-        output: Name of an output of the study that it was made of.
+        output: Name of an output of the original study.
 
     Raises:
-        ValueError: there is no such output.
+        ValueError: the output does not exist.
 
     Source: Saltelli et al., Variance based sensitivity analysis of model output, Computer Physics Communications
     181(2), 2010, table 2 (b) and, of Jansen, (f).

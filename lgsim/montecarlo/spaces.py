@@ -1,7 +1,8 @@
-"""Where samples live: manifolds with a chart about each point, and means and covariances on them.
+"""Spaces of samples: manifolds with a chart about each point, and means and covariances on them.
 
-Configurations, attitudes and poses have no sum, so that means, covariances and Gaussians are written in the tangent
-vectors of a chart: ``retract(x, u)`` is the point at a tangent vector, ``difference(x, y)`` the tangent vector to one.
+Configurations, attitudes and poses cannot be added, so that means, covariances and normal distributions are expressed
+in tangent vectors of a chart: ``retract(x, u)`` is the point at a tangent vector, ``difference(x, y)`` the tangent
+vector to a point.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Space(eqx.Module):
     @property
     @abstractmethod
     def dim(self) -> int:
-        """The length of a tangent vector."""
+        """The dimension of a tangent vector."""
 
     @property
     @abstractmethod
@@ -49,7 +50,7 @@ class Space(eqx.Module):
 
 
 class ConfigurationSpace(Space):
-    """The configurations q (nq,) of a machine, with ``model.retract`` and ``model.difference``."""
+    """The configurations q (nq,) of a model, with ``model.retract`` and ``model.difference``."""
 
     topology: Topology = eqx.field(static=True)
 
@@ -64,7 +65,7 @@ class ConfigurationSpace(Space):
         return (self.topology.nq,)
 
     def retract(self, x: Float[Array, " nq"], u: Float[Array, " nv"]) -> Float[Array, " nq"]:
-        """The configuration reached from x along the tangent vector u: ``model.retract(x, u)``, rad or m; see there."""
+        """The configuration ``model.retract(x, u)``, reached from x along the tangent vector u, rad or m."""
         return configuration.retract(self.topology, x, u)
 
     def difference(self, x: Float[Array, " nq"], y: Float[Array, " nq"]) -> Float[Array, " nv"]:
@@ -105,7 +106,7 @@ class GroupSpace(Space):
 
 
 class VectorSpace(Space):
-    """Arrays of plain numbers."""
+    """The vector space of arrays of one shape."""
 
     array_shape: tuple[int, ...] = eqx.field(static=True)
 
@@ -129,10 +130,10 @@ class VectorSpace(Space):
 
 
 def as_space(given: Model | LieGroup | Space) -> Space:
-    """The space of a machine's configurations or of a group's elements; a space stays what it is.
+    """The space of a model's configurations or of a group's elements; a space is returned unchanged.
 
     Raises:
-        TypeError: the argument is none of these.
+        TypeError: the argument has another type.
     """
     if isinstance(given, Model):
         return ConfigurationSpace(given.topology)
@@ -144,18 +145,18 @@ def as_space(given: Model | LieGroup | Space) -> Space:
 
 
 PointStream = Callable[[], Iterable[tuple[Float[np.ndarray, " n *shape"], Float[np.ndarray, " n"]]]]
-"""A function that gives blocks of points (n, ...) with their weights (n,), from the first block on at each call."""
+"""A function that iterates over blocks of points (n, ...) with their weights (n,), from the first one at each call."""
 
 
 class IntrinsicMoments(NamedTuple):
     """The mean m of points x_i on a manifold, where the mean of ``difference(m, x_i)`` is zero, and their covariance.
 
-    On a compact group m is Karcher's mean, which has the least sum of squared distances; it is unique where all points
-    lie within a quarter of a turn. The covariance is that of ``difference(m, x_i)``, in body tangents.
+    On a compact group m is the Karcher mean, which minimizes the sum of squared distances; it is unique if all points
+    lie within a ball of radius 90 degrees. The covariance is that of ``difference(m, x_i)``, in body tangents.
 
     Attributes:
         covariance: The covariance, (dim, dim), in squared units of the tangent vectors.
-        converged: Whether the mean was found; attitudes all around have none.
+        converged: True if the iteration converged; attitudes distributed over all of SO(3) have no mean.
     """
 
     mean: Float[np.ndarray, "*shape"]
@@ -171,7 +172,7 @@ def intrinsic_moments(
     """Mean and covariance by the fixed point of ``m <- retract(m, mean of difference(m, x_i))`` from the first point.
 
     Each pass reads the points again, so that the result is exact and needs the memory of one tile. Moments about
-    another point x0 cannot be corrected afterwards: those of ``difference(m, x)`` do not follow from those of
+    another point x0 cannot be corrected afterwards, since those of ``difference(m, x)`` do not follow from those of
     ``difference(x0, x)``.
 
     Source: Moakher, Means and averaging in the group of rotations, SIAM Journal on Matrix Analysis and Applications
@@ -181,17 +182,17 @@ def intrinsic_moments(
     Args:
         points: The points and their weights, in blocks of at most ``tile``.
         tile: The number of points to which each block is padded, so that one program serves all.
-        tolerance: The mean is found where its next change is smaller, in units of the tangent vectors.
+        tolerance: Convergence threshold on the change of the mean, in units of the tangent vectors.
 
     Raises:
-        ValueError: the points do not have the shape of the space's, or there are none.
+        ValueError: the points do not have the space's shape, or there are none.
     """
     manifold = as_space(space)
     first = next((x for x, _ in points() if len(x)), None)
     if first is None:
         raise ValueError("intrinsic: expected at least one sample that did not diverge")
     if first.shape[1:] != manifold.shape:
-        raise ValueError(f"intrinsic: expected an output of shape {manifold.shape}, the space's, got {first.shape[1:]}")
+        raise ValueError(f"intrinsic: expected an output of the space's shape {manifold.shape}, got {first.shape[1:]}")
     m, passes, converged = first[0], 0, False
     while passes < iterations and not converged:
         passes += 1
@@ -213,10 +214,10 @@ def intrinsic_moments(
 def _differences(
     points: PointStream, space: Space, m: Float[np.ndarray, "*shape"], tile: int
 ) -> Iterable[tuple[Float[np.ndarray, "n dim"], Float[np.ndarray, " n"]]]:
-    """The tangent vectors from m to the points, with the points' weights, block by block."""
+    """Iterate over the tangent vectors from m to the points, with the points' weights, block by block."""
     for x, w in points():
         if len(x):
-            # always the same shape, so that it is compiled once
+            # constant shape, so that it is compiled once
             padded = np.concatenate([x, np.broadcast_to(x[-1:], (tile - len(x), *x.shape[1:]))])
             yield np.asarray(_difference(space, jnp.asarray(m), jnp.asarray(padded)), float)[: len(x)], w
 

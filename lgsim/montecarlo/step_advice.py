@@ -1,4 +1,4 @@
-"""What to do about a study whose steps are too long: the step that its differences and its fastest rate ask for."""
+"""Advice for a study whose step is too large, from the differences between steps and the fastest rate."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ Columns = dict[str, Shaped[np.ndarray, "samples ..."]]
 """Columns of some samples by name."""
 
 FACTOR = 1.2
-"""Margin of the step that is advised."""
+"""Safety factor of the recommended step."""
 
 
 def needed_factor(
     found: Statistics, few: list[Float[np.ndarray, "q m"]], order: int, m: Moments, floor: float
 ) -> tuple[float, bool]:
-    """The factor by which the steps must be shorter for an output to be resolved, and whether dt is unstable.
+    """The factor by which the step must be reduced for an output to converge, and True if dt is unstable.
 
-    The factor is 1 where the output is resolved, and NaN where no step is known; dt is unstable where it is beyond what
-    the order explains, and dt/2 is not.
+    The factor is 1 for a converged output, and NaN if no step can be computed. dt counts as unstable if its error
+    exceeds what the order explains, and that of dt/2 does not.
     """
     factor, unstable = 1.0, False
     z = normal_quantile(CONFIDENCE)
@@ -45,7 +45,7 @@ def needed_factor(
         for k in np.flatnonzero(~each.within.ravel()):
             seen = orders[k]
             if seen > order + 1.5:
-                # beyond the stability of dt: by the errors and the spread of dt/2
+                # beyond the stability limit at dt: from the errors and the spread at dt/2
                 b, c = few[1][:, k], few[2][:, k]
                 rest = float(np.sqrt(np.mean((b - c) ** 2))) * 2**order / (2**order - 1)
                 own = max(z * float(np.std(b)) / math.sqrt(m.effective), DIGITS * abs(float(np.mean(b))), floor)
@@ -62,7 +62,7 @@ def needed_factor(
 def advised(
     found: StudyStepError, needs: list[tuple[float, bool]], stepped: Rollout, mode: UnstableMode | None
 ) -> StudyStepError:
-    """The same with a sentence that says what to do: by the differences, and by a rate that the steps do not bear."""
+    """Add advice: from the differences between steps, and from a rate beyond the stability limit."""
     factors = [factor for factor, _ in needs if factor != 1] or [2.0]
     factor = FACTOR * max(factors) if np.all(np.isfinite(factors)) else math.nan
     stiff = mode is not None or any(unstable for _, unstable in needs)
@@ -71,24 +71,24 @@ def advised(
     whole = whole_factor(factor)
     other = other_method(found.method, stiff or whole is None, "a method of higher order")
     if whole is not None:
-        what = f"take dt = {found.dt / whole:.4g} s ({stepped.steps * whole:,} steps) or {other}."
+        what = f"use dt = {found.dt / whole:.4g} s ({stepped.steps * whole:,} steps) or {other}."
     else:
-        why = "the differences do not shrink as the order says, so that no step can be computed from them"
+        why = "the differences do not converge at the expected order, so that no step can be computed from them"
         what = (
-            f"{why}: take dt = {found.dt / 10:.3g} s, or {other}, and look again; where they do not shrink then, the"
-            " motion is chaotic."
+            f"{why}: use dt = {found.dt / 10:.3g} s, or {other}, and check again; if the differences do not decrease"
+            " then, the motion is chaotic."
         )
     if mode is not None:
-        what = f"{mode}, beyond what {found.method} bears: {what}"
+        what = f"{mode}, beyond the stability limit of {found.method}: {what}"
     elif stiff:
-        what = f"the steps are longer than {found.method} bears for the fastest rates of the machine: {what}"
+        what = f"the step exceeds the stability limit of {found.method} for the fastest rates of the model: {what}"
     return replace(found, advice=what[0].upper() + what[1:])
 
 
 def fastest_mode(study: Study, run: Rollout, columns: Columns, i: int) -> UnstableMode | None:
-    """The fastest mode of a sample's machine that the steps do not bear; None where they bear all.
+    """The fastest mode of a sample beyond the stability limit of the method; None if all are stable.
 
-    It is looked for at the states that the study keeps of sample i: its start, and those of outputs that are states.
+    It is evaluated at the states that the study keeps of sample i: the initial one, and outputs that are states.
     """
     if method_name(run.method) not in METHODS:
         return None

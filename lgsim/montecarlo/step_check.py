@@ -1,4 +1,4 @@
-"""The check of a study's steps: some samples once more with dt/2 and dt/4, and what that says of every statistic."""
+"""The check of a study's step size: some samples run again with dt/2 and dt/4, and the effect on every statistic."""
 
 from __future__ import annotations
 
@@ -33,32 +33,34 @@ from lgsim.simulation.accuracy.richardson import Convergence, convergence
 from lgsim.simulation.simulate import method_name
 
 Refined = Callable[[Int[np.ndarray, " samples"], int], Columns]
-"""``refined(samples, substeps)``: the columns of some samples by steps so many times shorter."""
+"""A function ``refined(samples, substeps)``: the columns of some samples with the step divided by ``substeps``."""
 
 LEVELS = (0.05, 0.5, 0.95)
-"""The levels of the quantiles that are checked."""
+"""Levels of the quantiles that are checked."""
 SHARE = 0.12
-"""The part of the study's own work that the check may take."""
+"""Maximum fraction of the study's own work for the check."""
 MOST, LEAST, FEW = 2**14, 32, 8
-"""Samples with dt/2 at most, and at least where that takes about a second; so many of them for each one with dt/4."""
+"""Maximum number of samples with dt/2, minimum number if that takes about a second, and their ratio to samples with
+dt/4.
+"""
 LIGHT = 10**7
-"""Steps of degrees of freedom that are about a second's work: a check of a tile is worth it however small the study."""
+"""Steps times degrees of freedom of about a second's work: one tile is checked for studies of any size."""
 _UNKNOWN_INTERVAL = 0.05
-"""Where a single sample has no statistical interval, this part of its size stands in."""
+"""Without a statistical interval, as for a single sample, this fraction of its absolute value replaces it."""
 ROUNDING = 4.0
-"""Rounding units, times the root of the number of steps, below which differences are those of rounding."""
+"""Differences below these units in the last place, times the square root of the number of steps, count as rounding."""
 _NEAREST = 5
-"""So many samples nearest to a bound tell how dense they are there."""
+"""Number of samples closest to a bound that estimate the density there."""
 Z = normal_quantile(CONFIDENCE)
-"""Half width of an interval in standard errors."""
+"""Half width of a 95 % confidence interval in standard errors."""
 
 
 class CheckPlan(NamedTuple):
-    """Which samples are run again.
+    """The samples that are run again.
 
     Attributes:
         halved: The samples with dt/2.
-        quartered: Places in ``halved`` of those with dt/4 too.
+        quartered: Positions in ``halved`` of those with dt/4 too.
         tile: Number of samples computed together; None for that of the study.
     """
 
@@ -68,13 +70,13 @@ class CheckPlan(NamedTuple):
 
 
 def plan(samples: int, width: int, seed: int, work: int) -> CheckPlan:
-    """The samples that a check runs again: at random, one from each of as many equal parts of the study.
+    """The samples that a check runs again: at random, one from each of as many equal strata of the study.
 
-    They are chosen at random, since every k-th point of a Sobol sequence lies in a part of the cube, and they depend on
-    nothing but the arguments.
+    They are random, since every k-th point of a Sobol sequence lies in a part of the cube. They depend only on the
+    arguments.
 
     Args:
-        work: Steps of degrees of freedom of a sample: their product.
+        work: Steps times degrees of freedom of a sample.
     """
     budget, tile = SHARE * samples, None
     if 6 * width <= budget:
@@ -83,7 +85,7 @@ def plan(samples: int, width: int, seed: int, work: int) -> CheckPlan:
     elif 6 * min(max(width, LEAST), samples) * work <= LIGHT:
         halved, quartered = -(-LEAST // width) * width, width
     else:
-        # a tile is too much: fewer samples, by a program of their own
+        # a tile is too expensive: fewer samples, by a program of their own
         halved = max(2, int(budget / (2 + 4 / FEW)))
         quartered = max(1, halved // FEW)
         tile = halved
@@ -92,7 +94,7 @@ def plan(samples: int, width: int, seed: int, work: int) -> CheckPlan:
 
 
 def _spread(count: int, chosen: int, seed: int) -> Int[np.ndarray, " chosen"]:
-    """``chosen`` of ``count`` numbers from 0 on, in order, one at random from each of as many equal parts."""
+    """``chosen`` of the ``count`` indices, in order, one at random from each of as many equal strata."""
     edges = np.arange(chosen + 1) * count // chosen
     places = np.random.default_rng([seed, count, chosen]).random(chosen)
     return edges[:-1] + (places * np.diff(edges)).astype(int)
@@ -102,7 +104,7 @@ def pick(results: Results, samples: Int[np.ndarray, " k"]) -> Columns:
     """The columns of some samples of a study.
 
     Args:
-        samples: Numbers of samples, in order.
+        samples: Indices of samples, in order.
     """
     found: dict[str, list[np.ndarray]] = {}
     for chunk in results.chunks():
@@ -113,7 +115,7 @@ def pick(results: Results, samples: Int[np.ndarray, " k"]) -> Columns:
 
 
 def study_step_error(results: Results, plan: CheckPlan, refined: Refined) -> StudyStepError:
-    """The error of the steps of every statistic of a study whose rollout has steps."""
+    """Estimate the integration error of every statistic of a study whose rollout has steps."""
     study = results.study
     stepped = study.stepped
     assert stepped is not None
@@ -124,7 +126,7 @@ def study_step_error(results: Results, plan: CheckPlan, refined: Refined) -> Stu
     flipped: dict[str, float] = {}
     needs = []
     crossings = {name: None if not isinstance(f, OutOfBounds) else 0.0 for name, f in study.failures.items()}
-    # how far a sample moves in limits of the means; one that is finite with one of the steps alone moves most
+    # errors of the samples relative to the limits of the means; infinite for a sample that is finite with only one step
     moved = np.where((again.own[DIVERGED] == 0) == (again.half[DIVERGED] == 0), 0.0, np.inf)
     for name in results.running.names if again.count else []:
         if name.startswith(FAILED):
@@ -157,7 +159,7 @@ def study_step_error(results: Results, plan: CheckPlan, refined: Refined) -> Stu
     if found.resolved:
         return found
     mode = None
-    if study.rollout is stepped:  # the machine of the worst sample can be told
+    if study.rollout is stepped:  # the model of the worst sample is known
         worst = int(np.argmax(moved))
         values = jax.tree.map(jnp.asarray, study.sample(int(plan.halved[worst])).values)
         mode = fastest_mode(study, stepped.with_values(values), again.half, worst)
@@ -165,7 +167,7 @@ def study_step_error(results: Results, plan: CheckPlan, refined: Refined) -> Stu
 
 
 def _rounding(m: Moments, kind: np.dtype, stepped: Rollout) -> float | None:
-    """What rounding does to a motion, in the unit of an output; None for whole numbers and truth values."""
+    """The effect of rounding on a motion, in the unit of an output; None for integers and Booleans."""
     if not jnp.issubdtype(kind, jnp.inexact):
         return None
     scale = max(float(np.max(np.abs(np.asarray(x)), initial=0.0)) for x in (stepped.q0, stepped.v0, m.low, m.high))
@@ -179,9 +181,9 @@ class _Again(NamedTuple):
         own: Their columns with dt.
         half: With dt/2.
         quarter: Of some of them with dt/4.
-        good: Which are finite with dt and dt/2.
-        left: ``sqrt(1 - k/n)``: the part of the uncertainty that k of n samples leave.
-        count: Number of samples of the study that count in its statistics.
+        good: Mask of the samples that are finite with dt and dt/2.
+        left: ``sqrt(1 - k/n)``: the finite-population correction for k of n samples.
+        count: Number of samples of the study that enter its statistics.
     """
 
     own: Columns
@@ -208,11 +210,11 @@ class _Again(NamedTuple):
     def output(
         self, name: str, attitude: bool, order: int, floor: float | None
     ) -> tuple[_Pairs, list[Float[np.ndarray, "q m"]], Convergence]:
-        """An output of the good samples with dt and dt/2; of those with dt/4 too, with all steps; how these converge.
+        """An output of the good samples with dt and dt/2; of those with dt/4, with all steps; and their convergence.
 
         Args:
             order: The order of the method.
-            floor: What rounding does to a motion; None for whole numbers and truth values, which converge by no order.
+            floor: Effect of rounding on a motion; None for integers and Booleans, which have no order of convergence.
         """
         fine = (self.quarter[DIVERGED] == 0) & self.good[self.quartered]
         at = self.quartered[fine]
@@ -228,14 +230,14 @@ class _Again(NamedTuple):
         return _Pairs(a, b, found.factor, self.weights[self.good], self.left, self.tilted), few, found
 
     def verdict(self, column: str, interval: float, crossing: float | None) -> tuple[StatisticError, float]:
-        """(error of the probability of a verdict, share of verdicts that are other ones with dt/2).
+        """(error of the probability of a verdict, fraction of verdicts that change with dt/2).
 
         Without an order the error is twice the change from dt to dt/2.
 
         Args:
             column: The column of verdicts.
-            interval: Half of the statistical interval of the probability.
-            crossing: The expected share of changed verdicts, where it is known without any that changed.
+            interval: Half width of the confidence interval of the probability.
+            crossing: The expected fraction of changed verdicts, if it is known although none changed.
         """
         own, half = self.own[column] != 0, self.half[column] != 0
         flips = (own.astype(float) - half.astype(float)) * (1.0 if column == DIVERGED else self.weights)
@@ -245,7 +247,7 @@ class _Again(NamedTuple):
         if crossing is not None:
             error = max(error, crossing)
         elif not np.any(flips) and self.left > 0:
-            # none of k: less than 3/k at 95 %, and no sign of more than the interval
+            # none of k: less than 3/k at 95 %, and no indication of more than the interval
             error = min(3 / len(flips), interval)
         seen = np.asarray(bool(np.any(flips)) or bool(crossing))
         value, tolerance = np.asarray(min(error, 1.0)), np.asarray(interval, float)
@@ -253,7 +255,7 @@ class _Again(NamedTuple):
 
 
 def _same_side(a: Float[np.ndarray, "k 4"], b: Float[np.ndarray, "k 4"]) -> Float[np.ndarray, "k 4"]:
-    """Unit quaternions, those of b with the signs that are nearest to a: q and -q are one attitude."""
+    """Unit quaternions of b with the signs closest to a: q and -q are the same attitude."""
     return np.where(np.sum(a * b, axis=1, keepdims=True) < 0, -b, b)
 
 
@@ -263,8 +265,8 @@ class _Pairs:
 
     Attributes:
         half: The numbers at dt/2.
-        factor: The error of dt over their difference.
-        left: ``sqrt(1 - k/n)``: the part of the uncertainty that k of n samples leave.
+        factor: Ratio of the error at dt to the difference.
+        left: ``sqrt(1 - k/n)``: the finite-population correction for k of n samples.
     """
 
     own: Float[np.ndarray, "k m"]
@@ -281,7 +283,7 @@ class _Pairs:
 
     @cached_property
     def share(self) -> Float[np.ndarray, " k"]:
-        """Weights of the samples whose sum is 1."""
+        """Weights of the samples, normalized to a sum of 1."""
         w = self.weights
         return w / w.sum() if len(w) and w.sum() > 0 else w
 
@@ -296,7 +298,7 @@ class _Pairs:
         """The errors of the statistics of the output.
 
         Args:
-            floor: What rounding does to a motion; None for whole numbers and truth values.
+            floor: Effect of rounding on a motion; None for integers and Booleans.
         """
         k = len(self.own)
         mean, std, half, spread = (
@@ -304,7 +306,7 @@ class _Pairs:
         )
         mean_error = np.abs(self.share @ self.error) + Z * self.left * self._standard_error(self.error)
         deviation, kurtosis = self._deviation_error()
-        if m.count == 1:  # a single number has no deviation that an error could touch
+        if m.count == 1:  # a single value has no standard deviation that an error could change
             deviation = np.zeros_like(deviation)
         of_deviation = Z * std * np.sqrt(np.maximum(kurtosis - 1, 1) / (4 * m.effective))
         found = {MEAN: (mean_error, half, mean), DEVIATION: (deviation, of_deviation, std)}
@@ -319,7 +321,7 @@ class _Pairs:
             limit = np.maximum(np.maximum(interval, DIGITS * np.abs(np.nan_to_num(value))), floor or 0.0)
             seen = error != 0
             if k and self.left > 0:
-                # none of k changes, as of most peaks that lie at the start: some of the others may (3/k at 95 %)
+                # none of k changes, as for most peaks at the initial state: some of the others may (3/k at 95 %)
                 error = np.where(seen, error, np.minimum(spread * 3 / k, limit))
             error, limit, orders, seen = (x.reshape(shape) for x in (error, limit, order, seen))
             return StatisticError(error, limit, orders, seen=seen)
@@ -327,14 +329,14 @@ class _Pairs:
         return {name: judged(*numbers) for name, numbers in found.items()}
 
     def _standard_error(self, x: Float[np.ndarray, "k m"]) -> Float[np.ndarray, " m"]:
-        """The standard error of the weighted mean; of one sample its size."""
+        """The standard error of the weighted mean; for one sample its absolute value."""
         share, n = self.share, self.effective
         if n <= 1:
             return np.abs(share @ x)
         return np.sqrt(share @ (x - share @ x) ** 2 * n / (n - 1) / n)
 
     def _deviation_error(self) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-        """(error of the standard deviation, kurtosis) by the first-order influence of each sample on the deviation."""
+        """(error of the standard deviation, kurtosis) by the influence function of the standard deviation."""
         share, z = self.share, Z * self.left
         gaps = [x - share @ x for x in (self.own, self.half, self.own - self.half)]
         variances = [share @ gap**2 for gap in gaps]
@@ -343,14 +345,14 @@ class _Pairs:
             parts = [np.where(s > 0, gap**2 / (2 * s), 0.0) for gap, s in zip(gaps[:2], sizes[:2], strict=True)]
             kurtosis = np.where(variances[0] > 0, share @ gaps[0] ** 4 / variances[0] ** 2, 3.0)
         change = np.abs(sizes[0] - sizes[1]) + z * self._standard_error(parts[0] - parts[1])
-        # never more than the deviation of the errors themselves
+        # bounded by the standard deviation of the errors themselves
         bound = sizes[2] * (1 + z / math.sqrt(2 * max(self.effective, 1)))
         return self.factor * np.minimum(change, bound), kurtosis
 
     def _quantile_error(
         self, level: float, count: int
     ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-        """(error, half of the statistical interval, value) of a quantile: the mean error of the samples that lie there.
+        """(error, half width of the confidence interval, value) of a quantile: the mean error of the samples near it.
 
         Args:
             count: The number of samples of the study.
@@ -363,7 +365,7 @@ class _Pairs:
         error = np.abs(near.mean(axis=0)) + Z * self.left * near.std(axis=0, ddof=1) / math.sqrt(window)
         if self.left == 0:
             error = self.factor * np.abs(value - np.quantile(self.half, level, axis=0))
-        # the interval by the spacing of the samples about the quantile
+        # the interval from the spacing of the samples about the quantile
         share = Z * math.sqrt(level * (1 - level) / count)
         wide = min(0.5, max(share, 5 / k))
         edges = max(0.0, level - wide), min(1.0, level + wide)
@@ -371,7 +373,7 @@ class _Pairs:
         return error, (high - low) * share / (edges[1] - edges[0]), value
 
     def crossing(self, rule: OutOfBounds) -> float:
-        """The expected share of samples that errors carry over a bound: their density there times the mean size."""
+        """Expected fraction of samples that errors carry across a bound: their density there times the mean error."""
         total = 0.0
         for j in range(self.own.shape[1]) if rule.entry is None else [rule.entry]:
             for bound in (float(np.asarray(rule.low)), float(np.asarray(rule.high))):

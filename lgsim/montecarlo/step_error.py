@@ -1,7 +1,7 @@
-"""The error that the steps of the integration bring into what a study prints, beside its statistical intervals.
+"""Integration error of the statistics of a study, relative to their statistical intervals.
 
-``failed`` is a sample that does what it should not, ``diverged`` one that is not finite, and ``not resolved`` a number
-of the study that is more wrong by the steps than the number of samples leaves it uncertain.
+``failed`` is a sample that meets a failure criterion, ``diverged`` one that is not finite. A statistic is ``not
+resolved`` if its integration error exceeds its statistical uncertainty.
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ from lgsim.support.messages import counted
 
 FORMAT = "lgsim step error 1"
 CONFIDENCE = 0.95
-"""Of the intervals that errors of the steps are compared with."""
+"""Confidence level of the intervals with which integration errors are compared."""
 DIGITS = 5e-6
-"""Half of the fifth digit, the last one that is printed, as a part of a number."""
+"""Half of the fifth digit, the last one that is printed, relative to a number."""
 SHOWN = 3
-"""The number of numbers that are not resolved and named in a sentence."""
+"""Number of unresolved statistics that a sentence names."""
 MEAN, DEVIATION, QUANTILE, PROBABILITY = "mean", "standard deviation", "quantile ", "probability"
-"""The names of statistics; that of a quantile goes on with its level."""
+"""Names of statistics; that of a quantile ends with its level."""
 _PLAIN = ("method", "order", "dt", "samples", "halved", "quartered", "advice")
 
 
 @dataclass(frozen=True, kw_only=True)
 class StatisticError(ErrorEstimate):
-    """The error of the steps of a statistic, number by number, in the unit of the statistic.
+    """The integration error of a statistic, elementwise, in the unit of the statistic.
 
     Attributes:
-        value: Estimate of the size of the error that the steps bring, NaN where there is none. Where no sample that was
-            run again changes, it is what that leaves open, 3/k of the range, but no more than the tolerance. Of the
-            probability of ``OutOfBounds`` at least the share of samples that are nearer to a bound than their error.
-        tolerance: Half width of the statistical interval (95 %); where that is smaller, half of the fifth digit of the
-            statistic, or what rounding does to a motion.
-        order: The order by which the output converges, number by number, from steps of dt, dt/2 and dt/4; NaN where the
-            differences are those of rounding, or of whole numbers.
-        seen: Whether any sample that was run again changes the statistic.
+        value: Estimated absolute error, NaN without samples. If no repeated sample changes, it is the remaining
+            uncertainty, 3/k of the range, but at most the tolerance. For the probability of ``OutOfBounds`` it is at
+            least the fraction of samples that are closer to a bound than their error.
+        tolerance: Half width of the statistical interval (95 %), but at least half of the fifth digit of the statistic,
+            and the effect of rounding on a motion.
+        order: The observed order of convergence of the output, elementwise, from steps of dt, dt/2 and dt/4; NaN where
+            the differences are rounding, or for integers.
+        seen: True if any repeated sample changes the statistic.
     """
 
     seen: Bool[np.ndarray, ...]
 
     @property
     def within(self) -> Bool[np.ndarray, ...]:
-        """Whether the error is within the tolerance, number by number; false where it is unknown."""
+        """A mask of the errors within the tolerance; false where the error is unknown."""
         return np.asarray(self.value <= self.tolerance)
 
     @property
     def resolved(self) -> bool:
-        """Whether all numbers are within the tolerance."""
+        """True if all errors are within the tolerance."""
         return bool(self.within.all())
 
 
@@ -64,12 +64,12 @@ Statistics = dict[str, StatisticError]
 
 @dataclass(frozen=True)
 class StudyStepError:
-    """The error of the steps of everything that a study prints, from samples that were run again by shorter steps.
+    """The integration error of all statistics of a study, from samples that were run again with shorter steps.
 
-    The error of a sample's number is ``(y(dt) - y(dt/2)) r / (r - 1)``, with ``r = 2^order`` of the method or the ratio
-    of the differences from dt to dt/2 and from dt/2 to dt/4 where that is smaller (Richardson). An order that is more
-    than one below the method's triples it. The error of a statistic is what these errors do to it, with the uncertainty
-    (95 %) that comes from running only some samples again.
+    The error of a sample's output is ``(y(dt) - y(dt/2)) r / (r - 1)`` (Richardson). Here ``r = 2^order`` of the
+    method, or the ratio of the differences from dt to dt/2 and from dt/2 to dt/4 if that is smaller. An order that is
+    more than one below the method's triples the error. The error of a statistic follows from these errors, with the
+    uncertainty (95 %) from repeating only some samples.
 
     Attributes:
         dt: The step, s.
@@ -77,8 +77,8 @@ class StudyStepError:
         quartered: Number of these that were run with dt/4 too.
         outputs: The errors of the statistics of each output.
         verdicts: The errors of the probabilities of the verdicts on samples: "failed <name>" and "diverged".
-        flipped: Share of the samples run again whose verdict is another one with dt/2, by the same names.
-        advice: What to do, a sentence; empty where all is resolved.
+        flipped: Fraction of the repeated samples whose verdict changes with dt/2, by the same names.
+        advice: A recommendation in one sentence; empty if all statistics are resolved.
     """
 
     method: str
@@ -94,7 +94,7 @@ class StudyStepError:
 
     @property
     def resolved(self) -> bool:
-        """Whether the steps bring less error into every statistic than its statistical interval is wide."""
+        """True if every statistic has a smaller integration error than its statistical interval."""
         return not self.faults
 
     @property
@@ -104,13 +104,13 @@ class StudyStepError:
 
     @property
     def statistics(self) -> int:
-        """The number of statistics, those of each number of each output counted."""
+        """The number of statistics, counting each entry of each output."""
         return sum(each.value.size for _, _, each in self._all())
 
     def unresolved(self) -> Iterator[tuple[str, int | None, str, float, float]]:
-        """(output, entry, statistic, error, tolerance) of each number that is not resolved.
+        """(output, entry, statistic, error, tolerance) of each unresolved statistic.
 
-        The entry is the place of the number in its output, flattened, None where it is one number.
+        The entry is the flat index in its output, None for a scalar.
         """
         for name, what, each in self._all():
             for k in np.flatnonzero(~each.within):
@@ -126,13 +126,14 @@ class StudyStepError:
                 yield name, what, each
 
     def mean_error(self, output: str, entry: int | None) -> str:
-        """The error of a mean or of a probability: "3e-07", "0.12, not resolved", or "–" where there is no such output.
+        """Format the error of a mean or of a probability: "3e-07", "0.12, not resolved", or "–" if the output does not
+        exist.
 
-        It is not resolved where any statistic of the number, its standard deviation or a quantile, is not.
+        It is not resolved if any statistic of the entry, its standard deviation or a quantile, is not.
 
         Args:
             output: The name of an output, or "failed " with the name of a failure.
-            entry: The place of the number in the output, flattened; None where it is one number.
+            entry: The flat index in the output; None for a scalar.
         """
         found = [each for name, _, each in self._all() if name == output]
         if not found:
@@ -143,7 +144,7 @@ class StudyStepError:
 
     @property
     def largest_share(self) -> tuple[float, str]:
-        """The largest part of a tolerance that an error of the steps takes, and the number that it belongs to."""
+        """The largest ratio of an integration error to its tolerance, and the statistic that it belongs to."""
         worst, where = 0.0, ""
         for name, what, each in self._all():
             share = np.where(each.seen, each.shares, 0.0)
@@ -155,24 +156,24 @@ class StudyStepError:
 
     @property
     def seen_order(self) -> float:
-        """The median of the orders of all numbers; NaN where none shows one."""
+        """The median of the observed orders; NaN without samples."""
         orders = np.concatenate([np.ravel(each[MEAN].order) for each in self.outputs.values()] or [np.zeros(0)])
         orders = orders[np.isfinite(orders)]
         return float(np.median(orders)) if len(orders) else float("nan")
 
     def summary(self) -> str:
-        """A sentence: whether the study is resolved, how sure that is, and what to do where it is not."""
+        """The conclusion in one sentence, with a remedy if the study is not resolved."""
         by = f"by {counted(self.halved, 'sample')} with dt/2 and {self.quartered:,} with dt/4"
         if not self.resolved:
             return f"not resolved: {self._fault(by)} {self.advice}".rstrip()
         share, where = self.largest_share
         if not where:
-            return f"error of the steps: none that is seen, {by}"
+            return f"integration error: none observed, {by}"
         order = order_text(self.seen_order, self.order)
-        return f"error of the steps: at most {_rounded(share)} of the statistical interval ({where}), {by}{order}"
+        return f"integration error: at most {_rounded(share)} of the statistical interval ({where}), {by}{order}"
 
     def _fault(self, by: str) -> str:
-        """What is not resolved, in a sentence."""
+        """A sentence about the statistics that are not resolved."""
         found = sorted(self.unresolved(), key=lambda row: -row[3] / row[4] if row[4] > 0 and row[3] >= 0 else -np.inf)
         rows = [
             f"{what} of {_number(name, entry)}: {_rounded(error)} against {_rounded(tolerance)}"
@@ -180,14 +181,14 @@ class StudyStepError:
         ]
         more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         text = (
-            f"steps of {self.dt:g} s by {self.method} bring more error than the statistical interval into"
+            f"with dt = {self.dt:g} s and {self.method} the integration error exceeds the statistical interval of"
             f" {len(found)} of {self.statistics} statistics ({'; '.join(rows)}{more}; {by})."
         )
         flips = [f"{100 * flipped:.3g} % {_of(name)}" for name, flipped in self.flipped.items() if flipped > 0]
         return f"{text} With dt/2 the verdict changes: {', '.join(flips)}." if flips else text
 
     def to_plain(self) -> dict[str, Any]:
-        """The same as numbers, texts and lists, as of a JSON file; ``from_plain`` reads it."""
+        """Convert to numbers, strings and lists for a JSON file; ``from_plain`` reads them."""
         plain = {name: getattr(self, name) for name in _PLAIN}
         verdicts = {name: [self.flipped[name], _plain(each)] for name, each in self.verdicts.items()}
         diverged = verdicts.pop(DIVERGED)
@@ -203,19 +204,19 @@ class StudyStepError:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> StudyStepError:
-        """The error of the steps that ``to_plain`` wrote.
+        """Read the output of ``to_plain``.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the input is something else.
         """
         try:
             if plain["format"] != FORMAT:
                 raise ValueError(f"expected the format {FORMAT!r}, got {plain['format']!r}")
             if not all(isinstance(plain[name], str) for name in ("method", "advice")):
-                raise ValueError("expected texts for the method and the advice")
+                raise ValueError("expected strings for the method and the advice")
             for name in ("order", "samples", "halved", "quartered"):
                 if type(plain[name]) is not int or plain[name] < 0:
-                    raise ValueError(f"expected a whole number of at least zero for {name}")
+                    raise ValueError(f"expected a nonnegative integer for {name}")
             verdicts = {FAILED + name: each for name, each in plain["failures"].items()} | {DIVERGED: plain["diverged"]}
             order, fault = np.asarray(np.nan), "expected one number for a probability"
             return cls(
@@ -227,11 +228,11 @@ class StudyStepError:
                 advice=plain["advice"],
             )  # fmt: skip
         except (KeyError, TypeError, AttributeError, OverflowError) as error:
-            raise ValueError(f"expected an error of the steps of a study, got {type(error).__name__}") from None
+            raise ValueError(f"expected the integration error of a study, got {type(error).__name__}") from None
 
 
 def _number(name: str, entry: int | None) -> str:
-    """The name of a number of an output."""
+    """The name of an entry of an output."""
     return name if entry is None else f"{name}[{entry}]"
 
 
@@ -241,7 +242,7 @@ def _rounded(x: float) -> str:
 
 
 def _of(verdict: str) -> str:
-    """Whose verdict it is, in words."""
+    """The subject of a verdict, as a phrase."""
     return "for divergence" if verdict == DIVERGED else f"of the samples for {verdict.removeprefix(FAILED)!r}"
 
 
@@ -250,11 +251,11 @@ def _plain(each: StatisticError) -> list[Any]:
 
 
 def _read(plain: list[Any], order: Float[np.ndarray, ...], fault: str) -> StatisticError:
-    """The error of a statistic whose numbers converge by some orders; the fault is that of other shapes than theirs."""
+    """The error of a statistic; raises ValueError if the shapes of its arrays differ."""
     value, tolerance, seen = plain
     found = StatisticError(np.asarray(value, float), np.asarray(tolerance, float), order, seen=np.asarray(seen, bool))
     if not found.value.shape == found.tolerance.shape == found.seen.shape:
-        raise ValueError("expected error, limit and what was seen of one shape")
+        raise ValueError("expected error, limit and observation of one shape")
     if found.value.shape != order.shape:
         raise ValueError(fault)
     return found

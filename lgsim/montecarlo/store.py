@@ -1,8 +1,8 @@
-"""Stores: a folder with the chunks of a study, written by one process at a time, chunk by chunk whole or not at all.
+"""Stores: a folder with the chunks of a study, written atomically, by one process at a time.
 
-``study.json`` holds the ``StoreMetadata``, ``chunks/00000000.parquet`` and so on the samples with a checksum,
-``finished.json`` the number of samples that count once the study is done, ``steps.json`` the error of its steps,
-``lock`` the process that writes. A store may come from others: no link in it is followed, and damage is a ValueError.
+``study.json`` contains the ``StoreMetadata``, ``chunks/00000000.parquet`` and so on the samples with a checksum,
+``finished.json`` the number of valid samples once the study is done, ``steps.json`` the integration error, ``lock`` the
+process that writes. A store may be untrusted: links in it are not followed, and damage raises ValueError.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FORMAT = "lgsim montecarlo 1"
 METADATA, CHUNKS, FINISHED, STEP_ERROR, LOCK = "study.json", "chunks", "finished.json", "steps.json", "lock"
 """The files and the folder of a store."""
 _MOST_NUMBERS = 2**24
-"""The largest number of numbers that a sample may have: more are no store's, but a damaged file's."""
+"""The largest number of values of a sample: larger ones indicate a damaged file."""
 
 
 class Chunk(NamedTuple):
@@ -39,7 +39,7 @@ class Chunk(NamedTuple):
 
     Attributes:
         start: The first sample.
-        columns: Arrays of NumPy (count, ...) by name.
+        columns: NumPy arrays (count, ...) by name.
     """
 
     start: int
@@ -51,19 +51,19 @@ class Chunk(NamedTuple):
         return len(next(iter(self.columns.values())))
 
     def part(self, first: int, stop: int) -> Chunk:
-        """The samples ``first`` to ``stop`` of the study, which this chunk must have."""
+        """The samples ``first`` to ``stop`` of the study, which this chunk must contain."""
         cut = slice(first - self.start, stop - self.start)
         return Chunk(first, {name: x[cut] for name, x in self.columns.items()})
 
 
 @dataclass(frozen=True)
 class StoreMetadata:
-    """The study, the versions and the columns that the chunks of a store belong to.
+    """The study, versions and columns of the chunks of a store.
 
     Attributes:
-        model: Fingerprint of its machine; empty for a rollout that is a function.
+        model: Fingerprint of the model; empty if the rollout is a function.
         versions: Versions of the packages that computed the samples, by package.
-        samples: Number of samples of the study, at most.
+        samples: Maximum number of samples of the study.
         columns: (dtype, shape of one sample) of each column, by name.
         backend: JAX's backend, such as "cpu".
     """
@@ -81,15 +81,15 @@ class StoreMetadata:
 
     @classmethod
     def read(cls, path: Path) -> StoreMetadata:
-        """The metadata of the store in a folder.
+        """Read the metadata of the store in a folder.
 
         Raises:
-            FileNotFoundError: there is no store.
+            FileNotFoundError: the store does not exist.
             ValueError: the file is damaged or of another format.
         """
         file = path / METADATA
         if not os.path.lexists(file):
-            raise FileNotFoundError(f"{path}: expected a store of lgsim.montecarlo, found no {METADATA}")
+            raise FileNotFoundError(f"{path}: expected a store of lgsim.montecarlo, but {METADATA} is missing")
         plain = read_json(file, links=False)
         kind = plain.get("format") if isinstance(plain, dict) else None
         if isinstance(kind, str) and kind != FORMAT:
@@ -98,20 +98,20 @@ class StoreMetadata:
             return cls._of_plain(plain)
         except Exception as error:
             raise ValueError(
-                f"{file}: expected what lgsim.montecarlo wrote, got a damaged file ({_reason(error)}); copy the store"
-                " anew, or run the study into a new one"
+                f"{file}: expected the output of lgsim.montecarlo, got a damaged file ({_reason(error)}); copy the"
+                " store again, or run the study into a new one"
             ) from None
 
     @classmethod
     def _of_plain(cls, plain: dict[str, Any]) -> StoreMetadata:
-        """The metadata of what a JSON file holds; any exception of Python where it is something else."""
+        """Parse the metadata from the content of a JSON file; may raise any exception for other content."""
         if set(plain) != {each.name for each in fields(cls)}:
             raise ValueError("other keys")
         for name in ("study", "model", "backend", "format"):
             if not isinstance(plain[name], str):
-                raise ValueError(f"{name} is no text")
+                raise ValueError(f"{name} is not a string")
         if not all(isinstance(x, str) for x in plain["versions"].values()):
-            raise ValueError("versions are no texts")
+            raise ValueError("versions are not strings")
         for name, least, most in (("seed", 0, 2**64 - 1), ("samples", 1, 2**32 - 1), ("tile", 1, 2**24),
                                   ("chunk", 1, 2**48)):  # fmt: skip
             _check_count(name, plain[name], least, most)
@@ -120,30 +120,30 @@ class StoreMetadata:
             for size in shape:
                 _check_count("columns", size, 0, _MOST_NUMBERS)
             if not isinstance(dtype, str) or np.dtype(dtype).kind not in "biuf" or math.prod(shape) > _MOST_NUMBERS:
-                raise ValueError("columns are no numbers of a sample")
+                raise ValueError("columns are not values of a sample")
         if not columns:
             raise ValueError("no columns")
         return cls(**{**plain, "columns": columns})
 
     def mismatch(self, other: StoreMetadata) -> str | None:
-        """Why the results of another run cannot be added, in words, or None where they can."""
+        """A message with the reason why the results of another run cannot be added, or None."""
         for name, what in (("model", "model"), ("study", "study"), ("versions", "version")):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
-                return f"the store is of another {what}: it has {_words(mine)}, this run has {_words(theirs)}"
+                return f"the store belongs to another {what}: it has {_words(mine)}, this run has {_words(theirs)}"
         if (self.tile, self.columns) != (other.tile, other.columns):
             return "the store has other columns"
         return None
 
 
 def _check_count(name: str, value: Any, least: int, most: int) -> None:
-    """Raise ValueError for what is no whole number in a range; JSON has true, Infinity and 1e308 as well."""
+    """Raise ValueError unless the value is an integer in a range; JSON permits true, Infinity and 1e308 too."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ValueError(f"{name} is no whole number from {least} to {most}")
+        raise ValueError(f"{name} is not an integer from {least} to {most}")
 
 
 def _reason(error: BaseException) -> str:
-    """What a reader found, in few words."""
+    """A short description of an error of a reader."""
     return str(error) if type(error) is ValueError and len(str(error)) < 80 else type(error).__name__
 
 
@@ -155,11 +155,11 @@ class Store:
     """The chunks of a study in a folder."""
 
     def __init__(self, path: str | Path) -> None:
-        """The store in a folder.
+        """Open the store in a folder.
 
         Raises:
-            FileNotFoundError: there is no store.
-            ValueError: it is damaged, of another format, or has links in it.
+            FileNotFoundError: the store does not exist.
+            ValueError: it is damaged, of another format, or contains links.
         """
         self.path = Path(path)
         self.metadata = StoreMetadata.read(self.path)
@@ -170,12 +170,14 @@ class Store:
 
     @classmethod
     def exists(cls, path: Path) -> bool:
-        """Whether there is a store at a path."""
+        """True if there is a store at a path."""
         return os.path.lexists(path / METADATA)
 
     @classmethod
     def vacant(cls, path: Path) -> bool:
-        """Whether a store may be made at a path: nothing is there, or the rest of one that was killed at its start."""
+        """True if a store can be created at a path: it does not exist, or contains the rest of one that was killed at
+        its start.
+        """
         if not path.is_dir():
             return not os.path.lexists(path)
         for file in path.iterdir():
@@ -188,7 +190,7 @@ class Store:
 
     @classmethod
     def create(cls, path: str | Path, metadata: StoreMetadata) -> Store:
-        """A new store in a vacant folder."""
+        """Create a store in a vacant folder."""
         store = cls.__new__(cls)
         store.path = Path(path)
         (store.path / CHUNKS).mkdir(parents=True, exist_ok=True)
@@ -196,7 +198,7 @@ class Store:
         return store
 
     def clean(self) -> None:
-        """Remove the temporary files of writers that were killed, and no others; no process may write now."""
+        """Remove the temporary files of killed writers; no other process may be writing."""
         for folder in (self.path, self.path / CHUNKS):
             for file in folder.glob(f"{TEMPORARY}*"):
                 if _is_temporary(file):
@@ -208,7 +210,7 @@ class Store:
         self.metadata = metadata
 
     def bounds(self, index: int) -> tuple[int, int]:
-        """(first sample, the one after the last) of a chunk."""
+        """(first sample, end) of a chunk."""
         start = index * self.metadata.chunk
         return start, min(start + self.metadata.chunk, self.metadata.samples)
 
@@ -218,11 +220,11 @@ class Store:
         return -(-self.metadata.samples // self.metadata.chunk)
 
     def missing(self) -> list[int]:
-        """The indices of the chunks that are not there yet or, in an extended study, have too few samples."""
+        """The indices of the chunks that are missing or, in an extended study, have too few samples."""
         return [k for k in range(self.chunks) if not self.has(k)]
 
     def has(self, index: int) -> bool:
-        """Whether a chunk is there with all its samples.
+        """True if a chunk exists with all its samples.
 
         Raises:
             ValueError: the file is damaged.
@@ -231,11 +233,11 @@ class Store:
         return os.path.lexists(file) and _row_count(file) == stop - start
 
     def write(self, index: int, chunk: Chunk) -> None:
-        """Add a chunk, whole or not at all.
+        """Add a chunk atomically.
 
         Raises:
-            ValueError: the samples are not those of the index.
-            OSError: the disk is full; the store is as it was.
+            ValueError: the samples do not match the index.
+            OSError: the disk is full; the store is unchanged.
         """
         start, stop = self.bounds(index)
         if (chunk.start, chunk.count) != (start, stop - start):
@@ -245,20 +247,20 @@ class Store:
         self.write_file(f"{CHUNKS}/{self.file(index).name}", _encode(chunk))
 
     def read(self, index: int) -> Chunk:
-        """The chunk of an index.
+        """Read the chunk of an index.
 
         Raises:
-            FileNotFoundError: the chunk is not there.
+            FileNotFoundError: the chunk does not exist.
             ValueError: the file is damaged.
         """
         file = self.file(index)
         if not os.path.lexists(file):
-            raise FileNotFoundError(f"{file}: the chunk is not there; resume the study")
+            raise FileNotFoundError(f"{file}: the chunk is missing; resume the study")
         return _decode(file, self.bounds(index), self.metadata.columns)
 
     @property
     def finished(self) -> int | None:
-        """The number of samples that count, or None where the study is not done.
+        """The number of valid samples, or None if the study is not finished.
 
         Raises:
             ValueError: the file is damaged.
@@ -274,7 +276,7 @@ class Store:
         return plain["samples"]
 
     def finish(self, samples: int | None) -> None:
-        """Write how many samples count; None where the study is not done."""
+        """Write the number of valid samples; None if the study is not finished."""
         if samples is None:
             for name in (FINISHED, STEP_ERROR):
                 (self.path / name).unlink(missing_ok=True)
@@ -283,7 +285,7 @@ class Store:
 
     @property
     def step_error(self) -> StudyStepError | None:
-        """The error of the steps of the samples that count; None where it was not looked for.
+        """The integration error of the valid samples; None if it was not computed.
 
         Raises:
             ValueError: the file is damaged.
@@ -304,11 +306,11 @@ class Store:
         return found if found.samples == self.finished else None
 
     def write_step_error(self, found: StudyStepError) -> None:
-        """Write the error of the steps."""
+        """Write the integration error."""
         self.write_file(STEP_ERROR, json.dumps(found.to_plain(), indent=1).encode())
 
     def read_all(self) -> Iterator[Chunk]:
-        """The chunks before the first one that is missing; of a finished study the samples that count."""
+        """Iterate over the chunks before the first missing one; of a finished study over the valid samples."""
         end = self.metadata.samples if self.finished is None else self.finished
         for k in range(self.chunks):
             start, stop = self.bounds(k)
@@ -317,12 +319,12 @@ class Store:
             yield self.read(k).part(start, min(stop, end))
 
     def files(self) -> list[Path]:
-        """The paths of the chunks that are there.
+        """The paths of the existing chunks.
 
         Raises:
-            ValueError: one is no regular file.
+            ValueError: one is not a regular file.
         """
-        # not one by one: a damaged store may promise 2^32 of them
+        # by listing the folder: a damaged store may declare 2^32 of them
         names = (file.stem for file in (self.path / CHUNKS).iterdir() if file.suffix == ".parquet")
         found = [self.file(k) for k in sorted(int(x) for x in names if x.isdecimal()) if k < self.chunks]
         for file in found:
@@ -334,14 +336,14 @@ class Store:
         return self.path / CHUNKS / f"{index:08d}.parquet"
 
     def write_file(self, name: str, content: bytes) -> None:
-        """Write a file of the store, whole or not at all.
+        """Write a file of the store atomically.
 
         Args:
             name: Its path within the store.
 
         Raises:
-            ValueError: there is a link of that name.
-            OSError: it cannot be written, for example because the disk is full; the store is as it was.
+            ValueError: the name is a link.
+            OSError: writing failed, for example because the disk is full; the store is unchanged.
         """
         file = self.path / name
         try:
@@ -351,13 +353,13 @@ class Store:
                 raise
             raise OSError(
                 error.errno,
-                f"{file}: no room on the disk for {len(content)} bytes ({error.strerror}); all that was written before"
-                " is whole: make room and resume",
+                f"{file}: no space left on the disk for {len(content)} bytes ({error.strerror}); all previous chunks"
+                " are complete: free some space and resume",
             ) from error
 
 
 def _kind(file: Path) -> int:
-    """The kind of what is at a path, as of ``stat.S_IFMT``, 0 for nothing; a link is a link."""
+    """The type of the file at a path, as in ``stat.S_IFMT``, 0 for none; links are not followed."""
     try:
         return stat.S_IFMT(os.lstat(file).st_mode)
     except FileNotFoundError:
@@ -369,12 +371,12 @@ def _kind_word(file: Path) -> str:
 
 
 def _is_temporary(file: Path) -> bool:
-    """Whether a file is one of a writer that was killed."""
+    """True if a file belongs to a killed writer."""
     return file.name.startswith(TEMPORARY) and _kind(file) == stat.S_IFREG
 
 
 def _is_lock(file: Path) -> bool:
-    """Whether a file holds a number of a process or nothing."""
+    """True if a file contains a process id or nothing."""
     if _kind(file) != stat.S_IFREG:
         return False
     with open_regular(file, links=False) as content:
@@ -386,7 +388,7 @@ def _damaged_file(file: Path, error: BaseException) -> ValueError:
 
 
 def flat_names(name: str, shape: tuple[int, ...]) -> list[str]:
-    """A column's name for each number of an output: "x", "x[0]", "x[1,2]"."""
+    """A column name for each entry of an output: "x", "x[0]", "x[1,2]"."""
     return [f"{name}[{','.join(map(str, place))}]" if shape else name for place in np.ndindex(*shape)]
 
 
@@ -398,7 +400,7 @@ def _checksum(columns: dict[str, np.ndarray]) -> str:
 
 
 def _encode(chunk: Chunk) -> bytes:
-    """A chunk as a parquet file."""
+    """Serialize a chunk to a parquet file."""
     arrow = _arrow()
     flat = {SAMPLE: arrow.array(np.arange(chunk.start, chunk.start + chunk.count))}
     for name, x in chunk.columns.items():
@@ -406,16 +408,16 @@ def _encode(chunk: Chunk) -> bytes:
         flat |= {each: arrow.array(part) for each, part in zip(flat_names(name, x.shape[1:]), parts, strict=True)}
     table = arrow.table(flat).replace_schema_metadata({"lgsim.sha256": _checksum(chunk.columns)})
     out = arrow.BufferOutputStream()
-    # random numbers gain nothing from a dictionary or compression
+    # random numbers do not compress, neither by a dictionary
     arrow.parquet.write_table(table, out, use_dictionary=False, compression="none")
     return out.getvalue().to_pybytes()
 
 
 def _decode(file: Path, bounds: tuple[int, int], columns: dict[str, tuple[str, tuple[int, ...]]]) -> Chunk:
-    """The chunk of a parquet file.
+    """Parse the chunk of a parquet file.
 
     Args:
-        bounds: Its first sample, and the one after its last; a study that was extended has fewer in its last chunk.
+        bounds: Its first sample and its end; in a study that was extended the last chunk has fewer.
 
     Raises:
         ValueError: the file is damaged.
@@ -437,12 +439,12 @@ def _decode(file: Path, bounds: tuple[int, int], columns: dict[str, tuple[str, t
         except Exception as error:
             raise _damaged(file, _reason(error)) from error
     if _checksum(found) != stored:
-        raise _damaged(file, "its checksum does not fit")
+        raise _damaged(file, "its checksum does not match")
     return Chunk(start, found)
 
 
 def _table(arrow: ModuleType, content: IO[bytes], width: int, most: int) -> Any:
-    """The table of a parquet file, once its last bytes say that it has the size of a chunk.
+    """The table of a parquet file, after its footer confirms the size of a chunk.
 
     Raises:
         ValueError: it has another size.
@@ -451,14 +453,14 @@ def _table(arrow: ModuleType, content: IO[bytes], width: int, most: int) -> Any:
     rows, size = file.metadata.num_rows, content.seek(0, os.SEEK_END)
     if file.metadata.num_columns != width or rows > most:
         raise ValueError("it has other columns or more samples")
-    # chunks are written without compression: truth values take an eighth of a byte each
+    # chunks are written without compression: Booleans take an eighth of a byte each
     if rows * width > 8 * size:
         raise ValueError("it is compressed")
     return file.read()
 
 
 def _row_count(file: Path) -> int:
-    """The number of samples in a parquet file, by its last bytes alone.
+    """The number of samples in a parquet file, from its footer.
 
     Raises:
         ValueError: the file is damaged.
@@ -476,6 +478,6 @@ def _damaged(file: Path, how: str) -> ValueError:
 
 
 def _arrow() -> ModuleType:
-    """pyarrow, its parquet module imported."""
+    """Import pyarrow with its parquet module."""
     package("pyarrow.parquet", "montecarlo", "a store")
     return package("pyarrow", "montecarlo")

@@ -1,4 +1,4 @@
-"""A study: what varies, what happens, what is kept of it, and how often; sample i from the seed and i alone."""
+"""Definition of a Monte Carlo study; sample i depends only on the seed and i."""
 
 from __future__ import annotations
 
@@ -23,26 +23,29 @@ from lgsim.montecarlo.distributions import Distribution
 from lgsim.montecarlo.low_discrepancy import Points, PointSequence
 from lgsim.montecarlo.rollout import Rollout
 from lgsim.simulation import Trajectory
+from lgsim.support.messages import listed
+from lgsim.support.printable import printable
 
 Latents = dict[str, Float[Array, " dim"]]
 """The standard normal numbers of each distribution, by its name."""
 
 Columns = dict[str, Shaped[Array, " ..."]]
-"""What is kept of a sample, by name."""
+"""The outputs of a sample, by name."""
 
 SAMPLE, DIVERGED, WEIGHT, FAILED = "sample", "diverged", "log_weight", "failed "
-"""Columns beside the outputs: the sample's number; 0, or 1 where it is not finite, 2 where it is blown up; the
-logarithm of its weight under importance sampling; whether it failed, followed by the name of the failure."""
+"""Columns in addition to the outputs: the sample's index; 0, or 1 if it is not finite, 2 if it is blown up; the
+logarithm of its weight under importance sampling; True if it failed, followed by the name of the failure.
+"""
 
 CPU_TILE, DEVICE_TILE = 64, 8192
-"""Samples that are computed together: vector code that stays in a CPU's cache; as many as fill a GPU."""
+"""Number of samples that are computed together: vector code that fits a CPU's cache; as many as fill a GPU."""
 
 
 class Sample(NamedTuple):
-    """The values by which samples differ.
+    """The random values of one sample.
 
     Attributes:
-        log_weight: Logarithm of the density wanted over the density sampled; 0 without importance sampling.
+        log_weight: Logarithm of the ratio of the target density to the sampled one; 0 without importance sampling.
     """
 
     values: dict[str, PyTree]
@@ -50,13 +53,13 @@ class Sample(NamedTuple):
 
 
 class ImportanceTilt(eqx.Module):
-    """Another density for a distribution's normal numbers: ``z = shift + scale y`` with y standard normal.
+    """Importance sampling of a distribution's standard normal numbers: ``z = shift + scale y`` with y standard normal.
 
-    A shift towards the failure makes rare failures common; weights ``p(z)/p_tilted(z)`` undo it in every estimate. With
-    a scale below 1 weights are unbounded in the tails: take 1 or a little more.
+    A shift towards the failure makes rare failures frequent; all estimates use the weights ``p(z)/p_tilted(z)``. With a
+    scale below 1 the weights are unbounded in the tails: use 1 or slightly more.
 
     Attributes:
-        shift: A number, or one for each normal number of the distribution (dim,).
+        shift: A scalar, or one value for each normal number of the distribution (dim,).
         scale: Positive; a number or (dim,).
     """
 
@@ -71,15 +74,15 @@ class ImportanceTilt(eqx.Module):
 
 
 class Sampler(eqx.Module):
-    """Independent distributions by name, and the sequence that feeds them.
+    """Independent distributions by name, and the sequence that they use.
 
-    Each takes its own normal numbers: under plain random sampling those of the key
-    ``fold_in(fold_in(key(seed), i), crc32(name))``, so that no other distribution changes them; under a sequence the
-    next coordinates of point i, names in alphabetical order. Processes are always random.
+    Each uses its own normal numbers. Under random sampling they are those of the key ``fold_in(fold_in(key(seed), i),
+    crc32(name))``, independent of the other distributions; under a sequence the next coordinates of point i, names in
+    alphabetical order. Processes are always random.
 
     Attributes:
         seed: The words of the key, (2,), uint32.
-        points: The points of the sequence, or None for plain random sampling.
+        points: The points of the sequence, or None for random sampling.
         tilts: The densities of importance sampling, by the distribution's name.
     """
 
@@ -113,11 +116,11 @@ class Sampler(eqx.Module):
 
     @property
     def width(self) -> int:
-        """The number of coordinates that a sample takes from a sequence."""
+        """The number of coordinates of a sample in a sequence."""
         return sum(each.dim for each in self.distributions.values() if not each.is_process)
 
     def latents(self, i: Integer[Array, ""]) -> Latents:
-        """The standard normal numbers of sample i, tilts being still to come."""
+        """The standard normal numbers of sample i, before tilts."""
         key = jax.random.fold_in(jax.random.wrap_key_data(self.seed, impl="threefry2x32"), i)
         found, start = {}, 0
         for name in self.names:
@@ -131,7 +134,7 @@ class Sampler(eqx.Module):
         return found
 
     def sample(self, latents: Latents) -> Sample:
-        """The sample that standard normal numbers stand for, tilts included."""
+        """The sample for standard normal numbers, including tilts."""
         weight = jnp.zeros(())
         tilted = dict(latents)
         for name, tilt in sorted(self.tilts.items()):
@@ -149,16 +152,16 @@ class Sampler(eqx.Module):
 
 @dataclass(frozen=True)
 class StopAtConfidence:
-    """A rule to stop when the mean of an output is known to a half width, at a level of confidence.
+    """Stop when the confidence interval of the mean of an output has a given half width.
 
-    It is looked at after each tile from ``min_samples`` samples on, whatever the size of chunks. The more often one
-    looks, the lower the true level: let ``min_samples`` be some hundreds.
+    It is evaluated after each tile from ``min_samples`` samples on, for any chunk size. Repeated evaluation lowers the
+    true confidence level: set ``min_samples`` to some hundreds.
 
     Attributes:
         output: Name of the output, or of a failure as ``"failed <name>"``.
-        half_width: Largest half width of the intervals of all entries of the output, in the output's unit; positive.
-        level: Level of confidence, between 0 and 1.
-        min_samples: Number of samples below which nothing stops.
+        half_width: Maximum half width of the intervals of all entries of the output, in the output's unit; positive.
+        level: Confidence level, between 0 and 1.
+        min_samples: Minimum number of samples before the study may stop.
     """
 
     output: str
@@ -175,7 +178,7 @@ class StopAtConfidence:
             raise ValueError(f"min_samples: expected at least 2 samples, got {self.min_samples}")
 
     def check(self, outputs: Iterable[str]) -> None:
-        """Checks that the output is one of a study's.
+        """Check that the output is one of a study's.
 
         Raises:
             ValueError: the study has no such output.
@@ -184,10 +187,10 @@ class StopAtConfidence:
             raise ValueError(f"stop: expected one of the outputs {', '.join(names)}, got {self.output!r}")
 
     def is_met(self, half_width: Float[np.ndarray, "*shape"] | np.floating, samples: int) -> bool:
-        """Whether samples are enough.
+        """True if the number of samples is sufficient.
 
         Args:
-            half_width: Half widths of the intervals of confidence of the output's mean at ``level``; NaN where unknown.
+            half_width: Half widths of the confidence intervals of the output's mean at ``level``; NaN where unknown.
             samples: Number of samples so far.
         """
         return samples >= self.min_samples and bool(np.all(half_width <= self.half_width))
@@ -196,19 +199,20 @@ class StopAtConfidence:
 class Study(eqx.Module):
     """A Monte Carlo study as data: ``lgsim.montecarlo.run`` runs it.
 
-    Sample i depends on (seed, i) alone, of a Latin hypercube on (seed, samples, i). Samples are computed ``tile`` at a
-    time by one compiled program, the last tile being padded, so that on one device all results are the same bit for bit
-    in chunks of any size and after any interruption.
+    Sample i depends only on (seed, i), for a Latin hypercube on (seed, samples, i). Samples are computed ``tile`` at a
+    time by one compiled program, with a padded last tile. Hence on one device all results are bitwise identical for
+    chunks of any size and after any interruption.
 
     Attributes:
-        sampler: The distributions of what varies, and their sequence.
-        rollout: ``rollout(values)`` gives the motion of a sample: a ``Rollout``, or any function of the values by name.
-        outputs: Functions of the motion by name; empty where the rollout itself gives a dictionary of arrays.
-        failures: Functions of the outputs by name that say whether a sample failed.
-        bound: A sample of which an output has a larger number, in size, counts as blown up.
-        samples: Number of samples, at most.
+        sampler: The distributions of the random inputs, and their sequence.
+        rollout: ``rollout(values)`` returns the motion of a sample: a ``Rollout``, or any function of the values by
+            name.
+        outputs: Functions of the motion by name; empty if the rollout itself returns a dictionary of arrays.
+        failures: Functions of the outputs by name that return True for a failed sample.
+        bound: A sample with a larger absolute output counts as blown up.
+        samples: Maximum number of samples.
         seed: Seed of the samples, at least 0 and less than 2^64.
-        stop: Rule by which fewer samples are enough, or None.
+        stop: Rule to stop before all samples are computed, or None.
     """
 
     sampler: Sampler
@@ -236,27 +240,28 @@ class Study(eqx.Module):
         bound: float = 1e12,
         tile: int | None = None,
     ) -> None:
-        """A checked study.
+        """Build and validate a study.
 
         Args:
-            distributions: Distributions by the name of what varies: for a ``Rollout`` the path of a number, see there.
+            distributions: Distributions by the name of a random input: for a ``Rollout`` the path of a parameter, see
+                there.
             rollout: The motion of a sample's values, see ``Study``.
-            outputs: Functions by name, or functions that go by their own names.
-            samples: Number of samples, at most.
-            sequence: ``LatinHypercube()`` or ``Sobol()``; by default plain random sampling.
-            tilts: Densities of importance sampling, by the distribution's name.
-            stop: A rule to stop, with plain random sampling alone, since only there an interval of confidence is known.
+            outputs: Functions by name, or functions that use their own names.
+            samples: Maximum number of samples.
+            sequence: ``LatinHypercube()`` or ``Sobol()``; by default random sampling.
+            tilts: Importance sampling densities, by the distribution's name.
+            stop: A rule to stop, for random sampling only, since other sequences have no confidence interval.
             tile: Number of samples computed together, by default 64 on CPU and 8192 on other devices.
 
         Raises:
-            ValueError: samples, seed or tile is out of range; a name is unknown, or stands for something else; a value
-                or output has a wrong shape; a rule to stop does not fit.
-            TypeError: an argument is of the wrong kind.
+            ValueError: samples, seed or tile is out of range; a name is unknown, or has another meaning; a value or
+                output has a wrong shape; a rule to stop is invalid.
+            TypeError: an argument has the wrong type.
         """
         for name, value, least, most in (("samples", samples, 1, 2**32 - 1), ("seed", seed, 0, 2**64 - 1),
                                          ("tile", 1 if tile is None else tile, 1, 2**24)):  # fmt: skip
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
-                raise ValueError(f"{name}: expected a whole number from {least} to {most}, got {value}")
+                raise ValueError(f"{name}: expected an integer from {least} to {most}, got {value}")
         if not callable(rollout):
             raise TypeError(f"rollout: expected a Rollout or a function of a sample's values, got {rollout!r}")
         self.samples, self.seed, self.bound, self.stop = int(samples), int(seed), float(bound), stop
@@ -265,6 +270,16 @@ class Study(eqx.Module):
         self.rollout = rollout
         self.outputs, self.failures = _by_name(outputs), dict(failures or {})
         self._check()
+
+    def __repr__(self) -> str:
+        rows = {
+            "distributions": listed(self.sampler.names),
+            "rollout": printable(getattr(self.rollout, "__name__", type(self.rollout).__name__)),
+            "outputs": listed(list(self.outputs)),
+            "failures": listed(list(self.failures)),
+        }
+        lines = [f"Study({self.samples:,} samples, seed {self.seed})", *(f"{k}: {v}" for k, v in rows.items() if v)]
+        return "\n  ".join(lines)
 
     def _check(self) -> None:
         values = jax.eval_shape(self.sampler.draw, jnp.uint32(0)).values
@@ -280,52 +295,52 @@ class Study(eqx.Module):
         if self.stop is not None:
             if self.sampler.points is not None:
                 raise ValueError(
-                    "stop: an interval of confidence is known for plain random sampling alone; leave sequence out or"
-                    " give a number of samples"
+                    "stop: confidence intervals require random sampling; leave out sequence, or give a number of"
+                    " samples instead"
                 )
             self.stop.check(name for name in kinds if name not in (DIVERGED, WEIGHT))
 
     def columns(self) -> dict[str, jax.ShapeDtypeStruct]:
-        """The shape and dtype of what is kept of a sample, by name."""
+        """The shape and dtype of the outputs of a sample, by name."""
         return jax.eval_shape(lambda i: self.evaluate(self.sampler.draw(i)), jnp.uint32(0))
 
     @property
     def stepped(self) -> Rollout | None:
-        """The rollout whose steps make the motions; None where a function of the values does it."""
+        """The rollout whose steps determine the motions; None for a function of the values."""
         return self.rollout if isinstance(self.rollout, Rollout) else getattr(self.rollout, "stepped", None)
 
     def with_substeps(self, substeps: int | Integer[Array, ""]) -> Study:
-        """The study with steps so many times shorter, see ``Rollout.with_substeps``.
+        """The study with the step divided by a factor, see ``Rollout.with_substeps``.
 
         Raises:
             TypeError: the rollout is a function.
         """
         if self.stepped is None:
-            raise TypeError("with_substeps: the rollout is a function; it has no steps that are known")
+            raise TypeError("with_substeps: expected a Rollout, got a function, whose steps are unknown")
         refined: Any = self.rollout
         return eqx.tree_at(lambda study: study.rollout, self, refined.with_substeps(substeps))
 
     def with_method(self, method: Method) -> Study:
-        """The study with motions by another method.
+        """The study with another integration method.
 
         Raises:
-            TypeError: the rollout is none of ``Rollout``, which has a method.
+            TypeError: the rollout is not a ``Rollout``, which has a method.
         """
         if not isinstance(self.rollout, Rollout):
-            raise TypeError("with_method: the rollout is a function; it has no method that is known")
+            raise TypeError("with_method: expected a Rollout, got a function, whose method is unknown")
         rollout, found = copy.copy(self.rollout), copy.copy(self)
-        object.__setattr__(rollout, "method", method)  # static, as a tile
+        object.__setattr__(rollout, "method", method)  # static, like a tile
         object.__setattr__(found, "rollout", rollout)
         return found
 
     def with_tile(self, tile: int) -> Study:
-        """The study in tiles of another size: the same samples, to rounding the same columns."""
+        """The study with another tile size: the same samples, and the same columns to rounding."""
         found = copy.copy(self)
         object.__setattr__(found, "tile", int(tile))  # static, and the constructor would trace everything again
         return found
 
     def evaluate(self, sample: Sample) -> Columns:
-        """The columns of one sample: its outputs, whether it diverged and failed, its weight.
+        """The columns of one sample: its outputs, divergence and failures, its weight.
 
         Raises:
             ValueError: an output has the name of a column that a study adds.
@@ -353,10 +368,10 @@ class Study(eqx.Module):
         return {**found, **failed, DIVERGED: code, **weight}
 
     def sample(self, i: int) -> Sample:
-        """Sample i as a run draws it, bit for bit: arrays of NumPy.
+        """Sample i as drawn by a run, bitwise: NumPy arrays.
 
         Raises:
-            ValueError: there is no such sample.
+            ValueError: the sample does not exist.
         """
         if not 0 <= i < self.samples:
             raise ValueError(f"i: expected a sample from 0 to {self.samples - 1}, got {i}")
@@ -365,19 +380,19 @@ class Study(eqx.Module):
         return jax.tree.map(lambda x: np.asarray(x[i - first]), tile)
 
     def replay(self, i: int) -> Trajectory:
-        """The motion of sample i alone, equal to that of the run to rounding: to look at, to save, to debug.
+        """Simulate only sample i, equal to the run up to rounding: for plots, files and debugging.
 
         Raises:
-            ValueError: there is no such sample.
-            TypeError: the rollout is no ``Rollout``.
+            ValueError: the sample does not exist.
+            TypeError: the rollout is not a ``Rollout``.
         """
         if not isinstance(self.rollout, Rollout):
-            raise TypeError("replay: the rollout is a function; call it with study.sample(i).values")
+            raise TypeError("replay: expected a Rollout, got a function; call it with study.sample(i).values")
         return self.rollout.trajectory(jax.tree.map(jnp.asarray, self.sample(i).values))
 
 
 def tile_indices(first: int, count: int, samples: int) -> UInt32[np.ndarray, " count"]:
-    """The numbers of ``count`` samples from ``first`` on, the last sample in place of those beyond the end."""
+    """The indices of ``count`` samples from ``first`` on, with the last sample in place of those beyond the end."""
     return np.minimum(np.arange(first, first + count), samples - 1).astype(np.uint32)
 
 
@@ -387,10 +402,10 @@ def _draw_tile(sampler: Sampler, indices: UInt32[Array, " tile"]) -> Sample:
 
 
 def _by_name(outputs: Mapping[str, Any] | Iterable[Any]) -> dict[str, Callable[[PyTree], ArrayLike]]:
-    """Outputs by name; functions without names go by their own.
+    """Outputs by name; functions without names use their own.
 
     Raises:
-        TypeError: an output is no function.
+        TypeError: an output is not a function.
     """
     if not isinstance(outputs, Mapping):
         outputs = {getattr(f, "__name__", type(f).__name__): f for f in outputs}

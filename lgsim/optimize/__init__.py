@@ -1,19 +1,20 @@
-"""Trajectory optimization and inverse kinematics on groups.
+"""Trajectory optimization, model predictive control and inverse kinematics on Lie groups.
 
-A ``Problem`` is data: dynamics, horizon, costs, a start, bounds and constraints. ``solve`` takes it to a locally
-optimal trajectory by a solver: ``ILQR`` (iterative LQR and differential dynamic programming, from controls or from
-states with gaps), ``DirectShooting`` (any optimizer of optax), ``ShootingMinimizer`` (any of optimistix), or
-``AugmentedLagrangian`` around any of them for general constraints. ``InteriorPoint`` takes constraints and bounds by
-itself, with all second derivatives, for those that are hard. All work in tangent coordinates, under ``jax.jit``
-and ``jax.vmap``. ``mpc`` solves again and again from where a machine is; ``inverse_kinematics`` finds configurations.
+A ``Problem`` contains dynamics, horizon, costs, an initial state, bounds and constraints. ``solve`` computes a locally
+optimal trajectory by a solver: ``ILQR`` (iterative LQR and differential dynamic programming, single or multiple
+shooting), ``DirectShooting`` (any optimizer of optax), ``ShootingMinimizer`` (any of optimistix), or
+``AugmentedLagrangian`` around any of them for general constraints. ``InteriorPoint`` handles difficult constraints and
+bounds itself, with exact second derivatives. All work in tangent coordinates, under ``jax.jit`` and ``jax.vmap``.
+``mpc`` is model predictive control: it solves the problem repeatedly from the measured state. ``inverse_kinematics``
+computes configurations for end effector poses.
 
-A solver returns a ``Solution``: the unknowns that it found and how the search went. Its field ``result`` is a member of
-the enumeration ``RESULTS``, whose text says how the search ended and what to do.
+A solver returns a ``Solution``: the trajectory and the progress of the search. Its field ``result`` is a member of the
+enumeration ``RESULTS``, whose text states the reason for termination and a remedy.
 
-The files hold what these are made of: ``linear_quadratic`` the Riccati recursion, ``parallel_riccati`` its parallel
-form, ``constraint_rows`` how constraints are met, ``constraints`` and ``standard_costs`` further conditions and costs
-(``StateBounds``, ``Soft``, ``FramePath``), ``unknowns`` what is free beside the controls, ``interior_point`` the step
-of that method.
+Submodules: ``linear_quadratic`` is the Riccati recursion, ``parallel_riccati`` its parallel form, ``constraint_rows``
+the evaluation of constraints, ``constraints`` and ``standard_costs`` further constraints and costs (``StateBounds``,
+``Soft``, ``FramePath``), ``unknowns`` free variables other than the controls, ``interior_point`` the Newton step of
+that method.
 """
 
 from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian as AugmentedLagrangian

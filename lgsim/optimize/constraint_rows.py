@@ -1,4 +1,4 @@
-"""The rows of a problem's constraints on a trajectory: their values and sizes, and which of them is worst."""
+"""Evaluation of a problem's constraints on a trajectory, row by row: values, scales, and the worst row."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from lgsim.optimize.optimality import control_sizes
 from lgsim.optimize.problem import Problem
 
 Values = tuple[tuple[Float[Array, "horizon _"], ...], tuple[Float[Array, " _"], ...]]
-"""(rows of the constraints on the path, each (H, rows), rows of those at the end, each (rows,))."""
+"""(rows of the path constraints, each (H, rows), rows of the end constraints, each (rows,))."""
 
 _FLAT = 1e-9
-"""Share of the largest curvature of the cost by the controls of a node that stands for one that is less."""
+"""Lower bound of the cost's curvature with respect to the controls of a node, as a fraction of the largest one."""
 _LEAST = 1e-3
-"""Share of what a row moves for a cost that is the least of its size."""
+"""Smallest scale of a row, as a fraction of its change for a given cost."""
 _TRIALS = (0.37, -0.61)
-"""Controls in parts of their sizes, at which the dependence of rows on them is seen."""
+"""Control values, relative to their sizes, at which the dependence of rows on them is tested."""
 
 
 def constraint_values(problem: Problem, ys: Point, us: Float[Array, "horizon nu"]) -> Values:
-    """The values of the constraints on a trajectory: those on the path, and those at the end."""
+    """The values of the path constraints and of the end constraints on a trajectory."""
     ks = jnp.arange(problem.horizon)
     before, last = jax.tree.map(lambda y: y[:-1], ys), jax.tree.map(lambda y: y[-1], ys)
 
@@ -50,12 +50,12 @@ def constraint_values(problem: Problem, ys: Point, us: Float[Array, "horizon nu"
 
 @export_tuple("lgsim.optimize.RowPlace")
 class RowPlace(NamedTuple):
-    """Where a row of a constraint is; all of them -1 for none.
+    """The location of a constraint row; all indices are -1 for none.
 
     Attributes:
-        constraint: Its number in ``Problem.constraints``.
-        row: The number of the row.
-        node: The number of the node.
+        constraint: Index in ``Problem.constraints``.
+        row: Index of the row.
+        node: Index of the node.
     """
 
     constraint: Int[Array, ""]
@@ -64,26 +64,27 @@ class RowPlace(NamedTuple):
 
     @classmethod
     def none(cls) -> RowPlace:
-        """No place."""
+        """No location."""
         return cls(*(jnp.array(-1) for _ in range(3)))
 
 
 @dataclass(frozen=True)
 class ConstraintReport:
-    """How a trajectory meets the constraints of its problem, and where it does so worst.
+    """Constraint satisfaction of a trajectory, with the worst rows.
 
-    A row's size is what its terms amount to on the trajectory: ``|c| + sum_j |dc/dz_j| |z_j|`` of the largest states
-    and controls z. Soft rows are not violated.
+    The scale of a row is the magnitude of its terms on the trajectory: ``|c| + sum_j |dc/dz_j| |z_j|`` for the largest
+    states and controls z. Violations of soft rows do not count.
 
     Attributes:
-        names: The kinds of the constraints.
+        names: Names of the constraint types.
         violation: Violation of the worst row, in its own unit.
-        relative: The same in parts of the row's size, or in its unit where the solver has an absolute tolerance.
-        violated: The row where that is largest.
-        complementarity: Largest violation, or value of a row that is not active and still has a multiplier,
-            ``|max(c, -m / rho)|``, likewise; of soft rows that of the relaxed problem.
-        uncomplementary: The row where that is largest.
-        left_out: A row that the start breaks and no control moves at the first node, where it does not count.
+        relative: The same relative to the row's scale, or in its unit if the solver has an absolute tolerance.
+        violated: The row with the largest one.
+        complementarity: Largest violation, or value of an inactive row with a nonzero multiplier, ``|max(c, -m /
+            rho)|``, likewise; for soft rows that of the relaxed problem.
+        uncomplementary: The row with the largest one.
+        left_out: A row that the initial state violates and that no control affects at the first node, where it is
+            ignored.
     """
 
     names: tuple[str, ...]
@@ -95,7 +96,7 @@ class ConstraintReport:
     left_out: RowPlace
 
     def moved(self, nodes: int) -> ConstraintReport:
-        """The report with so many nodes more before it."""
+        """The report with ``nodes`` further nodes in front."""
 
         def at(place: RowPlace) -> RowPlace:
             return place._replace(node=jnp.where(place.node > 0, place.node + nodes, place.node))
@@ -104,7 +105,7 @@ class ConstraintReport:
         return replace(self, violated=places[0], uncomplementary=places[1], left_out=places[2])
 
     def text(self, place: RowPlace, ts: Float[Array, " nodes"]) -> str:
-        """A place in words, with its time."""
+        """Format a location with its time."""
         i, row, k = (int(x) for x in place)
         return f"constraint {i} ({self.names[i]}), row {row}, node {k}, t = {float(ts[k]):.9g} s"
 
@@ -113,7 +114,7 @@ _FIELDS = tuple(field.name for field in fields(ConstraintReport))[1:]
 
 
 def _rebuilt(names: tuple[str, ...], children: Iterable[Any]) -> ConstraintReport:
-    """The report of its leaves, which JAX may have replaced by anything."""
+    """Rebuild the report from its leaves, which JAX may have replaced by anything."""
     report = object.__new__(ConstraintReport)
     for name, value in zip(("names", *_FIELDS), (names, *children), strict=True):
         object.__setattr__(report, name, value)
@@ -134,14 +135,14 @@ class Rows(NamedTuple):
     """The rows of a constraint at all nodes with a control, or at the last node; with a leading axis of nodes.
 
     Attributes:
-        number: The number of the constraint.
-        first: The first of the nodes.
+        number: Index of the constraint.
+        first: Index of the first of the nodes.
         c: Values (nodes, rows).
-        size: Their sizes, see ``ConstraintReport``, likewise.
-        counts: Whether the constraint holds there, likewise.
-        start: Whether a control moves them or they are beyond the first node, likewise.
+        size: Their scales, see ``ConstraintReport``, likewise.
+        counts: True where the constraint applies, likewise.
+        start: True where a control affects the row, or after the first node, likewise.
         multipliers: Their multipliers, likewise.
-        natural: Their natural sizes (1, rows).
+        natural: Their natural scales (1, rows).
         weight: Their penalties (1, rows).
     """
 
@@ -158,7 +159,7 @@ class Rows(NamedTuple):
 
     @property
     def kept(self) -> Bool[Array, "nodes rows"]:
-        """Which rows count in the penalty."""
+        """A mask of the rows that enter the penalty."""
         return self.counts & self.start
 
     @property
@@ -168,18 +169,18 @@ class Rows(NamedTuple):
 
     @property
     def change(self) -> Float[Array, "nodes rows"]:
-        """The change of the multipliers, by their penalties."""
+        """The change of the multipliers, divided by their penalties."""
         return jnp.abs(self.updated - self.multipliers) / self.weight
 
     @property
     def violation(self) -> Float[Array, "nodes rows"]:
-        """The violations where the constraint holds; of soft rows zero."""
+        """The violations where the constraint applies; zero for soft rows."""
         hard = jnp.broadcast_to(~jnp.isfinite(jnp.asarray(self.constraint.price.linear)), self.c.shape)
         return jnp.where(self.counts & hard, violations(self.constraint, self.c), 0)
 
 
 def rows_of(problem: Problem, ys: Point, us: Float[Array, "horizon nu"], penalties: Penalties) -> list[Rows]:
-    """The rows of all constraints on a trajectory: those on the path, then those at the end."""
+    """The rows of all constraints on a trajectory: path constraints, then end constraints."""
     action = problem.dynamics.action
     states = jnp.max(jnp.abs(jax.vmap(action.sizes)(ys)), axis=0)
     sizes = jnp.concatenate([states, jnp.max(jnp.abs(us), axis=0)])
@@ -221,12 +222,12 @@ def rows_of(problem: Problem, ys: Point, us: Float[Array, "horizon nu"], penalti
 
 
 def report_of(problem: Problem, rows: list[Rows], cost: Float[Array, ""], absolute: bool) -> ConstraintReport:
-    """How rows are met.
+    """Build the report of all constraints.
 
     Args:
-        cost: That of the trajectory: where states and controls are zero, and the terms of a row with them, a thousandth
-            of how far the row moves for this cost stands for its size.
-        absolute: Whether they are compared in their own units, and not in parts of their sizes.
+        cost: Cost of the trajectory. If states and controls are zero, and with them the terms of a row, a thousandth of
+            the row's change for this cost replaces its scale.
+        absolute: True to compare rows in their own units instead of relative to their scales.
     """
     shapes = [(x.number, x.first, *x.c.shape) for x in rows]
     places = [np.stack([np.full(n * m, i), np.tile(np.arange(m), n), first + np.repeat(np.arange(n), m)])
@@ -242,7 +243,7 @@ def report_of(problem: Problem, rows: list[Rows], cost: Float[Array, ""], absolu
     size = flat(jnp.ones_like(x.size) if absolute else jnp.maximum(x.size, least * x.natural) for x in rows)
     start = jnp.concatenate([jnp.zeros(1, bool), *(x.start.ravel() for x in rows)])
     parts = jnp.where(violation == 0, 0, violation / size)
-    # the first entry stands for none
+    # the first entry represents no row
     met, left_out, pulled = (
         jnp.argmax(x)
         for x in (jnp.where(start, parts, 0), jnp.where(start, 0, parts), jnp.where(change == 0, 0, change / size))
@@ -254,9 +255,9 @@ def report_of(problem: Problem, rows: list[Rows], cost: Float[Array, ""], absolu
 
 
 def start_rows(problem: Problem, us: Float[Array, "horizon nu"]) -> tuple[Bool[Array, " _"], ...]:
-    """Which rows of each constraint on the path a control moves at the first node (rows,).
+    """A mask of the rows of each path constraint that a control affects at the first node (rows,).
 
-    By the derivatives at two controls that lie at no special place, since at one of them it may vanish by chance.
+    From the derivatives at two generic controls, since at a single one the derivative may vanish by chance.
     """
     size = control_sizes(problem, us)
     middle = problem.clip_at(0, jnp.zeros_like(us[0]))
@@ -276,17 +277,18 @@ def start_rows(problem: Problem, us: Float[Array, "horizon nu"]) -> tuple[Bool[A
 def natural_sizes(
     problem: Problem, ys: Point, us: Float[Array, "horizon nu"]
 ) -> tuple[tuple[Float[Array, " _"], ...], tuple[Float[Array, " _"], ...]]:
-    """The natural size of each row of the constraints on the path and at the end, each (rows,).
+    """The natural scale of each row of the path and end constraints, each (rows,).
 
-    Its square is ``J H^-1 J^T`` with the Hessian H of the cost by the controls and the derivative J of the row by
-    them, the largest of all nodes: with the penalty one by it, the multiplier of a row that stands by itself is halfway
-    at its value after one iteration, in any units of rows, costs and controls. It is the variance of the row where the
-    trajectory has the density exp(-cost): by Riccati backwards and the covariance of its policy forwards.
+    Its square is ``J H^-1 J^T`` with the Hessian H of the cost with respect to the controls and the derivative J of the
+    row, the largest of all nodes. With the penalty one over it, the multiplier of an isolated row reaches half of its
+    value in one iteration, independent of the units of rows, costs and controls. It is the variance of the row if the
+    trajectory has the density exp(-cost), computed by a backward Riccati recursion and the forward covariance of its
+    policy.
     """
     action, n = problem.dynamics.action, problem.dynamics.action.dim
     lq, costates = linearize(problem, ys, us, False)
     slope = jnp.mean(jnp.abs(lq.r + jnp.einsum("kij,ki->kj", lq.B, costates[1:])), axis=0)
-    # a cost that is linear in a control that has a range
+    # for a cost that is linear in a control with a bounded range
     floor = slope / control_sizes(problem, us)
     before, last = jax.tree.map(lambda y: y[:-1], ys), jax.tree.map(lambda y: y[-1], ys)
     lower, upper = problem.bounds
@@ -304,7 +306,7 @@ def natural_sizes(
         return jnp.max(jax.vmap(lambda *x: variance(c, *x))(ks, before, us, control), axis=0)
 
     def size(variances: Array) -> Array:
-        # what no control moves has none
+        # rows that no control affects have none
         known = jnp.isfinite(variances) & (variances > 0)
         return jnp.where(known, jnp.sqrt(jnp.where(known, variances, 1)), 1)
 
@@ -317,11 +319,11 @@ def natural_sizes(
 def _covariances(
     lq: LinearQuadratic, floor: Float[Array, " m"], free: Bool[Array, "horizon m"]
 ) -> tuple[Float[Array, "n n"], Float[Array, "horizon nz nz"]]:
-    """(covariance of the last state, those of (x, u) at all nodes before) of the density exp(-cost).
+    """The covariance of the last state, and those of (x, u) at all previous nodes, for the density exp(-cost).
 
     Args:
-        floor: What is added to the curvature of each control.
-        free: Which controls are not fixed by their bounds.
+        floor: Regularization added to the curvature of each control.
+        free: Mask of the controls that their bounds do not fix.
     """
 
     def back(V: Array, node: tuple) -> tuple[Array, tuple[Array, Array]]:

@@ -1,4 +1,4 @@
-"""Costs as functions on the manifold, and their quadratic models in tangent coordinates."""
+"""Cost functions on the manifold, and their quadratic models in tangent coordinates."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -20,14 +20,14 @@ from lgsim.lie.action import Action, Point
 from lgsim.support.check import is_traced
 
 Control = Float[Array, " nu"] | None
-"""The control of a node; None at the end of the horizon, which has none."""
+"""The control of a node; None at the end of the horizon."""
 
 
 class Quadratic(NamedTuple):
-    """The model ``value + gradient . z + 1/2 z . hessian z`` of a cost in tangent coordinates of a node.
+    """The quadratic model ``value + gradient . z + 1/2 z . hessian z`` of a cost in tangent coordinates of a node.
 
     Attributes:
-        gradient: Its gradient (n,) by z = (dx, du), or by dx at the end of the horizon.
+        gradient: Its gradient (n,) with respect to z = (dx, du), or dx at the end of the horizon.
     """
 
     value: Float[Array, ""]
@@ -36,20 +36,20 @@ class Quadratic(NamedTuple):
 
 
 class Cost(eqx.Module):
-    """A cost of one node of a trajectory. Costs add up (``a + b``) and scale (``2.0 * a``)."""
+    """The cost of one node of a trajectory. Costs can be added (``a + b``) and scaled (``2.0 * a``)."""
 
     @abstractmethod
     def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, ""]:
-        """The cost at time t (s) in state y under the control u, which is None at the end of the horizon."""
+        """The cost at time t (s) in state y with the control u; u = None at the end of the horizon."""
 
     def quadratic(self, action: Action, t: Number, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
         """The second-order model about (y, u) in the chart ``z -> (move(dx, y), u + du)``.
 
         Args:
-            action: How tangent vectors move states.
+            action: The action of tangent vectors on states.
             t: Time of the node, as in ``value``.
             args: As in ``value``.
-            exact: Whether the Hessian is that of the cost; else a subclass may leave parts of it out.
+            exact: True for the exact Hessian of the cost; otherwise a subclass may omit terms.
         """
 
         def f(z: Array) -> Array:
@@ -60,18 +60,18 @@ class Cost(eqx.Module):
         return Quadratic(value, gradient, jax.hessian(f)(z))
 
     def remainder(self, action: Action, t: Number, y: Point, u: Control, args: Any) -> Float[Array, "n n"] | float:
-        """What the Hessian of ``quadratic`` leaves out if it is not exact, zero where that is nothing."""
+        """The part of the Hessian that ``quadratic`` omits if it is not exact, zero if nothing."""
         return 0.0
 
     def rows(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         """Weighted residuals: half the sum of their squares is the cost.
 
         Raises:
-            TypeError: the cost is no sum of squares.
+            TypeError: the cost is not a sum of squares.
         """
         raise TypeError(
-            f"cost: expected a sum of squares such as ControlEffort or LeastSquares, got {type(self).__name__}; take "
-            "another solver, or write the cost as LeastSquares"
+            f"cost: expected a sum of squares such as ControlEffort or LeastSquares, got {type(self).__name__}; use"
+            " another solver, or write the cost as LeastSquares"
         )
 
     def __add__(self, other: Any) -> "Cost":
@@ -86,13 +86,14 @@ class Cost(eqx.Module):
 class Residual(Cost):
     """Half a weighted sum of squares, ``1/2 sum_i w_i r_i^2``, of residuals r(t, y, u, args).
 
-    Its quadratic model is that of Gauss and Newton, ``J^T W J``, never indefinite, unless an exact one is asked for.
+    Its quadratic model is the Gauss-Newton model, ``J^T W J``, which is positive semidefinite, unless an exact one is
+    requested.
 
     Attributes:
-        weight: One number or one for each residual, not negative.
+        weight: One value or one for each residual, nonnegative.
     """
 
-    if TYPE_CHECKING:  # a field here would be the first argument of what inherits it
+    if TYPE_CHECKING:  # a field here would become the first argument of subclasses
 
         @property
         def weight(self) -> Any: ...
@@ -105,7 +106,7 @@ class Residual(Cost):
         """The residuals before weighting, at a node as in ``value``."""
 
     def end_residual(self, t: Number, y: Point, args: Any) -> Float[Array, " rows"]:
-        """The residuals before weighting at the end of the horizon, where there is no control."""
+        """The residuals before weighting at the end of the horizon, without a control."""
         return self.residual(t, y, None, args)
 
     def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, ""]:
@@ -121,9 +122,10 @@ class Residual(Cost):
     def linear(
         self, action: Action, t: Number, y: Point, u: Control, args: Any
     ) -> tuple[Float[Array, " rows"], Float[Array, "rows n"]]:
-        """(residuals, their derivative by z = (dx, du)) at a node.
+        """Residuals and their derivative with respect to z = (dx, du) at a node.
 
-        By the mode of differentiation with fewer passes; a subclass that has its derivative at hand gives it here.
+        By the mode of automatic differentiation with fewer passes; subclasses with a closed-form derivative override
+        it.
         """
 
         def f(z: Array) -> Array:
@@ -152,7 +154,7 @@ class Residual(Cost):
 
 
 class StateResidual(Residual):
-    """Squares of residuals of the state alone: their model has no derivative by the control."""
+    """Squares of residuals of the state only: their model has no derivative with respect to the control."""
 
     def __check_init__(self):
         check_weight(type(self).__name__, self.weight)
@@ -167,13 +169,13 @@ class StateResidual(Residual):
 
 
 class FunctionCost(Cost):
-    """Any function that JAX can trace and differentiate twice, as a cost.
+    """A cost given by a function that JAX can trace and differentiate twice.
 
-    Keep the function and let its numbers come through ``args``: another function object, such as a new ``lambda`` with
-    the same text, compiles again.
+    Keep the function object and pass changing values through ``args``: another function object, such as a new
+    ``lambda`` with the same text, compiles again.
 
     Attributes:
-        function: ``function(t, y, u, args)``, one number.
+        function: ``function(t, y, u, args)``, a scalar.
     """
 
     function: Callable[..., Any]
@@ -183,10 +185,10 @@ class FunctionCost(Cost):
 
 
 class EndFunctionCost(Cost):
-    """A function as a cost of the end of the horizon.
+    """A terminal cost given by a function.
 
     Attributes:
-        function: ``function(t, y, args)``, one number.
+        function: ``function(t, y, args)``, a scalar.
     """
 
     function: Callable[..., Any]
@@ -196,11 +198,11 @@ class EndFunctionCost(Cost):
 
 
 class LeastSquares(Residual):
-    """Half the weighted squares of a function.
+    """Half the weighted sum of squares of a function.
 
     Attributes:
         function: ``function(t, y, u, args)``, residuals (rows,).
-        weight: One number or (rows,), not negative.
+        weight: One value or (rows,), nonnegative.
     """
 
     function: Callable[..., Any]
@@ -211,7 +213,7 @@ class LeastSquares(Residual):
 
 
 class Sum(Cost):
-    """The sum of costs; without any it is zero."""
+    """The sum of costs; zero for none."""
 
     costs: tuple[Cost, ...]
 
@@ -235,7 +237,7 @@ class Sum(Cost):
 
 
 class Scaled(Cost):
-    """A cost times a number."""
+    """A cost times a factor."""
 
     cost: Cost
     factor: Any
@@ -263,8 +265,8 @@ def gauss_newton_model(
     """The model ``1/2 (r + J z)^T W (r + J z)`` of z (size,).
 
     Args:
-        J: Derivative of the first m residuals by the first n entries of z. Residuals beyond the m are entries of z
-            themselves, those that follow the n.
+        J: Derivative of the first m residuals with respect to the first n entries of z. Further residuals are entries
+            of z themselves, those that follow the n.
         w: Diagonal of W.
         r: Residuals at z = 0.
         size: Length of z.
@@ -302,14 +304,14 @@ def _of_rows(size: int) -> Callable[..., tuple[Array, Array, Array]]:
 
 
 def as_cost(cost: Any, end: bool = False) -> Cost:
-    """A cost from a cost, a function, or None for zero.
+    """Convert a cost, a function, or None for zero to a cost.
 
     Args:
         cost: The cost, ``function(t, y, u, args)``, or None.
-        end: Whether a function is ``function(t, y, args)``.
+        end: True if a function is ``function(t, y, args)``.
 
     Raises:
-        TypeError: it is none of them.
+        TypeError: the argument has another type.
     """
     if isinstance(cost, Cost):
         return cost
@@ -321,17 +323,17 @@ def as_cost(cost: Any, end: bool = False) -> Cost:
 
 
 def move_node(action: Action, y: Point, u: Control, z: Float[Array, " n"]) -> tuple[Point, Control]:
-    """The state and control at tangent coordinates z = (dx, du) of a node, or z = dx where it has no control."""
+    """The state and control at tangent coordinates z = (dx, du) of a node, or z = dx without a control."""
     n = action.dim
     return action.move(z[:n], y), None if u is None else u + z[n:]
 
 
 def zero_tangent(action: Action, y: Point, u: Control) -> Float[Array, " n"]:
-    """The tangent coordinates of a node itself."""
+    """The tangent coordinates of the node itself, zero."""
     return zeros_beside(action.dim + (0 if u is None else u.size), y, u)
 
 
 def check_weight(owner: str, weight: Any) -> None:
-    """Raise ValueError where a weight is negative or not finite; inside ``jit`` nothing happens."""
+    """Raise ValueError if a weight is negative or not finite; no check inside ``jit``."""
     if not is_traced(weight) and not bool(np.all(np.isfinite(weight) & (np.asarray(weight) >= 0))):
-        raise ValueError(f"weight: {owner} expected finite numbers that are not negative, got {weight}")
+        raise ValueError(f"weight: {owner} expected finite nonnegative numbers, got {weight}")

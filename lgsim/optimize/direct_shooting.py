@@ -1,4 +1,4 @@
-"""Direct shooting: the controls as one vector of unknowns for any first-order optimizer."""
+"""Direct single shooting: the controls as one vector of unknowns for first-order optimizers."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
@@ -29,21 +29,21 @@ from lgsim.support import check
 from lgsim.support.packages import package
 
 Target = Callable[[Array, Any], tuple[Array, None]]
-"""``target(us, args)`` gives (what a minimizer of optimistix lowers, None)."""
+"""A function ``target(us, args)`` that returns (the objective of a minimizer of optimistix, None)."""
 
 
 class DirectShooting(IterativeSolver):
-    """Any optimizer of optax on the controls; the states follow by the dynamics, the gradient by reverse mode.
+    """Single shooting with any optimizer of optax; the states follow from the dynamics, the gradient by reverse mode.
 
-    Controls are put back into their bounds after each update: a projected gradient, which converges for first-order
-    optimizers; quasi-Newton ones such as L-BFGS may stall at a bound. A guess of states is not used. Keep the
-    optimizer: another one, even with equal numbers, compiles again.
+    Controls are projected on their bounds after each update: a projected gradient method, which converges for
+    first-order optimizers; quasi-Newton ones such as L-BFGS may stall at a bound. A guess of states is ignored. Keep
+    the optimizer object: another one, even with equal parameters, compiles again.
 
     Attributes:
-        optimizer: The optimizer, such as ``optax.adam(1e-2)``; ``optax.lbfgs()`` gets the value and the function for
-            its line search.
+        optimizer: The optimizer, such as ``optax.adam(1e-2)``; ``optax.lbfgs()`` receives the value and the function
+            for its line search.
         gradient_tolerance: Bound of the largest entry of the gradient, as in ``ILQR``. By default the iterations end at
-            3e-8 of the largest one so far in float64 (1e-3 in float32), and ``Solution.optimality`` says whether the
+            3e-8 of the largest gradient so far in float64 (1e-3 in float32), and ``Solution.optimality`` reports if the
             trajectory is optimal.
 
     Raises:
@@ -78,7 +78,7 @@ class DirectShooting(IterativeSolver):
         value, slope = jax.value_and_grad(cost)(s.us)
         size = jnp.max(jnp.abs(free_slopes(problem, s.us, slope)))
         largest = jnp.maximum(s.largest, size)
-        # optax mixes integer types of its own
+        # optax mixes integer types
         with jax.numpy_dtype_promotion("standard"):
             update, after = optimizer.update(slope, s.memory, s.us, value=value, grad=slope, value_fn=cost)
         moved = problem.clip(s.us + cast(Array, update))
@@ -87,7 +87,7 @@ class DirectShooting(IterativeSolver):
         step = jnp.where(done, 0, jnp.max(jnp.abs(moved - s.us)))
         zero = jnp.zeros_like(value)
         history = s.history.record(s.i, cost=value, gradient=size, feasibility=zero, step=step, regularization=zero)
-        # the memory keeps its types, which optax mixes
+        # the memory keeps its dtypes, which optax mixes
         moved, after = jax.tree.map(
             lambda a, b: jnp.where(done, b, jnp.asarray(a, b.dtype)), (moved, after), (s.us, s.memory)
         )
@@ -98,8 +98,9 @@ class _State(NamedTuple):
     """The state of ``DirectShooting``; its order is that of checkpoints.
 
     Attributes:
-        largest: Largest entry of the gradient by the controls that the bounds leave free, of all iterations.
-        memory: The optimizer's own state.
+        largest: Largest entry of the gradient with respect to the controls without an active bound, over all
+            iterations.
+        memory: The optimizer's state.
     """
 
     i: Int[Array, ""]
@@ -111,7 +112,7 @@ class _State(NamedTuple):
 
 
 def _least_gradient(given: Float[Array, ""] | float | None, largest: Float[Array, ""]) -> Float[Array, ""] | float:
-    """The gradient that ends the iterations, of which the largest so far was this one."""
+    """The gradient at which the iterations end, from the largest one so far."""
     return tolerance_of(None, 0.5, largest.dtype) * largest if given is None else given
 
 
@@ -123,11 +124,11 @@ def _shooting_solution(
     done: Bool[Array, ""],
     tolerance: Float[Array, ""] | float | None,
 ) -> Solution:
-    """The solution of a solver that knows the controls alone.
+    """The solution of a solver for which only the controls are unknowns.
 
     Args:
-        done: Whether the solver itself ended the iterations.
-        tolerance: Bound of the gradient that makes an optimum, where it is given.
+        done: True if the solver itself ended the iterations.
+        tolerance: Bound of the gradient at an optimum, if it is given.
     """
     ys = problem.rollout(us)
     running, terminal = problem.running_values(ys, us), problem.terminal_value(ys)
@@ -163,24 +164,24 @@ def _shooting_solution(
 
 
 class ShootingMinimizer(Solver):
-    """Any minimizer or least-squares solver of optimistix on the controls; the states follow by the dynamics.
+    """Single shooting with any minimizer or least-squares solver of optimistix; the states follow from the dynamics.
 
-    Without bounds of the controls: ``ILQR`` and ``DirectShooting`` keep them. A guess of states is not used. The
-    problem must have JAX's default precision, in which optimistix works. For a least-squares solver all costs must be
-    residuals or sums of them, and the Jacobian is dense, (all residuals, all controls): for short horizons. A row of
-    the history is one evaluation at a trial point, with step 0 where it was rejected.
+    Bounds of the controls are not supported; use ``ILQR`` or ``DirectShooting`` for them. A guess of states is ignored.
+    The problem must have JAX's default precision, in which optimistix works. A least-squares solver requires that all
+    costs are residuals or sums of them; its Jacobian is dense, (all residuals, all controls), hence for short horizons.
+    A row of the history is one evaluation at a trial point, with step 0 if it was rejected.
 
     Attributes:
-        minimizer: Such as ``optimistix.BFGS(rtol=1e-8, atol=1e-8)`` or ``optimistix.LevenbergMarquardt(...)``, whose
-            tolerances end the iterations too; by default L-BFGS.
-        max_iterations: Largest number of evaluations.
+        minimizer: For example ``optimistix.BFGS(rtol=1e-8, atol=1e-8)`` or ``optimistix.LevenbergMarquardt(...)``,
+            whose tolerances also end the iterations; by default L-BFGS.
+        max_iterations: Maximum number of evaluations.
         gradient_tolerance: Bound of the largest entry of the gradient, as in ``DirectShooting``.
 
     Raises:
-        ModuleNotFoundError: optimistix is missing, the extra ``optimize``.
+        ModuleNotFoundError: optimistix, in the extra ``optimize``, is not installed.
         ValueError: the problem has bounds of the controls, or max_iterations is less than 1.
-        TypeError: a least-squares solver is given and a cost is no sum of squares, or the problem's dtype is not JAX's
-            default one.
+        TypeError: a least-squares solver is given and a cost is not a sum of squares, or the problem's dtype is not
+            JAX's default one.
     """
 
     minimizer: Any = None
@@ -194,19 +195,19 @@ class ShootingMinimizer(Solver):
         optimistix = package("optimistix", "optimize", "solver: this one")
         if problem.bounded:
             raise ValueError(
-                f"solver: {type(self).__name__} keeps no bounds of the controls, and the problem has some; take ILQR() "
-                "or DirectShooting"
+                f"solver: {type(self).__name__} does not support bounds of the controls, and the problem has some;"
+                " use ILQR() or DirectShooting"
             )
         if problem.dtype != jnp.zeros(()).dtype:
             raise TypeError(
-                f"y0: {type(self).__name__} works in JAX's default precision, which is {jnp.zeros(()).dtype}, and the "
-                f"problem is of {problem.dtype}; change jax_enable_x64 or take ILQR()"
+                f"y0: {type(self).__name__} works in JAX's default precision, which is {jnp.zeros(()).dtype}, and the"
+                f" problem is of {problem.dtype}; change jax_enable_x64 or use ILQR()"
             )
         rounding = 10.0 ** (-0.9 * np.finfo(problem.dtype).precision)
         method = optimistix.LBFGS(rtol=rounding, atol=rounding) if self.minimizer is None else self.minimizer
         squares = isinstance(method, optimistix.AbstractLeastSquaresSolver)
         target = _residuals(problem) if squares else lambda us, _: (problem.cost(problem.rollout(us), us), None)
-        # optimistix mixes types and ranks of its own
+        # optimistix mixes dtypes and ranks
         with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
             return _minimize(problem, us, method, target, self.max_iterations, self.gradient_tolerance)
 
@@ -237,11 +238,11 @@ def _minimize(
     limit: int,
     tolerance: Float[Array, ""] | float | None,
 ) -> Solution:
-    """The solution by a minimizer of optimistix after at most ``limit`` evaluations."""
+    """Run a minimizer of optimistix until at most ``limit`` evaluations and return the solution."""
     target = eqx.filter_closure_convert(target, us, None)
     shape, none = jax.eval_shape(target, us, None)
     state = method.init(target, us, None, {}, shape, none, frozenset())
-    # the same in all iterations: what is not an array of a state
+    # constant over the iterations: the part of a state that is not an array
     moving, still = eqx.partition(state, eqx.is_array)
 
     def slope_at(us: Array) -> tuple[Array, Array]:

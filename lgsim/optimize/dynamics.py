@@ -1,4 +1,4 @@
-"""Discrete-time dynamics on manifolds, and the matrices of their steps in the form that costs least to work with."""
+"""Discrete-time dynamics on manifolds, and structured matrices of their linearized steps."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -41,7 +41,7 @@ Hessian = tuple[SymmetricBlocks, Array, Array]
 
 
 class Transition(eqx.Module):
-    """The matrix ``G = (A, B)`` of ``x_next = A x + B u``; all arrays have their own axes first and the batch last."""
+    """The matrix ``G = (A, B)`` of ``x_next = A x + B u``; all arrays have the batch axes last."""
 
     @abstractmethod
     def pullback(self, v: Float[Array, "n columns *#batch"]) -> tuple[Array, Array]:
@@ -49,7 +49,9 @@ class Transition(eqx.Module):
 
     @abstractmethod
     def congruence(self, V: SymmetricBlocks, H: Float[Array, "nz nz *#batch"]) -> Hessian:
-        """``G^T V G + H``, V in blocks of ``Dynamics.block_sizes``; none of H above its diagonal blocks is read."""
+        """``G^T V G + H`` with V in blocks of ``Dynamics.block_sizes``; entries of H above its diagonal blocks are not
+        read.
+        """
 
     @abstractmethod
     def matrices(self) -> tuple[Array, Array]:
@@ -57,11 +59,11 @@ class Transition(eqx.Module):
 
 
 class Dense(Transition):
-    """The matrices of a step as they are.
+    """Dense matrices of a step.
 
     Attributes:
-        A: Derivative of the next state by the state (n, n, *batch).
-        B: Derivative of the next state by the control (n, m, *batch).
+        A: Derivative of the next state with respect to the state (n, n, *batch).
+        B: Derivative of the next state with respect to the control (n, m, *batch).
     """
 
     A: Array
@@ -81,11 +83,11 @@ class Dense(Transition):
 
 
 class EulerTransition(Transition):
-    """The matrices of a machine whose new velocity w moves its configuration: ``w = W (q, v, u)``, ``q+ = T q + S w``.
+    """Structured matrices of a symplectic Euler step: ``w = W (q, v, u)``, ``q+ = T q + S w`` with the new velocity w.
 
-    T and S are the identity and dt but for joints that are groups, where they are small matrices, so that
-    ``G = ((1, S), (0, 1)) ((T, 0, 0), W)`` costs little more than W, its lower half: V is taken through the left factor
-    and the products are those of W.
+    T and S are the identity and dt, except for joints on groups, where they are small matrices. Hence ``G = ((1, S),
+    (0, 1)) ((T, 0, 0), W)`` costs little more than W, its lower half: V is multiplied by the left factor first, and the
+    products are those of W.
 
     Attributes:
         W: Derivative of the new velocity (nv, 2 nv + controls, *batch).
@@ -108,7 +110,7 @@ class EulerTransition(Transition):
     def congruence(self, V: SymmetricBlocks, H: Float[Array, "nz nz *#batch"]) -> Hessian:
         n = self.topology.nv
         (qq,), (vq, vv) = V
-        # of ((1, S), (0, 1)), and of T with what is above
+        # of ((1, S), (0, 1)), and of T with the rows above
         cross = fusion_barrier(vq + self._shifted_back(qq))
         inner = fusion_barrier(vv + self._shifted_back(transpose(vq)) + transpose(self._shifted_back(transpose(cross))))
         above = fusion_barrier(self._turned_back(transpose(cross)))
@@ -148,21 +150,21 @@ def matrices(step: Transition) -> tuple[Array, Array]:
 
 
 ControlledField = Callable[[Any, Point, Array, Any], Array]
-"""``field(t, y, u, args)``: the algebra vector (action.dim,) that moves y under the control u."""
+"""Function ``field(t, y, u, args)``: the algebra vector (action.dim,) that moves y with the control u."""
 StepMap = Callable[[Any, Point, Array, Any], Point]
-"""``step(t, y, u, args)``: the next state."""
+"""Function ``step(t, y, u, args)``: the next state."""
 
 
 class Dynamics(eqx.Module):
     """A discrete-time system on a manifold: ``y_next = step(t, y, u, args)``.
 
     Attributes:
-        action: How tangent vectors move states; it must define ``difference``.
+        action: The action of tangent vectors on states; it must define ``difference``.
         controls: Number of controls, the length of u.
         dt: Time between nodes, s.
     """
 
-    if TYPE_CHECKING:  # a field here would be the first argument of what inherits it
+    if TYPE_CHECKING:  # a field here would become the first argument of subclasses
 
         @property
         def action(self) -> Action: ...
@@ -180,12 +182,12 @@ class Dynamics(eqx.Module):
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """The lengths of the parts of tangent vectors in whose blocks ``transition`` takes symmetric matrices."""
+        """Block sizes of tangent vectors, in which ``transition`` takes symmetric matrices."""
         return (self.action.dim,)
 
     @abstractmethod
     def step(self, t: Number, y: Point, u: Float[Array, " m"], args: Any) -> Point:
-        """The state at t + dt, from y at t (s) under the control u."""
+        """The state at t + dt, from y at t (s) with the control u."""
 
     def time_of(self, k: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
         """Time from the first node to node k, s."""
@@ -193,22 +195,22 @@ class Dynamics(eqx.Module):
 
     @property
     def reads_dt(self) -> bool:
-        """Whether the time between nodes changes a step."""
+        """True if a step depends on dt."""
         return True
 
     def with_dt(self, dt: Any) -> "Dynamics":
-        """The same dynamics with another time between nodes, s."""
+        """The same dynamics with another dt, s."""
         return eqx.tree_at(lambda dynamics: dynamics.dt, self, dt)
 
     def step_for_hessian(self, t: Number, y: Point, u: Float[Array, " m"], args: Any) -> Point:
-        """``step`` for Hessians by forward over reverse mode; numbers of models are constant."""
+        """``step`` for Hessians by forward over reverse mode; model parameters are constant."""
         return self.step(t, y, u, args)
 
     def check_start(self, y0: Point) -> None:
-        """Check that states can begin at y0, outside of ``jit``.
+        """Validate an initial state; outside of ``jit``.
 
         Raises:
-            ValueError: y0 is off the manifold, or opens or tears loops of a machine.
+            ValueError: y0 is not on the manifold, or opens closed kinematic loops of a model.
         """
         self.action.check_point(y0, "y0")
 
@@ -217,14 +219,14 @@ class Dynamics(eqx.Module):
     ) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"]]:
         """(A, B, c) of ``difference(y_next, step(t, move(dx, y), u + du, args)) = A dx + B du + c``.
 
-        By forward mode through the step; a subclass that has its derivatives at hand gives them here.
+        By forward mode through the step; subclasses with closed-form derivatives override it.
         """
         return linearize_in_chart(self.action, lambda y, u: self.step(t, y, u, args), y, u, y_next)
 
     def transition(
         self, t: Number, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
     ) -> tuple[Transition, Float[Array, " n"]]:
-        """((A, B), c) of ``linearized``, with the matrices in the form that solvers work with."""
+        """((A, B), c) of ``linearized``, with the matrices in the form that solvers use."""
         A, B, c = self.linearized(t, y, u, y_next, args)
         return Dense(A, B), c
 
@@ -244,13 +246,13 @@ def linearize_in_chart(
 
 
 class DiscreteDynamics(Dynamics):
-    """Any map from a state and a control to the next state.
+    """Dynamics given by a map from a state and a control to the next state.
 
     Attributes:
-        action: How tangent vectors move states.
+        action: The action of tangent vectors on states.
         function: ``function(t, y, u, args)``, the next state; differentiable.
         controls: Number of controls, the length of u.
-        dt: Time between nodes, s; only costs that read the time see it.
+        dt: Time between nodes, s; it affects only costs that depend on the time.
     """
 
     action: Action
@@ -267,15 +269,15 @@ class DiscreteDynamics(Dynamics):
 
 
 class FieldDynamics(Dynamics):
-    """A field in the Lie algebra, integrated with a control that is constant over each step.
+    """A vector field in the Lie algebra, integrated with piecewise constant controls.
 
     Attributes:
-        action: How the algebra moves states.
+        action: The action of the algebra on states.
         field: ``field(t, y, u, args)``, an algebra vector (action.dim,).
         controls: Number of controls, the length of u.
         dt: Time between nodes, s.
         method: A method of ``lgsim.METHODS``.
-        substeps: Steps of the method between nodes.
+        substeps: Number of integration steps between nodes.
     """
 
     action: Action
@@ -290,16 +292,16 @@ class FieldDynamics(Dynamics):
 
 
 class Machine(Dynamics):
-    """A machine driven by joint forces S u that are constant over each step: ``M(q) v' + h(q, v) = S u + passive``.
+    """A model driven by joint torques S u that are constant over each step: ``M(q) v' + h(q, v) = S u + passive``.
 
-    The state is the array (q, v), followed by the states of actuators where these make the joint forces of commands u.
+    The state is the array (q, v), followed by the actuator states if actuators convert commands u to joint torques.
 
     Raises:
-        TypeError: model is no ``lgsim.Model``.
+        TypeError: model is not an ``lgsim.Model``.
         ValueError: selection has another shape.
     """
 
-    if TYPE_CHECKING:  # a field here would be the first argument of what inherits it
+    if TYPE_CHECKING:  # a field here would become the first argument of subclasses
 
         @property
         def model(self) -> Model: ...
@@ -327,12 +329,12 @@ class Machine(Dynamics):
 
     @property
     def action(self) -> StateSpace:
-        """How (velocity, derivative of v) move (q, v)."""
+        """The action of (velocity, derivative of v) on (q, v)."""
         return state_space(self.model, self.drive)
 
     @property
     def drive(self) -> ActuatedControl | None:
-        """What makes joint forces of controls; None where they are joint forces."""
+        """The actuators; None if the controls are joint torques."""
         return None
 
     @property
@@ -341,9 +343,9 @@ class Machine(Dynamics):
         return self.model.nv if self.selection is None else self.selection.shape[1]
 
     def state(self, q: Any = None, v: Any = None) -> Float[Array, " n"]:
-        """The state of a configuration q (nq,), by default neutral, and a velocity v (nv,), by default zero.
+        """Build the state from a configuration q (nq,), by default neutral, and a velocity v (nv,), by default zero.
 
-        Actuators are without signals in it.
+        Actuator states are those at rest without signals.
         """
         q = self.model.neutral() if q is None else jnp.asarray(q, self.model.dtype)
         v = jnp.zeros(self.model.nv, self.model.dtype) if v is None else jnp.asarray(v, self.model.dtype)
@@ -357,24 +359,25 @@ class Machine(Dynamics):
             check_start(self.model, q, v)
 
     def forces(self, u: Float[Array, " m"]) -> Float[Array, " nv"]:
-        """The joint forces S u, N m or N."""
+        """The joint torques S u, N m or N."""
         return u if self.selection is None else matvec(self.selection, u)
 
 
 class MultibodyDynamics(Machine):
-    """A machine by steps of any method.
+    """Dynamics of a model with any integration method.
 
-    With ``lgsim.VariationalTree()`` the steps are the discrete Euler-Lagrange equations with the controls as forces
-    half way, one half of the impulse at each end: discrete mechanics and optimal control. The state of a node is
-    (q, v) with ``v = M^-1 p``, p being the momentum there.
+    With ``lgsim.VariationalTree()`` the steps are the discrete Euler-Lagrange equations with the controls as forces at
+    the midpoint, half of the impulse at each end: discrete mechanics and optimal control. The state of a node is (q, v)
+    with ``v = M^-1 p``, where p is the momentum.
 
     Attributes:
-        model: The machine; all its numbers may be differentiated.
+        model: The model; differentiable with respect to all its parameters.
         dt: Time between nodes, s.
         method: A method of ``lgsim.METHODS``, or ``lgsim.VariationalTree()``.
-        selection: The matrix S (nv, controls) from controls to joint forces; None where all joints are driven.
-        substeps: Steps of the method between nodes.
-        actuators: What makes the joint forces of controls, which then are commands; None: the controls are forces S u.
+        selection: The matrix S (nv, controls) from controls to joint torques; None if all joints are driven.
+        substeps: Number of integration steps between nodes.
+        actuators: Actuators that convert controls, which then are commands, to joint torques; None: the controls are
+            torques S u.
 
     Raises:
         ValueError: both actuators and a selection are given.
@@ -399,7 +402,7 @@ class MultibodyDynamics(Machine):
         actuators: Actuators | ActuatorSum | None = None,
     ):
         if actuators is not None and selection is not None:
-            raise ValueError("selection: the actuators say which joints they move; expected none beside them")
+            raise ValueError("selection: expected None with actuators, which define the joints that they drive")
         if actuators is not None:
             actuated(model, actuators, None)
         self.actuators = actuators
@@ -412,7 +415,7 @@ class MultibodyDynamics(Machine):
 
     @property
     def method_name(self) -> str:
-        """Name of the method for the record of a motion."""
+        """Name of the method in the record of a motion."""
         return method_name(self.method)
 
     @property
@@ -436,11 +439,11 @@ class MultibodyDynamics(Machine):
     def linearized(
         self, t: Number, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
     ) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"]]:
-        """(A, B, c) from the Jacobians of the forward dynamics in closed form, at each of the method's evaluations."""
+        """(A, B, c) from the closed-form Jacobians of the forward dynamics, at each evaluation of the method."""
         return linearize_in_chart(self.action, lambda y, u: self._by(_FIELD_BY_JACOBIANS, t, y, u), y, u, y_next)
 
     def _by(self, field: Any, t: Number, y: Point, u: Float[Array, " m"]) -> Point:
-        """The next state by a field of the machine's accelerations."""
+        """The next state by a vector field of the model's accelerations."""
         tau = self.forces(u)
         row = TorqueSegment(jnp.zeros((), tau.dtype), tau, jnp.zeros_like(tau))
         given, method = ((self.model, self.drive, None), row), self.method
@@ -450,29 +453,29 @@ class MultibodyDynamics(Machine):
 
 
 class RateControlledDynamics(Dynamics):
-    """Dynamics whose control became a state and whose new control is its rate: effort on it is smoothness of the old.
+    """Dynamics with the control rate as the new control; penalize it for smooth controls.
 
-    The state is (y, w), w being the control before a step; ``w_next = w + dt u`` drives the step.
+    The state is (y, w), where w is the control before a step; ``w_next = w + dt u`` drives the step.
 
     Attributes:
-        inner: The dynamics that w drives.
+        inner: The dynamics with the control w.
     """
 
     inner: Dynamics
 
     @property
     def action(self) -> Product:
-        """The action of the inner state and sums of controls."""
+        """The action of the inner state and addition of controls."""
         return Product(self.inner.action, Translation(self.inner.controls))
 
     @property
     def controls(self) -> int:
-        """Number of controls, that of the inner dynamics."""
+        """Number of controls of the inner dynamics."""
         return self.inner.controls
 
     @property
     def dt(self) -> Any:
-        """Time between nodes, s, that of the inner dynamics."""
+        """Time between nodes of the inner dynamics, s."""
         return self.inner.dt
 
     @property
@@ -495,7 +498,7 @@ class RateControlledDynamics(Dynamics):
     def linearized(
         self, t: Number, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
     ) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"]]:
-        """(A, B, c) from those of the inner dynamics: ``w + dt u`` is their control, and the next state."""
+        """(A, B, c) from the inner dynamics: ``w + dt u`` is their control, and the next state."""
         (state, w), (after, w_after), h = y, y_next, jnp.asarray(self.dt, u.dtype)
         now = w + h * u
         A, B, c = self.inner.linearized(t, state, now, after, args)
@@ -505,7 +508,7 @@ class RateControlledDynamics(Dynamics):
 
 
 class _FieldByJacobians(MotionField):
-    """The field of a machine whose derivative is that of the forward dynamics in closed form."""
+    """A vector field of a model whose derivative is the closed-form Jacobian of the forward dynamics."""
 
     def __call__(self, t: Number, y: Float[Array, " ny"], args: Any) -> Float[Array, " n"]:
         return equations_of_motion(t, y, args, forward_dynamics_by_jacobians)
@@ -515,7 +518,7 @@ _FIELD_BY_JACOBIANS = _FieldByJacobians()
 
 
 def _controlled(t: Number, y: Point, given: Any) -> Float[Array, " n"]:
-    """The field under a constant control, of given = (field, u, args)."""
+    """The vector field with a constant control, given = (field, u, args)."""
     field, u, args = given
     return field(t, y, u, args)
 
@@ -529,7 +532,7 @@ def _advance(
     if substeps == 1:
         return action.restore(field, method.step(action, field, t, y, h, args)[0], args)
     if isinstance(method, MachineMethod) and isinstance(field, MachineField):
-        # its own state goes through all steps between two nodes
+        # the method's own state passes through all steps between two nodes
         (model, _, _), _ = field.machine(args)
         own = method.start(model, y, h)
         own = _advance(method.inner, method.space(model), field, substeps, t, own, dt, args)

@@ -1,4 +1,4 @@
-"""A machine by symplectic Euler steps with their derivatives in closed form, the cheapest steps of a search."""
+"""Dynamics of a model by symplectic Euler steps with closed-form derivatives, the cheapest steps for optimization."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from lgsim.simulation.equations_of_motion import Solve, acceleration
 
 
 class SymplecticEulerDynamics(Machine):
-    """A machine by the symplectic Euler step: ``v+ = v + dt a(q, v, S u)``, then ``q+ = retract(q, dt v+)``.
+    """Dynamics of a model by the symplectic Euler step: ``v+ = v + dt a(q, v, S u)``, then ``q+ = retract(q, dt v+)``.
 
-    Of first order, with one evaluation of the dynamics a step and its derivatives in closed form: several times cheaper
-    in a search than ``MultibodyDynamics`` with a method of fourth order, at an error that grows with dt.
+    First order, with one evaluation of the dynamics per step and closed-form derivatives. It is several times cheaper
+    in an optimization than ``MultibodyDynamics`` with a fourth-order method, with an error that grows with dt.
 
     Attributes:
-        model: The machine; all its numbers may be differentiated.
+        model: The model; differentiable with respect to all its parameters.
         dt: Time between nodes, s.
-        selection: The matrix S (nv, controls) from controls to joint forces; None where all joints are driven.
+        selection: The matrix S (nv, controls) from controls to joint torques; None if all joints are driven.
 
     Raises:
-        ValueError: drives of the model lag or it has contacts, which these steps know nothing of.
+        ValueError: the model has drives with lag or contacts, which are not supported.
     """
 
     model: Model
@@ -54,27 +54,27 @@ class SymplecticEulerDynamics(Machine):
     def __check_init__(self):
         if isinstance(self.model, Model):
             refuse_loops(
-                self.model.topology, "SymplecticEulerDynamics", "its steps would open them", "take MultibodyDynamics"
+                self.model.topology, "SymplecticEulerDynamics", "its steps would open them", "use MultibodyDynamics"
             )
         if isinstance(self.model, Model) and self.model.topology.contacts:
             raise ValueError(
-                f"model: it has contacts ({self.model.contact_names[0]!r}), which these steps do not bear; take"
-                " MultibodyDynamics, with Rodas4 where friction is fast"
+                f"model: expected a model without contacts, got {self.model.contact_names[0]!r}; use"
+                " MultibodyDynamics, with Rodas4 for stiff friction"
             )
 
     @property
     def method_name(self) -> str:
-        """Name of the method for the record of a motion."""
+        """Name of the method in the record of a motion."""
         return "symplectic Euler"
 
     @property
     def own_step(self) -> Float[Array, ""]:
-        """Step of the method, s: the time between nodes."""
+        """Integration step, s: the time between nodes."""
         return self.dt
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """The lengths of the tangents of the configuration and of the velocity."""
+        """Dimensions of the tangents of configuration and velocity."""
         return (self.model.nv, self.model.nv)
 
     def step(self, t: Number, y: Float[Array, " ny"], u: Float[Array, " m"], args: Any) -> Float[Array, " ny"]:
@@ -84,7 +84,7 @@ class SymplecticEulerDynamics(Machine):
         return self._by(forward_dynamics_by_hessians, t, y, u)
 
     def _by(self, solve: Solve, t: Number, y: Float[Array, " ny"], u: Float[Array, " m"]) -> Float[Array, " ny"]:
-        """The next state by a form of the forward dynamics."""
+        """The next state, with a given formulation of the forward dynamics."""
         nq = self.model.nq
         a = acceleration(self.model, self.forces(u), None, t, y[:nq], y[nq:], solve)
         return self.action.move(jnp.concatenate([self.dt * (y[nq:] + self.dt * a), self.dt * a]), y)
@@ -98,15 +98,15 @@ class SymplecticEulerDynamics(Machine):
     def transition(
         self, t: Number, y: Float[Array, " ny"], u: Float[Array, " m"], y_next: Float[Array, " ny"], args: Any
     ) -> tuple[EulerTransition, Float[Array, " n"]]:
-        """(the matrices of the step in factored form, its gap).
+        """The matrices of the step in factored form, and its gap.
 
-        With ``s = dt v+`` and the gap d of the configuration: ``q+ exp(Ad(exp(-s)) x)`` where q moves along x, and
-        ``q+ exp(dexp(-s) dt w)`` where v+ does along w, seen from the next node by ``dexpinv(-d)``.
+        With ``s = dt v+`` and the gap d of the configuration: ``q+ exp(Ad(exp(-s)) x)`` for a change x of q, and ``q+
+        exp(dexp(-s) dt w)`` for a change w of v+, seen from the next node by ``dexpinv(-d)``.
         """
         model, nq = self.model, self.model.nq
         q, v = y[:nq], y[nq:]
         by_q, by_v = passive_derivatives(model, q, v)
-        # of the inverse dynamics, and the inverse mass matrix
+        # derivatives of the inverse dynamics, and the inverse mass matrix
         a, dq, dv, inverse = linearized(model, q, v, self.forces(u) + passive_forces(model, q, v), None)
         selection = jnp.eye(model.nv, dtype=y.dtype) if self.selection is None else self.selection
         w = v + self.dt * a
@@ -117,7 +117,7 @@ class SymplecticEulerDynamics(Machine):
 
 
 Pair = tuple[Array, Array]
-"""(derivative of the inverse dynamics, derivative of the passive forces), each (nv, nv)."""
+"""Derivatives of the inverse dynamics and of the passive forces, each (nv, nv)."""
 
 
 @cache
@@ -129,7 +129,7 @@ def _transition(topology: Topology) -> Callable[..., tuple[Array, block_diagonal
     ) -> tuple[Array, block_diagonal.Blocks, block_diagonal.Blocks]:
         n, h = topology.nv, dt[None, None]
         eye = jnp.eye(n, dtype=s.dtype).reshape((n, n) + (1,) * (s.ndim - 1))
-        # what each adds to the forces: the passive ones, less what the same motion needs more
+        # contributions to the force derivatives: passive forces minus inverse dynamics
         dq, dv = (fusion_barrier(passive - needed) for needed, passive in (by_q, by_v))
         dq, dv, du = (product(inverse, forces) for forces in (dq, dv, selection))
         near = block_diagonal.of_ad(topology, DEXPINV, gap)

@@ -54,29 +54,29 @@ from lgsim.optimize.solver import (
 from lgsim.support import check
 
 ARMIJO = 1e-4
-"""Share of the expected decrease that a step must bring."""
+"""Minimum fraction of the expected decrease for an accepted step (Armijo condition)."""
 _SHORTER = 0.25
-"""Length of a step in parts of the one that was tried before."""
+"""Ratio of consecutive step lengths in the line search."""
 _MERIT_SHARE = 0.5
-"""Share of the gaps' weight that is above the least one with which a step descends."""
+"""Excess of the weight of the gaps over the smallest one for which a step is a descent direction, relative."""
 
 Place = tuple[Int[Array, ""], Int[Array, ""]]
-"""(node, quantity) of what is not finite, or (-1, -1)."""
+"""(node, quantity) of the first value that is not finite, or (-1, -1)."""
 
 
 class BackwardPass(NamedTuple):
-    """A policy about a trajectory, and the change of the cost that it promises; the leading axis is time.
+    """A policy about a trajectory with its predicted change of the cost; the leading axis is time.
 
     Attributes:
         K: Gains of the policy ``du = K dx + k`` (H, m, n).
-        k: Its constants (H, m).
+        k: Its feedforward terms (H, m).
         gaps: Gaps of the steps (H, n).
-        definite: Whether the policy is a minimum.
-        linear: Along a step of length s the cost is expected to change by ``s linear + s^2 quadratic / 2``.
-        slopes: Gradient of the cost by the controls (H, m).
-        bad_node: The node of the first slope or derivative of a step that is not finite, else of the last Hessian that
-            is not, else -1; by ``parallel_backward_pass`` the first one of any kind.
-        bad_quantity: Which of them it is, else -1; see ``first_nonfinite``.
+        definite: True if the policy is a minimum.
+        linear: The predicted change of the cost for a step of length s is ``s linear + s^2 quadratic / 2``.
+        slopes: Gradient of the cost with respect to the controls (H, m).
+        bad_node: The node of the first gradient or step derivative that is not finite, else of the last Hessian that is
+            not, else -1; for ``parallel_backward_pass`` the first one of any kind.
+        bad_quantity: Index of the quantity, else -1; see ``first_nonfinite``.
     """
 
     K: Float[Array, "horizon m n"]
@@ -91,19 +91,19 @@ class BackwardPass(NamedTuple):
 
     @property
     def promise(self) -> Promise:
-        """What it promises to a full step."""
+        """The predicted change of the cost for a full step."""
         return Promise(self.k, self.definite, -(self.linear + self.quadratic / 2), self.slopes)
 
 
 def backward_pass(
     problem: Problem, ys: Point, us: Float[Array, "horizon m"], regularization: Float[Array, ""], exact: bool
 ) -> BackwardPass:
-    """The policy of the linear-quadratic problem about a trajectory, which is made as it is solved.
+    """The policy of the linear-quadratic problem about a trajectory, which is built during its solution.
 
     Args:
-        ys: States with the leading axis H + 1; they need not follow each other.
-        regularization: Number that, times the mean of R's diagonal, is added to Quu.
-        exact: Exact second derivatives of costs that are squares instead of Gauss-Newton's.
+        ys: States with the leading axis H + 1; they may have gaps.
+        regularization: Factor of the mean of R's diagonal that is added to Quu.
+        exact: True for exact second derivatives of least-squares costs instead of Gauss-Newton.
     """
     before, after = split_nodes(ys)
     xs = jnp.arange(problem.horizon), before, us, after
@@ -119,7 +119,7 @@ def backward_pass(
 def second_order_backward_pass(
     problem: Problem, ys: Point, us: Float[Array, "horizon m"], regularization: Float[Array, ""], exact: bool
 ) -> BackwardPass:
-    """The policy with the second derivatives of steps and costs where their model has a minimum, else without them.
+    """The policy with second derivatives of steps and costs if that model has a minimum, otherwise without them.
 
     Source: Jacobson and Mayne 1970, Differential dynamic programming.
     """
@@ -132,7 +132,7 @@ def second_order_backward_pass(
         )
 
     first = solved(newton)
-    # in a batch both are solved
+    # in a batch both are computed
     return jax.lax.cond(first.definite, lambda: first, lambda: solved(lq))
 
 
@@ -160,7 +160,7 @@ def _solved(
     block_sizes: Sequence[int] | None,
     regularization: Float[Array, ""],
 ) -> BackwardPass:
-    """The Riccati solution backwards over what ``prepare`` gives: (Node, control, number) of each step."""
+    """The backward Riccati recursion over the output of ``prepare``: (Node, control, index) of each step."""
 
     def back(ahead: CostToGo, x: tuple[Node, Array, Array]) -> tuple[CostToGo, tuple]:
         node, u, k = x
@@ -178,23 +178,23 @@ def _solved(
 
 
 def _nonfinite(steps: BackwardStep, first: CostToGo, p: Float[Array, " n"]) -> Place:
-    """The first slope or derivative of a step that is not finite; without any the Hessian that is not."""
+    """The first gradient or step derivative that is not finite; without any, the Hessian that is not."""
     derivatives = jnp.where(steps.finite_derivatives, jnp.zeros((), p.dtype), jnp.nan)
     place = first_nonfinite({quantity: (derivatives[:, i], 0) for i, quantity in enumerate((3, 5, 6))})
     place = _first(place, first_nonfinite({3: (p[None], len(derivatives))}))
-    # it spoils Vxx there and in all nodes before
+    # it makes Vxx invalid there and at all previous nodes
     hessians = jnp.concatenate([all_finite(first.Vxx)[None], steps.finite_hessian])
     last = jnp.max(jnp.where(hessians, -1, jnp.arange(len(hessians))))
     return _first(place, (last, jnp.where(last < 0, -1, 4)))
 
 
 def _first(a: Place, b: Place) -> Place:
-    """The place a, or b where a is none."""
+    """The first location if it exists, else the second."""
     return jnp.where(a[0] < 0, b[0], a[0]), jnp.where(a[0] < 0, b[1], a[1])
 
 
 class Trial(NamedTuple):
-    """A trajectory after a step of some length.
+    """A trajectory after a step of given length.
 
     Attributes:
         ys: States with the leading axis H + 1.
@@ -210,9 +210,9 @@ class LineSearch(NamedTuple):
     """The outcome of a line search.
 
     Attributes:
-        trial: The last trajectory tried.
+        trial: The last trial trajectory.
         length: Length of its step.
-        accepted: Whether it lowers the merit enough.
+        accepted: True if it decreases the merit function sufficiently.
     """
 
     trial: Trial
@@ -223,10 +223,11 @@ class LineSearch(NamedTuple):
 def _forward_pass(
     problem: Problem, ys: Point, us: Float[Array, "horizon m"], policy: BackwardPass, length: Float[Array, ""]
 ) -> Trial:
-    """The trajectory under ``u + length k + K difference(y, y_new)``, whose gaps are ``1 - length`` of the old ones.
+    """The trajectory with ``u + length k + K difference(y, y_new)``, whose gaps are ``1 - length`` of the previous
+    ones.
 
     Args:
-        policy: The feedback, and the gaps of the steps.
+        policy: The policy, and the gaps of the steps.
         length: Length of the step, from 0 to 1.
 
     Source: Mastalli et al. 2020, Crocoddyl, sec. III (feasibility-driven DDP).
@@ -257,19 +258,19 @@ def _line_search(
     slack: Float[Array, ""],
     trials: Int[Array, ""] | int,
 ) -> LineSearch:
-    """The step of ``_forward_pass``, shortened until ``merit = cost + weight * sum |gaps|`` falls enough.
+    """The step of ``_forward_pass``, shortened until ``merit = cost + weight * sum |gaps|`` decreases sufficiently.
 
     Args:
-        slope: Derivative of the merit by the length at zero, negative.
-        slack: What rounding may add to the merit.
-        trials: Largest number of lengths tried; with none the trajectory itself comes back.
+        slope: Derivative of the merit with respect to the length at zero, negative.
+        slack: Tolerance of the merit for rounding.
+        trials: Maximum number of lengths; zero returns the trajectory itself.
     """
     total = jnp.sum(jnp.abs(policy.gaps))
 
     def attempt(length: Array) -> tuple[Trial, Array]:
         tried = _forward_pass(problem, ys, us, policy, length)
         merit = tried.cost + weight * (1 - length) * total
-        # a trial that is not finite fails every comparison
+        # comparisons with a trial that is not finite are false
         enough = merit <= cost + weight * total + ARMIJO * length * slope + slack
         finite = jnp.array(True)
         for leaf in jax.tree.leaves(tried):
@@ -291,41 +292,47 @@ def _line_search(
 
 
 class ILQR(IterativeSolver):
-    """Iterative LQR on a manifold: a quadratic model of the problem about the trajectory, its Riccati solution, a
-    nonlinear rollout along its feedback. All in tangent coordinates of the nodes, so no quaternion is ever added to.
+    """Iterative LQR on a manifold, and differential dynamic programming.
 
-    A guess of states need not follow the dynamics: its gaps are part of the model, and a step of length s closes the
-    share s of them. Bounds of the controls are met at every iteration by a projected Newton step at each node.
+    Each iteration builds a quadratic model of the problem about the trajectory, solves it by a Riccati recursion, and
+    rolls out the nonlinear dynamics with the feedback. All is in tangent coordinates of the nodes, so that quaternions
+    stay normalized.
+
+    A guess of states need not satisfy the dynamics (multiple shooting): its gaps are part of the model, and a step of
+    length s closes the fraction s of them. Bounds of the controls hold at every iteration by a projected Newton step at
+    each node.
 
     Attributes:
-        gradient_tolerance: Bound of the largest entry of the cost's gradient by the free controls, in the unit of the
-            cost by that of the controls. A trajectory that meets it, or decrease_tolerance, counts as optimal, and no
-            other one. By default neither is given: then iterations go on while a step promises to lower the cost by
-            more than 1e-12 of it (2e-5 in float32), and ``optimality.is_optimal`` says what the last trajectory is.
+        gradient_tolerance: Bound of the largest entry of the cost's gradient with respect to the controls without an
+            active bound, in the unit of the cost over the unit of the controls. A trajectory is optimal if it satisfies
+            this or decrease_tolerance. By default neither is given: then iterations continue while a step is predicted
+            to decrease the cost by more than 1e-12 of it (2e-5 in float32), and ``optimality.is_optimal`` classifies
+            the last trajectory.
         decrease_tolerance: Bound of ``Solution.optimality.decrement``.
         gap_tolerance: Bound of the largest gap; by default 1e-9 in float64 and 1e-4 in float32.
-        exact_cost_hessian: Exact second derivatives of costs that are squares; by default Gauss-Newton's.
+        exact_cost_hessian: Exact second derivatives of least-squares costs; by default Gauss-Newton.
         exact_hessian: Exact second derivatives of the steps and of all costs, as in differential dynamic programming,
-            wherever the model with them has a minimum; without them elsewhere.
-        parallel: Solve the Riccati equation by an associative scan over time; not with bounds.
-        line_search_steps: Largest number of lengths of a step that are tried: 1, 1/4, 1/16 and so on; where none is
-            accepted, regularization grows. Few are best: a short step in a poor direction costs as much as a better
-            direction.
-        regularization: The first number added to the Hessian of the controls; as all of them relative to the mean of
-            the running cost's second derivatives by the controls of the same node, so that its unit changes nothing.
-        reg_restart: The least number that regularization grows to where no step is accepted.
-        reg_min: The regularization below which there is none, or 1e-8 where without any a policy has no minimum.
-        reg_max: The regularization above which the solver gives up.
-        reg_increase: Factor by which it grows, and more with each step in a row that is not accepted: reg_increase,
+            if the model with them has a minimum; otherwise without them.
+        parallel: Solve the Riccati equation by an associative scan over time; not available with bounds.
+        line_search_steps: Maximum number of step lengths in the line search: 1, 1/4, 1/16 and so on; if none is
+            accepted, the regularization increases. Small numbers are best: a short step in a poor direction costs as
+            much as a better direction.
+        regularization: Initial regularization of the Hessian of the controls; like all of them relative to the mean of
+            the running cost's second derivatives with respect to the controls of the same node, hence independent of
+            units.
+        reg_restart: The minimum regularization after a rejected step.
+        reg_min: Regularization below this value is set to zero, or to 1e-8 if the policy otherwise has no minimum.
+        reg_max: The regularization above which the solver fails.
+        reg_increase: Factor of increase after a rejected step, which grows with consecutive rejections: reg_increase,
             reg_increase^2, ...
-        reg_decrease: Factor by which it falls at most, where the cost falls as expected; it stays where a step was
-            shortened.
+        reg_decrease: Maximum factor of decrease, applied if the cost decreases as predicted; after a shortened step the
+            regularization is kept.
 
     Raises:
         ValueError: max_iterations or line_search_steps is less than 1.
 
     Source: Li and Todorov 2004, Iterative linear quadratic regulator design for nonlinear biological movement systems;
-    Nielsen 1999, Damping parameter in Marquardt's method (the rule of the regularization).
+    Nielsen 1999, Damping parameter in Marquardt's method (the update of the regularization).
     """
 
     max_iterations: int = eqx.field(static=True, default=200)
@@ -353,13 +360,13 @@ class ILQR(IterativeSolver):
 
     @property
     def turns(self) -> int:
-        # the last one takes no step: it looks at the trajectory that is returned
+        # the last iteration takes no step: it evaluates the returned trajectory
         return self.max_iterations + 1
 
     def begin(self, problem: Problem, us: Float[Array, "horizon m"], ys: Point | None) -> _State:
         if self.parallel and problem.bounded:
             raise ValueError(
-                "solver: the parallel Riccati solution takes no bounds of the controls; use parallel=False"
+                "solver: the parallel Riccati solution does not support bounds of the controls; use parallel=False"
             )
         ys = problem.rollout(us) if ys is None else ys
         running, terminal = problem.running_values(ys, us), problem.terminal_value(ys)
@@ -428,12 +435,12 @@ class ILQR(IterativeSolver):
         if self.gradient_tolerance is None and self.decrease_tolerance is None:
             optimal = closed & is_optimal(s.optimality, s.reg)
             flat = optimal & (s.optimality.decrement <= self._least_decrease(problem))
-            # a first step that rounding hides from the cost still lowers the gradient
+            # a first step whose decrease of the cost is rounding still decreases the gradient
             still = s.optimality.decrement <= 10.0 ** -np.finfo(problem.dtype).precision
             ends = (flat & (s.flat | still)) | (optimal & last)
         else:
             optimal = flat = ends = closed & self._meets_tolerances(s)
-        # a step that a guess of states asks for and that leads nowhere, as one without a solution
+        # a step of the dynamics from a guess of states may be not finite, such as an implicit step without a solution
         stuck = first_nonfinite({0: (policy.gaps, 1)})
         bad_node, bad_quantity = _first(stuck, (policy.bad_node, policy.bad_quantity))
         broken = bad_node >= 0
@@ -452,7 +459,7 @@ class ILQR(IterativeSolver):
         return self._step(problem, s, policy, closed, last)._replace(i=s.i + 1)
 
     def _meets_tolerances(self, s: _State) -> Bool[Array, ""]:
-        """Whether a trajectory meets a tolerance that is given."""
+        """True if a trajectory satisfies a given tolerance."""
         met = jnp.array(False)
         if self.gradient_tolerance is not None:
             met = met | (s.gradient <= self.gradient_tolerance)
@@ -461,17 +468,17 @@ class ILQR(IterativeSolver):
         return met
 
     def _least_decrease(self, problem: Problem) -> Float[Array, ""] | float:
-        """The decrement below which a step is the last one."""
+        """The decrement below which the iterations end."""
         return tolerance_of(self.decrease_tolerance, 0.8, problem.dtype)
 
     def _step(
         self, problem: Problem, s: _State, policy: BackwardPass, closed: Bool[Array, ""], last: Bool[Array, ""]
     ) -> _State:
-        """The step along the policy, or more regularization where none is accepted; nothing where all is done.
+        """Take a step along the policy, or increase the regularization if none is accepted; no change when done.
 
         Args:
-            closed: Whether there are no gaps.
-            last: Whether no step is to be taken.
+            closed: True if there are no gaps.
+            last: True to take no step.
         """
         total = jnp.sum(jnp.abs(policy.gaps))
         need = policy.linear + jnp.maximum(policy.quadratic, 0) / 2
@@ -481,7 +488,7 @@ class ILQR(IterativeSolver):
         slack = rounding_of_cost(problem.dtype) * jnp.abs(s.cost)
         descends = policy.definite & (slope < 0)
 
-        # one problem alone need not try what it does not take
+        # a single problem can skip the unused branch
         trials = jnp.where(s.done | last | ~descends, 0, self.line_search_steps)
         tried = _line_search(problem, s.ys, s.us, policy, s.cost, slope, weight, slack, trials)
         better = tried.accepted
@@ -491,16 +498,16 @@ class ILQR(IterativeSolver):
         share = jnp.clip(jnp.where(expected > 0, brought / jnp.where(expected > 0, expected, 1), 1), 0, 1)
         least_change = jnp.ones_like(share) / self.reg_decrease  # a Python float would be a float64 here
         change = jnp.where(length < 1, 1, jnp.maximum(least_change, 1 - (2 * share - 1) ** 3))
-        # without any, a policy may have no minimum
+        # without regularization a policy may have no minimum
         reg_least = jnp.where(policy.definite | (s.reg > 0), s.reg_least, jnp.asarray(FLOOR, problem.dtype))
-        # what promises nothing but for its regularization is looked at without
+        # if only the regularization hides a decrease, try without it
         near = closed & (s.optimality.decrement * (1 + s.reg) <= self._least_decrease(problem)) & (s.reg > FLOOR)
         bent = ~better & (s.bent | (~policy.definite & (s.reg > 0) & (s.reg <= FLOOR)))
         saddle = near & bent
         less = jnp.where((s.reg * change < self.reg_min) | near, reg_least, s.reg * change)
         more = jnp.where(reg_least > s.reg, reg_least, jnp.maximum(s.reg * s.reg_growth, self.reg_restart))
         reg = jnp.where(better | near, less, more)
-        # an optimum is one, however far the regularization would grow
+        # an optimum is accepted for any regularization
         ends = s.done | (s.optimal & ~better) | saddle
         reg = jnp.where(ends | last, s.reg, reg)
         lost = reg > self.reg_max
@@ -528,11 +535,11 @@ class _State(NamedTuple):
     Attributes:
         first_cost: The cost of the guess.
         reg: The regularization of the next iteration.
-        reg_least: The least regularization: zero, or what a policy needs that without any has no minimum.
-        bent: Whether a policy had no minimum at this trajectory, for hardly any regularization.
-        optimal: Whether the trajectory that the last step was taken from is an optimum.
-        flat: Whether it is one that a step hardly lowers.
-        reg_growth: Factor by which the regularization grows if the next step is not accepted.
+        reg_least: The minimum regularization: zero, or the amount for which the policy has a minimum.
+        bent: True if a policy had no minimum at this trajectory with almost no regularization.
+        optimal: True if the trajectory before the last step is an optimum.
+        flat: True if a step hardly decreases its cost.
+        reg_growth: Factor of increase of the regularization if the next step is rejected.
     """
 
     i: Int[Array, ""]

@@ -1,4 +1,4 @@
-"""The derivative of a solution by the implicit function theorem: one linear-quadratic problem, not the search."""
+"""Derivatives of a solution by the implicit function theorem: one linear-quadratic problem, not the iterations."""
 
 from __future__ import annotations
 
@@ -30,19 +30,21 @@ from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import RESULTS, Solution, Solver, tolerance_of
 
 _STIFFER = 1e3
-"""Penalty of the derivative by that of the search: how far each sweep brings the conditions' derivative to zero."""
+"""Ratio of the penalty of the derivative to that of the solver: determines the convergence of each sweep."""
 _SWEEPS = 4
 """Number of sweeps of the method of multipliers."""
 _MARGIN = 30.0
-"""How far an optimum's numbers may be above their limits, which solvers keep by models without second derivatives."""
+"""Factor by which optimality measures may exceed their limits, since solvers compute them by models without second
+derivatives.
+"""
 _UNCONVERGED = (
-    "solve: derivatives are those of an optimum, and the trajectory that is differentiated is none. See "
-    "solution.result and solution.optimality, and give more iterations or another guess; nan_derivatives=True makes "
-    "such derivatives NaN."
+    "solve: expected an optimal trajectory for derivatives, but the solution is not optimal. See solution.result and"
+    " solution.optimality, and increase the iterations or change the guess; nan_derivatives=True makes such"
+    " derivatives NaN."
 )
 
 Moves = PyTree
-"""A tangent of a pytree: like it, with None where nothing moves."""
+"""A tangent of a pytree: the same structure, with None for constant leaves."""
 
 
 def solution(
@@ -52,27 +54,28 @@ def solution(
     solver: Solver,
     nan_derivatives: bool = False,
 ) -> Solution:
-    """``solver.run`` with the derivatives of the solution: ts, ys, us and cost by the problem's numbers.
+    """``solver.run`` with derivatives of the solution: ts, ys, us and cost with respect to the problem's arrays.
 
-    With the Lagrangian ``L = sum_k l_k + lambda_{k+1} . F_k``, the second-order conditions of the optimum, moved by a
-    change p' of the problem, are again a linear-quadratic problem, whose solution (x, u) is the derivative:
+    With the Lagrangian ``L = sum_k l_k + lambda_{k+1} . F_k``, differentiating the optimality conditions along a change
+    p' of the problem gives another linear-quadratic problem, whose solution (x, u) is the derivative:
 
         min sum_k 1/2 (x, u) . L_zz (x, u) + (L_zp p') . (x, u)   under   x_{k+1} = F_x x_k + F_u u_k + F_p p'
 
-    with all second derivatives. Controls at a bound move with it; conditions of an augmented Lagrangian keep their
-    active rows at zero, by the method of multipliers. Guesses and the solver's numbers have no derivative. Time and
-    memory grow linearly with the horizon and not with the iterations. Directions in which the optimum is not isolated
-    do not move. Higher derivatives are not those of the solution.
+    with all second derivatives. Controls at an active bound move with it; constraints of an augmented Lagrangian keep
+    their active rows at zero, by the method of multipliers. Guesses and the solver's parameters have zero derivatives.
+    Time and memory are linear in the horizon and independent of the iterations. Directions in which the optimum is not
+    isolated have zero derivatives. Higher derivatives are not supported.
 
-    The theorem holds at an optimum only. Where the trajectory is none, by the Newton decrement of that linear-quadratic
-    problem or by ``Solution.result``, the derivatives are NaN or a ``RuntimeWarning`` is given while they are computed.
+    The theorem holds only at an optimum. If the trajectory is not optimal, by the Newton decrement of that
+    linear-quadratic problem or by ``Solution.result``, the derivatives are NaN or a ``RuntimeWarning`` is issued when
+    they are computed.
 
     Args:
-        us: The guess of the controls, as for ``Solver.run``.
-        nan_derivatives: Whether they are NaN.
+        us: The guess of the controls, as in ``Solver.run``.
+        nan_derivatives: True for NaN, false for the warning.
 
     Raises:
-        ValueError: while differentiating, a function of the problem closes over a number that is differentiated.
+        ValueError: while differentiating, a function of the problem closes over a differentiated value.
 
     Source: Jin et al. 2020, Pontryagin differentiable programming, sec. 5, for the linear-quadratic problem; Amos et
     al. 2018, Differentiable MPC for end-to-end planning and control, sec. 3.2, for the bounds.
@@ -83,14 +86,14 @@ def solution(
         problem, us, ys, solver, _ = eqx.combine(dynamic, static)
         return solver.run(problem, us, ys)
 
-    # a rule of JAX must not close over what is differentiated
+    # a JAX rule must not close over differentiated values
     converted, closed = jax.closure_convert(run, dynamic)
     return _found(converted, static, dynamic, closed)
 
 
 @eqx.filter_custom_jvp
 def _found(run: Any, static: PyTree, dynamic: PyTree, closed: list[Array]) -> Solution:
-    """What a solver found, of the arrays and of all else that it was given, and of the numbers it closes over."""
+    """The solver's result as a function of the arrays and the rest of its arguments, and of closed-over values."""
     return run(dynamic, *closed)
 
 
@@ -101,8 +104,8 @@ def _moved(primals: tuple, tangents: tuple) -> tuple[Solution, Solution]:
     _, _, moves, closed_moves = tangents
     if any(move is not None for move in closed_moves):
         raise ValueError(
-            "problem: a function of it closes over a number that is differentiated; pass the number through args, or "
-            "make the function an equinox module that has it as a field"
+            "problem: a function closes over a differentiated value; pass the value through args, or make the"
+            " function an equinox module with a field for it"
         )
     found = _found(run, static, dynamic, closed)
     problem, *_, nan_derivatives = eqx.combine(dynamic, static)
@@ -112,11 +115,11 @@ def _moved(primals: tuple, tangents: tuple) -> tuple[Solution, Solution]:
 
 
 class _Forcing(NamedTuple):
-    """How a change of the problem moves its linear-quadratic model.
+    """The change of the linear-quadratic model due to a change of the problem.
 
     Attributes:
         c: Change of the next states (H, n).
-        slope: Change of the gradients of the running costs by (x, u), (H, n + m).
+        slope: Change of the gradients of the running costs with respect to (x, u), (H, n + m).
         end: Change of the gradient of the terminal cost (n,).
     """
 
@@ -132,8 +135,8 @@ class _Model(NamedTuple):
         K: Feedback (H, m, n).
         Vxx: Hessians of the costs to go (H + 1, n, n).
         inverse: Pseudoinverse of Quu in the free controls (H, m, m).
-        k: Newton's step of the controls at x = 0 (H, m).
-        decrease: Decrease of the cost that Newton's step promises.
+        k: Newton step of the controls at x = 0 (H, m).
+        decrease: Predicted decrease of the cost for the Newton step.
     """
 
     lq: LinearQuadratic
@@ -180,10 +183,10 @@ def _change(problem: Problem, move: Moves, found: Solution, nan_derivatives: boo
 
 
 def _is_optimum(problem: Problem, found: Solution, model: _Model) -> Bool[Array, ""]:
-    """Whether the trajectory that is returned is an optimum, whatever made the solver stop.
+    """True if the returned trajectory is optimal, for any reason of termination.
 
-    Without constraints by Newton's step in the model at the trajectory: that of a solver's last iteration may be
-    regularized. With them by the solver's own numbers, as its multipliers are part of them.
+    Without constraints by the Newton step of the model at the trajectory, since a solver's last iteration may be
+    regularized. With constraints by the solver's own measures, which include its multipliers.
     """
     if found.multipliers is not None:
         return (found.result == RESULTS.successful) & is_optimal(found.optimality, 0.0)
@@ -195,18 +198,18 @@ def _is_optimum(problem: Problem, found: Solution, model: _Model) -> Bool[Array,
 
 
 def _linear_map(f: Callable[..., Any], *args: PyTree) -> PyTree:
-    """``f(*args)`` of a linear f, as its own derivative: JAX before 0.7 transposes only loops that its jvp made."""
+    """``f(*args)`` for a linear f, with f as its derivative: JAX before 0.7 transposes only loops from its jvp."""
     return jax.jvp(f, jax.tree.map(jnp.zeros_like, args), args)[1]
 
 
 def _product_along(f: Callable[..., Any], primals: tuple, moves: tuple) -> PyTree:
-    """The derivative of f along moves of its arguments."""
+    """The derivative of f along tangents of its arguments."""
     g, leaves = _of_moving(f, primals, moves)
     return jax.jvp(g, (leaves,), (jax.tree.leaves(moves),))[1]
 
 
 def _of_moving(f: Callable[..., Any], primals: tuple, moves: tuple) -> tuple[Callable[..., Any], list[Array]]:
-    """(f as a function of the leaves of its arguments that move, these leaves)."""
+    """The function f of the leaves of its arguments that have tangents, and these leaves."""
     moving = jax.tree.map(lambda move: move is not None, moves, is_leaf=lambda x: x is None)
     active, rest = eqx.partition(primals, moving)
     leaves, shape = jax.tree.flatten(active)
@@ -214,7 +217,7 @@ def _of_moving(f: Callable[..., Any], primals: tuple, moves: tuple) -> tuple[Cal
 
 
 def _model(problem: Problem, move: Moves, ys: Point, us: Float[Array, "horizon m"]) -> tuple[LinearQuadratic, _Forcing]:
-    """(the second-order model of the Lagrangian at a trajectory, what a move of the problem adds to it)."""
+    """The second-order model of the Lagrangian at a trajectory, and its change along a tangent of the problem."""
     action, ks = problem.dynamics.action, jnp.arange(problem.horizon)
     n, last = action.dim, jax.tree.map(lambda y: y[-1], ys)
     before, after = split_nodes(ys)
@@ -253,7 +256,9 @@ def _model(problem: Problem, move: Moves, ys: Point, us: Float[Array, "horizon m
 def _linear(
     f: Callable[..., Any], problem: Problem, move: Moves, z: Float[Array, " nz"]
 ) -> tuple[PyTree, PyTree, PyTree]:
-    """(f(problem, z), its derivatives by z with a leading axis nz, its derivative along the move of the problem)."""
+    """f(problem, z), its derivatives with respect to z with a leading axis nz, and its derivative along the problem's
+    tangent.
+    """
     g, leaves = _of_moving(lambda p: p, (problem,), (move,))
     value, push = jax.linearize(lambda leaves, z: f(g(leaves), z), leaves, z)
     still = jax.tree.map(jnp.zeros_like, leaves)
@@ -264,7 +269,9 @@ def _linear(
 def _at_bounds(
     problem: Problem, move: Moves, us: Float[Array, "horizon m"], slope: Float[Array, "horizon m"]
 ) -> tuple[Bool[Array, "horizon m"], Float[Array, "horizon m"]]:
-    """(which controls no bound fixes, how the others move with their bounds); ``slope`` is the cost's gradient."""
+    """Mask of the controls without an active bound, and the motion of the others with their bounds; ``slope`` is the
+    cost's gradient.
+    """
     if not problem.bounded:
         return jnp.ones(us.shape, bool), jnp.zeros_like(us)
 
@@ -278,7 +285,7 @@ def _at_bounds(
 
 
 def _solved(lq: LinearQuadratic, free: Bool[Array, "horizon m"]) -> _Model:
-    """The Riccati equation of the free controls; directions without curvature get no step."""
+    """The Riccati recursion in the free controls; directions without curvature get no step."""
     rtol = 10.0 ** (-0.8 * np.finfo(lq.p.dtype).precision)
 
     def back(after: tuple[Array, Array], node: tuple) -> tuple[tuple[Array, Array], tuple[Array, ...]]:
@@ -287,7 +294,7 @@ def _solved(lq: LinearQuadratic, free: Bool[Array, "horizon m"]) -> _Model:
         Quu = jnp.where(free[:, None] & free[None, :], (Quu + Quu.T) / 2, 0)
         inverse = jnp.linalg.pinv(Quu, rtol=rtol, hermitian=True)
         K = -inverse @ Qux
-        # of the slope by the control alone: that by the state is the costate's
+        # the gap enters the gradient with respect to the control only; that with respect to the state is the costate
         v = v + V @ c
         Qu = r + B.T @ v
         k = -inverse @ Qu
@@ -303,9 +310,9 @@ def _solved(lq: LinearQuadratic, free: Bool[Array, "horizon m"]) -> _Model:
 def _response(
     model: _Model, bound_moves: Float[Array, "horizon m"], x0: Float[Array, " n"], forcing: _Forcing
 ) -> tuple[Float[Array, "nodes n"], Float[Array, "horizon m"]]:
-    """The minimum (x, u) of the model under a forcing, linear in (bound_moves, x0, forcing)."""
+    """The minimum (x, u) of the model with a forcing, linear in (bound_moves, x0, forcing)."""
     lq, n = model.lq, x0.size
-    # the controls that move with their bounds act like a forcing
+    # controls that move with their bounds act as a forcing
     c = forcing.c + jnp.einsum("kij,kj->ki", lq.B, bound_moves)
     q = forcing.slope[:, :n] + jnp.einsum("kij,kj->ki", lq.N, bound_moves)
     r = forcing.slope[:, n:] + jnp.einsum("kij,kj->ki", lq.R, bound_moves)
@@ -340,7 +347,7 @@ def _conditions_kept(
     respond: Callable[[_Forcing], tuple[Array, Array]],
     forcing: _Forcing,
 ) -> tuple[Float[Array, "nodes n"], Float[Array, "horizon m"]]:
-    """(x, u) after sweeps of the method of multipliers that keep the active rows of the conditions at zero."""
+    """(x, u) after sweeps of the method of multipliers that keep the active rows of the constraints at zero."""
     action, n = problem.dynamics.action, problem.dynamics.action.dim
     before, last = split_nodes(ys)[0], jax.tree.map(lambda y: y[-1], ys)
 
@@ -349,7 +356,7 @@ def _conditions_kept(
 
     def weights(each: Rows) -> Array:
         shifted = each.multipliers + each.weight * each.c
-        # rows that are inactive, or soft and at their price, do not push back
+        # rows that are inactive, or soft with a saturated multiplier, have no reaction
         active = each.kept & (each.updated == shifted)
         return jnp.where(active, each.weight, 0)
 

@@ -1,4 +1,4 @@
-"""Configurations at which frames have given poses, by damped least squares for many targets side by side."""
+"""Inverse kinematics: configurations for given frame poses, by damped least squares, batched over targets."""
 
 from __future__ import annotations
 
@@ -27,44 +27,46 @@ from lgsim.support import check
 from lgsim.support.verdict import Outcome, Verdict, converged, first_names
 
 _OPEN = 1e-3
-"""The share of a joint's motion from which it is said to be open."""
+"""Fraction of free motion above which a joint is reported as undetermined."""
 
 _ASIDE = 1e-3
-"""How far a search that is stuck steps aside at most, rad or m."""
+"""Largest perturbation of a stuck search, rad or m."""
 
 LANES = 256
-"""Searches that run side by side."""
+"""Number of searches that run in parallel."""
 
 Targets = list[Array]
-"""For each frame a pose (4, 4) or a position (3,) in the world, m; or many, with a leading axis."""
+"""For each frame a pose (4, 4) or a position (3,) in the world, m; or a batch, with leading axes."""
 
 
 @export_codes("lgsim.optimize.INVERSE_KINEMATICS_RESULTS")
 class INVERSE_KINEMATICS_RESULTS(eqx.Enumeration):
-    """How a search for a configuration ended; the text says what to do."""
+    """Termination codes of inverse kinematics; the text names a remedy."""
 
     successful = ""
     out_of_reach = (
-        "No configuration near the guesses reaches the targets within the limits: q is where the error is least. Move "
-        "the target, give other or more guesses, or limits=False to see whether the limits are the reason."
+        "No configuration near the guesses reaches the targets within the joint limits; q is the one with the"
+        " smallest error. Move the target, give other or more guesses, or use limits=False to check if the joint"
+        " limits are the reason."
     )
     max_iterations = (
-        "The search used all its iterations while the error still fell. Give more iterations or a better guess."
+        "The maximum number of iterations was reached while the error still decreased. Increase max_iterations or"
+        " improve the guess."
     )
 
 
 @export_tuple("lgsim.optimize.InverseKinematicsSolution")
 class InverseKinematicsSolution(NamedTuple):
-    """What ``inverse_kinematics`` found; arrays have the leading axes of the targets.
+    """The result of ``inverse_kinematics``; arrays have the leading axes of the targets.
 
     Attributes:
-        error: Length of each target's residual (*batch, targets): m, and of poses with rad.
-        gradient: Largest entry of the gradient of half the weighted squares by the joints that the limits leave free
-            (*batch).
-        result: ``INVERSE_KINEMATICS_RESULTS.successful``, or what went wrong (*batch).
-        slack: Share of each velocity number's motion that moves no target and that no limit holds (*batch, nv): 0
-            where targets and posture determine it, 1 where they say nothing of it.
-        shortfall: Length of what solids lack of their clearance (*batch), m; zero without one.
+        error: Norm of each target's residual (*batch, targets): m, for poses m and rad.
+        gradient: Largest entry of the gradient of half the weighted squares with respect to the joints without an
+            active limit (*batch).
+        result: ``INVERSE_KINEMATICS_RESULTS.successful``, or the reason for the failure (*batch).
+        slack: Fraction of the motion of each degree of freedom that changes no target and meets no limit (*batch, nv):
+            0 if targets and posture determine it, 1 if they do not depend on it.
+        shortfall: Norm of the clearance violations of geometry pairs (*batch), m; zero without a clearance.
     """
 
     q: Float[Array, "*batch nq"]
@@ -76,33 +78,35 @@ class InverseKinematicsSolution(NamedTuple):
     shortfall: Float[Array, " *batch"]
 
     def verdict(self, model: Model, index: int | tuple[int, ...] = ()) -> Verdict:
-        """How the search for one target ended, with names; outside of ``jit``.
+        """The verdict of the search for one target; outside of ``jit``.
 
-        Converged; with the joints that the targets leave free to move (``undetermined``, with the share of each one's
-        motion); at the limits of named joints; or failed, with the error that is left.
+        Converged; with the joints that the targets do not determine (``undetermined``, with the fraction of free motion
+        of each); at active joint limits; or failed, with the remaining error.
 
         Args:
-            index: Which target of a batch.
+            index: Index of a target in a batch.
 
         Raises:
-            ValueError: there are several targets, and none is chosen.
+            ValueError: there are several targets, and no index is given.
         """
         codes, chosen = INVERSE_KINEMATICS_RESULTS, (lambda x: np.asarray(x)[index])
         q, error = chosen(self.q), chosen(self.error)
         if q.ndim != 1:
-            raise ValueError(f"index: expected one of the targets of shape {np.shape(self.gradient)}, got {index}")
+            raise ValueError(
+                f"index: expected an index into the targets of shape {np.shape(self.gradient)}, got {index}"
+            )
         bounds = _limits_met(model, q)
         if not chosen(self.result == codes.successful):
             why = codes[codes.out_of_reach if chosen(self.result == codes.out_of_reach) else codes.max_iterations]
             worst = int(np.argmax(error))
-            held = f"; at their limits: {first_names(bounds)}" if bounds else ""
+            held = f"; active joint limits: {first_names(bounds)}" if bounds else ""
             short = float(chosen(self.shortfall))
-            close = f"; solids are closer than their clearance by {short:.3g} m" if short > 0 else ""
-            said = f"failed: {why} Target {worst} of {len(error)} is missed by {error[worst]:.3g}{close}{held}"
+            close = f"; the clearance is violated by {short:.3g} m" if short > 0 else ""
+            said = f"failed: {why} The error of target {worst} of {len(error)} is {error[worst]:.3g}{close}{held}"
             return Verdict(Outcome.FAILED, said, bounds)
         slack = chosen(self.slack)
         loose = [name for name, part in model.v_slices.items() if np.any(slack[part] > _OPEN)]
-        open_joints = f"nothing decides how {first_names(loose)} {'stand' if len(loose) > 1 else 'stands'}"
+        open_joints = f"{first_names(loose)} {'are' if len(loose) > 1 else 'is'} not determined by the targets"
         return converged(bounds, "limit", [(name, float("nan")) for name in loose], open_joints)
 
 
@@ -110,9 +114,9 @@ class SearchOptions(eqx.Module):
     """Options of a search.
 
     Attributes:
-        damping: The least mu, relative to the error.
+        damping: The minimum mu, relative to the error.
         tolerance: Bound of each target's error, m and rad.
-        limits: Whether the model's position limits hold.
+        limits: True to enforce the model's joint limits.
     """
 
     max_iterations: int = eqx.field(static=True)
@@ -122,13 +126,13 @@ class SearchOptions(eqx.Module):
 
 
 class PoseResiduals(eqx.Module):
-    """The residuals of frames at targets, and of the distance from a posture.
+    """The residuals of frames at targets, and of the difference from a posture.
 
     Attributes:
         weights: Weight of the squares of each frame's residual.
         posture: Configuration (nq,).
-        frames: The frames' places in ``model.frame_names``.
-        clearance: What solids keep, or None.
+        frames: Indices of the frames in ``model.frame_names``.
+        clearance: The clearance constraint, or None.
     """
 
     model: Model
@@ -148,8 +152,8 @@ class PoseResiduals(eqx.Module):
     ) -> list[Float[Array, " _"]]:
         """The residual of each frame before weighting: (6,) for a pose, (3,) for a position; m and rad.
 
-        The last one is what solids lack of their clearance (pairs,), m, or of those that touch it what they have to
-        spare with a minus.
+        The last one is the violation of the clearance by geometry pairs (pairs,), m; for active pairs the negative of
+        their margin.
         """
         poses = forward_kinematics(self.model, q)
         found = [_error(x, poses[i]) for i, x in zip(self.frames, targets, strict=True)]
@@ -159,15 +163,15 @@ class PoseResiduals(eqx.Module):
         return found
 
     def touching(self, q: Float[Array, " nq"], tolerance: Float[Array, ""]) -> Bool[Array, " pairs"] | None:
-        """Whether solids have nothing of their clearance to spare."""
+        """A mask of the geometry pairs without a margin to their clearance."""
         return None if self.clearance is None else self.clearance.state_value(q) >= -tolerance
 
     def residual(self, errors: list[Float[Array, " _"]], q: Float[Array, " nq"]) -> Float[Array, " rows"]:
-        """All residuals, weighted; half the sum of their squares is what a search minimizes."""
+        """All residuals, weighted; a search minimizes half the sum of their squares."""
         weights = self.weights + [jnp.ones((), q.dtype)] * (len(errors) - len(self.weights))
         pairs = zip(weights, errors, strict=True)
         rows = [jnp.sqrt(jnp.broadcast_to(w, r.shape)) * r for w, r in pairs]
-        # a square root of zero would have no derivative
+        # the square root is not differentiable at zero
         root = jnp.where(
             self.posture_weight > 0, jnp.sqrt(jnp.where(self.posture_weight > 0, self.posture_weight, 1)), 0
         )
@@ -179,11 +183,11 @@ class IterationState(NamedTuple):
 
     Attributes:
         mu: Damping relative to the error.
-        errors: Length of each target's residual at the last linearization (targets,).
-        gradient: Largest entry of the gradient there by the joints that the limits leave free.
-        held: Whether a limit holds each joint there (nv,).
-        met: Whether the tolerance is met there.
-        bent: Whether the search has gone on from where it was stuck.
+        errors: Norm of each target's residual at the last linearization (targets,).
+        gradient: Largest entry of the gradient there, with respect to the joints without an active limit.
+        held: Mask of the joints with an active limit there (nv,).
+        met: True if the tolerance is satisfied there.
+        bent: True if the search continued from a perturbed stuck point.
     """
 
     i: Int[Array, ""]
@@ -198,15 +202,15 @@ class IterationState(NamedTuple):
 
 
 class _Lanes(NamedTuple):
-    """Searches that run side by side, and the best one of each target with the number of its guess.
+    """Parallel searches, and the best one of each target with the index of its guess.
 
-    Job j is target ``j % targets`` from guess ``j // targets``; each lane takes the next one when it has ended.
+    Job j is target ``j % targets`` from guess ``j // targets``; a lane takes the next job when its search has ended.
 
     Attributes:
         states: The searches, with the leading axis of lanes.
-        next: The next job that no lane has taken.
+        next: The next job that has not started.
         best: The best search of each target, with the leading axis of targets.
-        guess: The number of its guess (targets,).
+        guess: The index of its guess (targets,).
     """
 
     states: IterationState
@@ -219,7 +223,7 @@ class _Lanes(NamedTuple):
 def _search_targets(
     task: PoseResiduals, targets: Targets, guesses: Float[Array, "guesses nq"], options: SearchOptions
 ) -> IterationState:
-    """The last state for each target from the first guess that meets it, or else from the best one."""
+    """The final state for each target from the first guess that reaches it, or else from the best one."""
     count = len(targets[0])
     jobs = count * len(guesses)
 
@@ -232,7 +236,7 @@ def _search_targets(
         known = jax.tree.map(lambda x: x[row], lanes.best)
         beaten = known.met & (lanes.guess[row] < guess)
         ended = (states.stop | (states.i >= options.max_iterations) | beaten) & (lanes.job < jobs)
-        # written so that errors that are not finite show, and make way for finite ones
+        # errors that are not finite lose against finite ones, but are reported
         less = ~(jnp.max(states.errors, axis=1) >= jnp.max(known.errors, axis=1))
         better = ended & ~beaten & (states.met | (~known.met & less))
         # of several for one target the first guess; the others end one iteration later
@@ -254,7 +258,7 @@ def _search_targets(
 
 
 def _chosen(where: Bool[Array, " lanes"], a: Array, b: Array) -> Array:
-    """The entries of a where a condition on the first axis holds, those of b elsewhere."""
+    """Entries of a where a condition on the first axis is true, those of b elsewhere."""
     return jnp.where(where.reshape(-1, *(1,) * (a.ndim - 1)), a, b)
 
 
@@ -266,10 +270,10 @@ def _start(task: PoseResiduals, q: Float[Array, " nq"], options: SearchOptions) 
 
 
 def _step(task: PoseResiduals, targets: Targets, options: SearchOptions, s: IterationState) -> IterationState:
-    """The state after one more iteration, a step of the method of Levenberg and Marquardt; the last one takes none.
+    """The state after one more Levenberg-Marquardt step; the last iteration takes none.
 
-    A lane that ends takes the next guess, so that a state holds the configuration and the damping and no normal
-    equations: these are made at the start of each iteration, and not, as by ``LevenbergMarquardt``, at its end.
+    A finished lane takes the next guess. A state therefore contains the configuration and the damping but no normal
+    equations: these are computed at the start of each iteration, not, as in ``LevenbergMarquardt``, at its end.
     """
     model, dtype = task.model, s.q.dtype
 
@@ -285,18 +289,18 @@ def _step(task: PoseResiduals, targets: Targets, options: SearchOptions, s: Iter
     held = _held(g, low, high)
     gradient = jnp.max(jnp.abs(jnp.where(held, 0, g)))
     met = jnp.where(task.posture_weight > 0, gradient <= options.tolerance, jnp.all(squares <= options.tolerance**2))
-    # damping in proportion to the error keeps the convergence quadratic where the target is met, also where
-    # the solution is not isolated
+    # damping in proportion to the error preserves quadratic convergence to reachable targets, also if the solution is
+    # not isolated
     add = s.mu * jnp.sqrt(r @ r) * jnp.eye(model.nv, dtype=dtype)
     dv, _ = native_box_minimum(J.T @ J + add, g, low, high)
     trial = model.retract(s.q, dv)
     after = task.residual(task.errors(targets, trial), trial)
     better = after @ after < r @ r
     mu = jnp.where(better, jnp.maximum(s.mu / 4, options.damping), 8 * s.mu)
-    # with more damping there is no hope of a step; where only the slope vanishes, as at a stretched arm whose target
-    # lies inward, there is one from nearby
+    # more damping would not help; if only the gradient vanishes, as for a stretched arm whose target lies inward, a
+    # perturbation does
     stuck = ~met & ~better & (s.mu > 1 / options.damping**2)
-    # a posture's compromise meets no target, and the way back takes as long as the way
+    # the compromise with a posture reaches no target, and a perturbation would not improve it
     bend = stuck & ~s.bent & (task.posture_weight == 0) & (2 * s.i < options.max_iterations)
     way = _ASIDE * jnp.cos(jnp.arange(1, model.nv + 1, dtype=dtype))
     inward = jnp.where((way < low) | (way > high), -way, way)
@@ -308,7 +312,9 @@ def _step(task: PoseResiduals, targets: Targets, options: SearchOptions, s: Iter
 
 
 def _room(model: Model, q: Float[Array, " nq"], limits: bool) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
-    """How far each joint may still move down and up, rad or m; infinite for groups, which have no limits."""
+    """The distance of each joint to its lower and upper limit, rad or m; infinite for joints on groups, which have no
+    limits.
+    """
     wide = jnp.full(model.nv, jnp.inf, q.dtype)
     if not limits:
         return -wide, wide
@@ -318,7 +324,7 @@ def _room(model: Model, q: Float[Array, " nq"], limits: bool) -> tuple[Float[Arr
 
 
 def _limits_met(model: Model, q: Float[np.ndarray, " nq"]) -> tuple[str, ...]:
-    """The position limits at which a configuration stands, by name."""
+    """Names of the active joint limits of a configuration."""
     at, speeds = single_numbers(model.q_slices, model.v_slices)
     owners = {part.start: name for name, part in model.v_slices.items()}
     lower, upper = np.asarray(model.lower), np.asarray(model.upper)
@@ -332,12 +338,12 @@ def _limits_met(model: Model, q: Float[np.ndarray, " nq"]) -> tuple[str, ...]:
 
 
 def _held(g: Float[Array, " nv"], low: Float[Array, " nv"], high: Float[Array, " nv"]) -> Bool[Array, " nv"]:
-    """Whether a limit holds each joint: there the gradient points out of it."""
+    """A mask of the joints with an active limit, at which the descent direction points outwards."""
     return ((low >= 0) & (g > 0)) | ((high <= 0) & (g < 0))
 
 
 def _error(target: Float[Array, "4 4"] | Float[Array, " 3"], pose: Float[Array, "4 4"]) -> Float[Array, " _"]:
-    """The twist (6,) from a target pose to a pose, or the vector (3,) from a target position to its origin."""
+    """The twist (6,) from a target pose to a pose, or the vector (3,) from a target position to the pose's origin."""
     if target.ndim == 2:
         return SE3.log(SE3.compose(SE3.inverse(target), pose))
     return pose[:3, 3] - target
@@ -358,42 +364,45 @@ def inverse_kinematics(
     tolerance: float | None = None,
     clearance: float | Clearance | None = None,
 ) -> InverseKinematicsSolution:
-    """A configuration at which frames have given poses or positions, by damped least squares on the group:
-    ``min 1/2 sum_i |W^1/2 log(target_i^-1 T_i(q))|^2 + w/2 |difference(posture, q)|^2`` with ``lower <= q <= upper``.
+    """Inverse kinematics: a configuration with given end effector poses or positions.
 
-    Each iteration is the minimum, within the limits, of the model ``J^T J + mu 1``; mu falls with the error.
+    It is found by damped least squares on the group: ``min 1/2 sum_i |W^1/2 log(target_i^-1 T_i(q))|^2 + w/2
+    |difference(posture, q)|^2`` subject to ``lower <= q <= upper``.
 
-    The first derivatives of q by the model's numbers, the targets and the posture are those of the implicit function
-    theorem at the solution, in both modes; the search is not differentiated, and q0 has none. Joints at a limit stay
-    there. Where the solution is not isolated (a redundant arm without a posture) it is that of least norm, and where
-    the minimum is degenerate (a stretched arm) the directions that it leaves open do not move. Higher derivatives are
-    not those of the solution.
+    Each iteration minimizes the model ``J^T J + mu 1`` within the joint limits; mu decreases with the error.
+
+    The first derivatives of q with respect to the model's parameters, the targets and the posture follow from the
+    implicit function theorem at the solution, in both modes; the search is not differentiated, and q0 has zero
+    derivatives. Joints at an active limit do not move. If the solution is not isolated (a redundant arm without a
+    posture) the derivative is that of minimum norm, and if the minimum is degenerate (a stretched arm) the undetermined
+    directions do not move. Higher derivatives are not supported.
 
     Args:
-        frame: Name of the frame, or its place in ``model.frame_names``; or several.
+        frame: Name of the frame, or its index in ``model.frame_names``; or several.
         target: A pose (*batch, 4, 4) or a position (*batch, 3) in the world, m; for several frames a list of them.
-        q0: Where to start, by default neutral put within the limits; several rows are tried until one meets
-            the targets, else the best is taken.
-        weight: Weight of the residuals' squares: one number, (6,) or (3,); for several frames a list, one for each.
-        posture: Configuration (nq,) towards which freedom that is left is used; by default q0's first row.
-        posture_weight: Weight of the squares of its distance; the target is then met up to the compromise.
-        limits: Whether the model's position limits hold.
-        damping: The least mu, relative to the error.
-        max_iterations: Largest number of iterations of a search.
+        q0: Initial guess, by default neutral, projected on the joint limits; several rows are tried until one reaches
+            the targets, else the best is returned.
+        weight: Weight of the squared residuals: a scalar, (6,) or (3,); for several frames a list, one for each.
+        posture: Preferred configuration (nq,) for redundant degrees of freedom; by default q0's first row.
+        posture_weight: Weight of the squared difference from the posture; the solution is then a compromise with the
+            targets.
+        limits: True to enforce the model's joint limits.
+        damping: The minimum mu, relative to the error.
+        max_iterations: Maximum number of iterations of a search.
         tolerance: Bound of each target's error; by default 1e-9 in float64 and 1e-4 in float32. With a posture the
-            error is what the compromise leaves, and the gradient is compared.
-        clearance: The least distance of all ``model.solid_pairs()``, m, or a ``Clearance`` that says of which; by
-            default solids may overlap. What a pair lacks of it counts as an error of a target does: the search ends
-            where there is none, with a posture up to the compromise, and other guesses help where it is caught
-            behind an obstacle. In derivatives pairs without anything to spare stay so.
+            error is that of the compromise, and the gradient is compared instead.
+        clearance: Collision avoidance: the minimum distance of all ``model.solid_pairs()``, m, or a ``Clearance`` with
+            its own pairs; by default geometries may overlap. A violation counts like a target's error: the search ends
+            without violations, with a posture up to the compromise, and further guesses help if it is trapped behind an
+            obstacle. In derivatives active pairs stay active.
 
     Returns:
-        The configurations, with the errors that are left and a result code that is a sentence.
+        The configurations, with the remaining errors and a result code with a message.
 
     Raises:
-        ModelError: the machine has loops, which the search would open, or no solids to keep a clearance.
-        ValueError: there is no such frame, a shape is wrong, a target is no pose, the limits are infeasible, or
-            max_iterations is less than 1.
+        ModelError: the model has closed kinematic loops, which the search would open, or no geometries for a clearance.
+        ValueError: a frame does not exist, a shape is wrong, a target is not a pose, the joint limits are infeasible,
+            or max_iterations is less than 1.
         TypeError: dtypes differ from the model's.
 
     Source: Fan and Yuan 2005, On the quadratic convergence of the Levenberg-Marquardt method without nonsingularity
@@ -403,15 +412,15 @@ def inverse_kinematics(
         model.topology,
         "inverse_kinematics",
         "the search would open them",
-        "put the target's joint where it has to be and take lgsim.close_loops(model, q, hold=[that joint])",
+        "place the target's joint and use lgsim.close_loops(model, q, hold=[that joint])",
     )
     several = not isinstance(frame, str | int)
     names = tuple(frame) if several else (frame,)
     given, weights = (list(x) if several else [x] for x in (target, _each(weight, len(names), several)))
     if not names or len(given) != len(names) or len(weights) != len(names):
         raise ValueError(
-            f"target: expected one for each of {len(names)} frames, at least one, got {len(given)} targets and "
-            f"{len(weights)} weights"
+            f"target: expected one for each of {len(names)} frames, and at least one frame, got {len(given)} targets"
+            f" and {len(weights)} weights"
         )
     frames = tuple(frame_index(model.topology, name) for name in names)
     targets = [_target(model, f"target of {name!r}", x) for name, x in zip(names, given, strict=True)]
@@ -455,7 +464,7 @@ def _implicit(
     free: Bool[Array, " nv"],
     tolerance: Float[Array, ""],
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-    """(q with the derivatives of the solution, those of one Newton step whose matrix is frozen; its slack)."""
+    """The configuration with its derivatives, by one Newton step with a constant matrix; and its slack."""
     model, q = task.model, jax.lax.stop_gradient(q)
     touching = jax.lax.stop_gradient(task.touching(q, tolerance))
 
@@ -475,7 +484,7 @@ def _implicit(
         jnp.linalg.pinv(H, rtol=jnp.asarray(tolerance_of(None, 0.4, q.dtype), H.dtype), hermitian=True)
     )
     dv = -inverse @ gradient(task, targets, zero)
-    # the diagonal of the projection on what no target sees
+    # the diagonal of the projection on the null space of the targets
     slack = jnp.where(free, 1 - jnp.sum(inverse * H, axis=1), 0)
     return model.retract(q, dv - jax.lax.stop_gradient(dv)), jax.lax.stop_gradient(slack)
 
@@ -486,7 +495,7 @@ def _stopped(tree: PyTree) -> PyTree:
 
 
 def _target(model: Model, name: str, value: Any) -> tuple[Array, int]:
-    """(a target, the number of its leading axes that are batches)."""
+    """A target, and the number of its leading batch axes."""
     x = check.floating(name, value)
     if x.dtype != model.dtype:
         raise TypeError(f"{name}: expected {model.dtype}, the dtype of the model, got {x.dtype}")
@@ -499,7 +508,7 @@ def _target(model: Model, name: str, value: Any) -> tuple[Array, int]:
 
 
 def _kept(model: Model, clearance: float | Clearance | None) -> Clearance | None:
-    """The clearance of a number, with the model's dtype, so that another number compiles nothing."""
+    """Convert the margin of a clearance to the model's dtype, so that new values do not compile again."""
     if clearance is None:
         return None
     given = clearance if isinstance(clearance, Clearance) else Clearance(model, clearance)
@@ -514,7 +523,7 @@ def _each(weight: Any, count: int, several: bool) -> list[Any]:
 
 
 def _guesses(model: Model, q0: Any, limits: bool) -> Float[Array, "guesses nq"]:
-    """The starts, within the limits."""
+    """The initial guesses, projected on the joint limits."""
     guesses = check.floating("q0", model.neutral() if q0 is None else q0, model.nq)
     if guesses.ndim > 2:
         raise ValueError(f"q0: expected shape ({model.nq},) or (guesses, {model.nq}), got {guesses.shape}")

@@ -1,4 +1,4 @@
-"""Linear-quadratic problems: made about a trajectory in tangent coordinates of its nodes, and solved by Riccati."""
+"""Linear-quadratic problems: linearization about a trajectory in tangent coordinates, and the Riccati recursion."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Node(NamedTuple):
         step: The matrices A and B of ``x_next = A x + B u + c``.
         c: The gap of the step (n,).
         H: Hessian of the step's cost by z = (x, u), (n + m, n + m).
-        g: Its gradient by z at zero (n + m,).
+        g: Its gradient with respect to z at zero (n + m,).
     """
 
     step: Transition
@@ -37,17 +37,17 @@ class Node(NamedTuple):
 
 class LinearQuadratic(NamedTuple):
     """Minimize ``sum_k 1/2 (x, u)^T [[Q, N], [N^T, R]] (x, u) + q . x + r . u`` plus ``1/2 x_H^T P x_H + p . x_H``
-    under ``x_{k+1} = A x_k + B u_k + c``, x_0 = 0.
+    subject to ``x_{k+1} = A x_k + B u_k + c``, x_0 = 0.
 
     Attributes:
-        A: The steps' derivatives by the state (H, n, n).
-        B: Those by the control (H, n, m).
+        A: Derivatives of the steps with respect to the state (H, n, n).
+        B: Derivatives of the steps with respect to the control (H, n, m).
         c: Their constants (H, n).
-        Q: Hessians of the running costs by the state (H, n, n).
-        R: Those by the control (H, m, m).
-        N: Those by both (H, n, m).
-        q: Gradients of the running costs by the state (H, n).
-        r: Those by the control (H, m).
+        Q: Hessians of the running costs with respect to the state (H, n, n).
+        R: Hessians with respect to the control (H, m, m).
+        N: Mixed Hessians (H, n, m).
+        q: Gradients of the running costs with respect to the state (H, n).
+        r: Gradients with respect to the control (H, m).
         P: Hessian of the terminal cost (n, n).
         p: Its gradient (n,).
     """
@@ -88,7 +88,7 @@ def step_in_chart(
 def linear_quadratic_at(
     problem: Problem, k: Int[Array, ""] | int, y: Point, u: Float[Array, " m"], y_next: Point, exact: bool
 ) -> Node:
-    """The step and the cost of node k, whose next state is y_next; ``exact`` as in ``Cost.quadratic``."""
+    """The step and the cost of node k with the next state y_next; ``exact`` as in ``Cost.quadratic``."""
     action = problem.dynamics.action
     step, c = problem.dynamics.transition(problem.time(k), y, u, y_next, problem.args)
     cost = problem.node_cost(k).quadratic(action, problem.time(k), y, u, problem.args, exact)
@@ -98,12 +98,12 @@ def linear_quadratic_at(
 def linearize(
     problem: Problem, ys: Point, us: Float[Array, "horizon m"], exact: bool
 ) -> tuple[LinearQuadratic, Float[Array, "horizon+1 n"]]:
-    """(the linear-quadratic problem about a trajectory, multipliers of its steps, see ``costates``).
+    """The linear-quadratic problem about a trajectory, and the multipliers of its steps, see ``costates``.
 
     Args:
-        ys: States with the leading axis H + 1; they need not follow each other.
+        ys: States with the leading axis H + 1; they may have gaps.
         us: Controls.
-        exact: Exact second derivatives of costs that are squares instead of Gauss-Newton's.
+        exact: True for exact second derivatives of least-squares costs instead of Gauss-Newton.
     """
     before, after = split_nodes(ys)
 
@@ -127,12 +127,12 @@ def add_curvature(
     multipliers: Float[Array, "horizon+1 n"],
     costs: bool = False,
 ) -> LinearQuadratic:
-    """The problem with the second derivatives of the steps, weighted by the multipliers, added to its Hessians.
+    """Add the second derivatives of the steps, weighted by the multipliers, to the Hessians of the problem.
 
     Args:
-        lq: The problem without them, by ``linearize``.
-        multipliers: Multipliers of the steps, by ``linearize``.
-        costs: Whether what Gauss-Newton's model leaves out of the costs is added as well.
+        lq: The problem without them, from ``linearize``.
+        multipliers: Multipliers of the steps, from ``linearize``.
+        costs: True to add the terms of the costs that the Gauss-Newton model omits.
     """
     action = problem.dynamics.action
     before, after = split_nodes(ys)
@@ -172,20 +172,20 @@ def costates(
 
 
 def split_nodes(ys: Point) -> tuple[Point, Point]:
-    """(all nodes but the last, all but the first) of states with a leading axis of nodes."""
+    """All nodes but the last, and all but the first, of states with a leading axis of nodes."""
     return jax.tree.map(lambda x: x[:-1], ys), jax.tree.map(lambda x: x[1:], ys)
 
 
 class CostToGo(NamedTuple):
-    """The cost of the steps after a node as functions of its x; arrays have the batch last.
+    """The cost to go from a node as a function of its x; arrays have the batch last.
 
     Attributes:
-        Vxx: Hessian of the least cost ``1/2 x . Vxx x + Vx . x`` (n, n), in blocks of ``Dynamics.block_sizes``.
+        Vxx: Hessian of the minimum cost ``1/2 x . Vxx x + Vx . x`` (n, n), in blocks of ``Dynamics.block_sizes``.
         Vx: Its gradient at zero (n,).
-        linear: Constant of the expected change of the cost, of first order in the length of the step.
-        quadratic: Constant of second order: along a step of length s the cost changes by
-            ``s linear + s^2 quadratic / 2``.
-        slope: Gradient by x of the part of the cost that is linear in the trajectory, under the policy (n,).
+        linear: First-order coefficient of the predicted change of the cost in the step length.
+        quadratic: Second-order coefficient: for a step of length s the cost changes by ``s linear + s^2 quadratic /
+            2``.
+        slope: Gradient with respect to x of the part of the cost that is linear in the trajectory, with feedback (n,).
         costate: The same without feedback: the multiplier of the step to this node (n,).
     """
 
@@ -206,15 +206,15 @@ class CostToGo(NamedTuple):
 
 
 class BackwardStep(NamedTuple):
-    """The policy of a node, and what a solver asks of it; arrays have the batch last.
+    """The policy of a node with diagnostics for a solver; arrays have the batch last.
 
     Attributes:
         K: Gains of the policy ``u = K x + k`` (m, n).
         k: Its constant (m,).
-        definite: Whether Quu is positive definite, so that the policy is a minimum.
-        slope: Gradient of the cost of the trajectory by u (m,).
-        finite_derivatives: Whether the node's own g, its A and c, and its B are finite (3,).
-        finite_hessian: Whether Vxx of the next node is finite.
+        definite: True if Quu is positive definite, so that the policy is a minimum.
+        slope: Gradient of the cost of the trajectory with respect to u (m,).
+        finite_derivatives: True if the node's own g, its A and c, and its B are finite (3,).
+        finite_hessian: True if Vxx of the next node is finite.
     """
 
     K: Float[Array, "m n *batch"]
@@ -229,12 +229,12 @@ class BackwardStep(NamedTuple):
 def backward_step(
     ahead: CostToGo, node: Node, regularization: Float[Array, "*#batch"]
 ) -> tuple[CostToGo, BackwardStep]:
-    """(cost to go, policy) of a node whose controls have no bounds, as a native function.
+    """(cost to go, policy) of a node with unbounded controls, as a native function.
 
     ``Q = (A, B)^T Vxx (A, B) + ((Q, N), (N^T, R))``; ``K = -Quu^-1 Qux``; ``Vxx <- Qxx + Qxu K``.
 
     Args:
-        regularization: Number that, times the mean of R's diagonal, or of Quu's where R is zero, is added to Quu.
+        regularization: Factor of the mean of R's diagonal, or of Quu's if R is zero, that is added to Quu.
     """
     return _backward_step(ahead, node, regularization, None)
 
@@ -247,9 +247,9 @@ def bounded_backward_step(
     lower: Float[Array, "m *#batch"],
     upper: Float[Array, "m *#batch"],
 ) -> tuple[CostToGo, BackwardStep]:
-    """(cost to go, policy) of a node where lower <= u <= upper, between which zero lies, as a native function.
+    """(cost to go, policy) of a node with lower <= u <= upper, lower <= 0 <= upper, as a native function.
 
-    k is the minimum in the box at x = 0, and rows of K are zero for controls at a bound.
+    k is the minimum in the box at x = 0, and rows of K are zero for controls at an active bound.
 
     Source: Tassa, Mansard and Todorov 2014, Control-limited differential dynamic programming.
     """
@@ -259,13 +259,13 @@ def bounded_backward_step(
 def _backward_step(
     ahead: CostToGo, node: Node, regularization: Array, bounds: tuple[Array, Array] | None
 ) -> tuple[CostToGo, BackwardStep]:
-    """The step of Riccati's equation; see ``backward_step`` and ``bounded_backward_step``."""
+    """One step of the Riccati recursion; see ``backward_step`` and ``bounded_backward_step``."""
     step, c, H, g = node
     n = len(c)
     Vc = fusion_barrier(times_blocks(ahead.Vxx, c))
     Qxx, Qux, Quu = step.congruence(ahead.Vxx, H)
     Qux, Quu = fusion_barrier((Qux, Quu + _relative(H[n:, n:], regularization, Quu)))
-    # the slopes of the next node as this one sees them: with curvature, along the policy, without feedback
+    # gradients of the next node seen from this one: with curvature, with feedback, without feedback
     by_x, by_u = step.pullback(fusion_barrier(jnp.stack([ahead.Vx + Vc, ahead.slope, ahead.costate], axis=1)))
     by_x, by_u = fusion_barrier((g[:n, None] + by_x, g[n:, None] + by_u))
     Qu = by_u[:, 0]
@@ -275,20 +275,20 @@ def _backward_step(
         K, k = -product(W, Qux), -times(W, Qu)
     else:
         K, k, definite = box_qp.box_step(Quu, Qux, Qu, *bounds)
-    # a policy that means nothing, of numbers that may not be finite, is none
+    # a policy from an indefinite Quu or from values that are not finite is zero
     K, k = fusion_barrier((jnp.where(definite[None, None], K, 0), jnp.where(definite[None], k, 0)))
-    # what multiplies the costate, which is finite, shows there
+    # multiplies the costate, which is finite, so that NaN is detected here
     finite_derivatives = _finite(g), _finite(by_x[:, 2]) & _finite(c), _finite(by_u[:, 2])
     change = dense.dot(ahead.Vx, c) + (dense.dot(c, Vc) + dense.dot(k, times(Quu, k))) / 2 + dense.dot(Qu, k)
     linear = dense.dot(ahead.slope, c) + dense.dot(by_u[:, 1], k)
     before = CostToGo(
-        # rows of Quu K + Qux that are not zero belong to controls at a bound, whose rows of K are
+        # nonzero rows of Quu K + Qux belong to controls at an active bound, whose rows of K are zero
         Vxx=add_symmetric_product(Qxx, Qux, K),
         Vx=by_x[:, 0] + times(dense.transpose(Qux), k),
         linear=ahead.linear + linear,
         quadratic=ahead.quadratic + 2 * (change - linear),
         slope=by_x[:, 1] + times(dense.transpose(K), by_u[:, 1]),
-        # so that the nodes before this one are not blamed
+        # so that the previous nodes are not reported
         costate=jnp.where(finite_derivatives[0] & finite_derivatives[1] & finite_derivatives[2], by_x[:, 2], 0),
     )
     return before, BackwardStep(K, k, definite, by_u[:, 2], jnp.stack(finite_derivatives), _finite(Vc))
@@ -296,18 +296,18 @@ def _backward_step(
 
 @batch_last
 def all_finite(V: SymmetricBlocks) -> Bool[Array, "*batch"]:
-    """Whether all entries of a symmetric matrix are finite, as a native function."""
+    """True if all entries of a symmetric matrix are finite, as a native function."""
     return _finite(jnp.concatenate([dense.sum_rows(block) for row in V for block in row]))
 
 
 def _finite(x: Float[Array, " n *batch"]) -> Bool[Array, "*batch"]:
-    """Whether all entries along the first axis are finite."""
-    # the difference is zero, or not a number
+    """True if all entries along the first axis are finite."""
+    # the difference is zero or NaN
     return jnp.isfinite(dense.sum_rows(x - x))
 
 
 def regularized(R: Float[Array, "m m"], regularization: Float[Array, ""]) -> Float[Array, "m m"]:
-    """R with the regularization times the mean of its diagonal on its diagonal."""
+    """R plus the regularization times the mean of its diagonal on its diagonal."""
     return R + _relative(R, regularization)
 
 
@@ -316,7 +316,7 @@ def _relative(
     regularization: Float[Array, "*#batch"],
     instead: Float[Array, "m m *#batch"] | None = None,
 ) -> Float[Array, "m m *#batch"]:
-    """The diagonal matrix of the regularization times the mean of R's diagonal, of another one's where that is zero."""
+    """The diagonal matrix of the regularization times the mean of R's diagonal, or of another one's if that is zero."""
     m = len(R)
     eye = jnp.eye(m, dtype=R.dtype).reshape((m, m) + (1,) * (R.ndim - 2))
     size = jnp.ones_like(R[0, 0])
@@ -327,14 +327,15 @@ def _relative(
 
 
 class Policy(NamedTuple):
-    """``u = K x + k`` at each step, and the cost to go ``1/2 x . Vxx x + Vx . x`` from each node.
+    """The policy ``u = K x + k`` at each step, and the cost to go ``1/2 x . Vxx x + Vx . x`` from each node.
 
     Attributes:
         K: Feedback (H, m, n).
         k: Feedforward (H, m).
         Vxx: Hessians of the costs to go (H + 1, n, n).
         Vx: Their gradients at x = 0 (H + 1, n).
-        definite: Whether the Hessian of the controls was positive definite at every step, so that this is a minimum.
+        definite: True if the Hessian of the controls is positive definite at every step, so that the policy is a
+            minimum.
     """
 
     K: Float[Array, "horizon m n"]
@@ -353,7 +354,7 @@ def nodes_of(lq: LinearQuadratic) -> Node:
 def expected_change(
     lq: LinearQuadratic, x: Float[Array, "nodes n"], u: Float[Array, "nodes-1 m"]
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """(linear, quadratic part ``z . H z``) of the change of the cost along a trajectory z = (x, u)."""
+    """(linear part, quadratic part ``z . H z``) of the change of the cost along a trajectory z = (x, u)."""
     before, last = x[:-1], x[-1]
     linear = jnp.sum(lq.q * before) + jnp.sum(lq.r * u) + lq.p @ last
     quadratic = (

@@ -1,4 +1,4 @@
-"""Linear-quadratic problems solved in parallel over time: as many steps in a row as the horizon's logarithm."""
+"""Parallel-in-time solution of linear-quadratic problems, with a depth logarithmic in the horizon."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from lgsim.optimize.linear_quadratic import CostToGo, LinearQuadratic, Policy, b
 
 
 class Span(NamedTuple):
-    """The least cost from x at one node to z at a later one, by its dual:
-    ``max_w -1/2 w . C w - w . (z - A x - b) + 1/2 x . J x - eta . x``; leading axes are batches.
+    """The minimum cost from x at one node to z at a later one, in dual form: ``max_w -1/2 w . C w - w . (z - A x - b) +
+    1/2 x . J x - eta . x``; leading axes are batches.
     """
 
     A: Float[Array, "*batch n n"]
@@ -25,9 +25,9 @@ class Span(NamedTuple):
 
 
 def parallel_riccati(lq: LinearQuadratic) -> Policy:
-    """The solution of a linear-quadratic problem without bounds, by an associative scan over spans of time.
+    """Solve a linear-quadratic problem without bounds by an associative scan over spans of time.
 
-    Total work is a few times that of a Riccati recursion; it pays on an accelerator for long horizons. R must be
+    Total work is a few times that of a Riccati recursion; it is faster on an accelerator for long horizons. R must be
     positive definite at every step (not only Quu), else ``definite`` is False.
 
     Source: Särkkä and García-Fernández 2023, Temporal parallelization of dynamic programming and linear quadratic
@@ -36,7 +36,7 @@ def parallel_riccati(lq: LinearQuadratic) -> Policy:
     n = lq.p.shape[0]
     L = jnp.linalg.cholesky(lq.R)
     cross = jnp.concatenate([jnp.swapaxes(lq.N, 1, 2), jnp.swapaxes(lq.B, 1, 2), lq.r[:, :, None]], axis=2)
-    # R^-1 (N^T, B^T, r): what the control does by itself is taken out first
+    # R^-1 (N^T, B^T, r): the controls are eliminated first
     own = jax.vmap(lambda L, x: jax.scipy.linalg.cho_solve((L, True), x))(L, cross)
     by_x, by_w, constant = own[:, :, :n], own[:, :, n : 2 * n], own[:, :, -1]
     steps = Span(
@@ -73,7 +73,7 @@ def parallel_rollout_policy(
 
 
 def _join(early: Span, late: Span) -> Span:
-    """The span of two that follow each other."""
+    """The composition of two consecutive spans."""
     n = early.b.shape[-1]
     eye = jnp.broadcast_to(jnp.eye(n, dtype=early.b.dtype), early.C.shape)
     M = jnp.swapaxes(eye + early.C @ late.J, -1, -2)

@@ -1,4 +1,4 @@
-"""The error of the steps of a plan: its controls once more, by steps of half the length."""
+"""Integration error of a plan: its controls simulated again with half the step."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from lgsim.simulation.accuracy.trajectory_error import StepError, Timeline, by_s
 
 
 def plan_error(problem: Problem, solution: Solution) -> StepError:
-    """How far a machine is from the states of a solution, at its nodes, when its controls drive it.
+    """Estimated error of a solution's states at its nodes, from its controls simulated with half the step.
 
-    The controls are applied once more from the same start by the same integrator with half its step. What gaps the
-    solver left between the states of the nodes is part of the error. It holds for the plan without its feedback.
+    The controls are applied again from the same initial state by the same integrator with half its step. Gaps that the
+    solver left between the states of the nodes are part of the error. The estimate is for the plan without its
+    feedback.
 
     Args:
-        problem: The problem; its dynamics are those of a machine, as for ``to_trajectory``.
-        solution: The solution that ``solve`` returned for it; of one problem, not a batch.
+        problem: The problem; its dynamics are those of a model, as in ``to_trajectory``.
+        solution: The solution of ``solve``; of one problem, not a batch.
 
     Raises:
-        TypeError: the dynamics are not those of a machine.
+        TypeError: the dynamics are not those of a model.
         ValueError: the solution is a batch or belongs to another problem.
     """
     machine, ys, us = machine_motion(problem, solution)
@@ -42,13 +43,13 @@ def plan_error(problem: Problem, solution: Solution) -> StepError:
     gap = motion.difference(motion.states[1:], np.asarray(_halved(machine, ys[0], us)))
     gaps = Gaps(np.arange(1, len(us) + 1), np.abs(np.asarray(gap, float)), True)
     error = verdict(motion, by_shorter_steps(motion, gaps, 2.0))
-    what = "take more steps" if method is None else "take more substeps"
+    what = "increase the number of steps" if method is None else "increase substeps"
     return error if error.resolved else replace(error, reason=f"{error.reason}; {what}")
 
 
 @compiled
 def _halved(machine: Machine, y0: Float[Array, " n"], us: Float[Array, "horizon nu"]) -> Float[Array, "horizon n"]:
-    """The states at the nodes after the first one, by half the step."""
+    """The states at the nodes after the first one, with half the step."""
     half = eqx.tree_at(lambda machine: machine.dt, machine, machine.dt / 2)
 
     def step(y: Array, u: Array) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""An optimal control problem as data, which solvers are given."""
+"""Definition of an optimal control problem."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from lgsim.support.check import is_traced
 
 
 class Problem(eqx.Module):
-    """Minimize ``sum_k running(t_k, y_k, u_k) + terminal(t_H, y_H)`` under ``y_{k+1} = step(t_k, y_k, u_k)``.
+    """Minimize ``sum_k running(t_k, y_k, u_k) + terminal(t_H, y_H)`` subject to ``y_{k+1} = step(t_k, y_k, u_k)``.
 
     ``t_k = t0 + k dt``; y_0 is given. Bounds of the controls hold exactly in every solver; other constraints need
-    ``AugmentedLagrangian``. What else the plan may choose, such as its final time, stands in ``free``.
+    ``AugmentedLagrangian``. Further unknowns, such as the final time, are listed in ``free``.
 
     Attributes:
         dynamics: ``MultibodyDynamics``, ``SymplecticEulerDynamics``, ``FieldDynamics`` or ``DiscreteDynamics``.
@@ -39,24 +39,22 @@ class Problem(eqx.Module):
         running: A cost of ``lgsim.optimize``, a sum of them, or a function ``f(t, y, u, args)``.
         terminal: The same for the last node, or a function ``f(t, y, args)``.
         horizon: Number of steps H.
-        running_rate: A cost for each second, of which each node adds dt times: an integral over time that keeps its
-            value as the nodes become more. With running it adds up.
-        lower: Lower bounds of the controls, (controls,) or of each step (H, controls); minus infinity where there are
-            none.
-        upper: Upper bounds, likewise; infinity where there are none.
-        free: What the plan chooses beside its controls: ``FreeTime``, ``FreeStart``, ``FreeParameters``. ``solve``
-            takes them.
-        constraints: Conditions on states and controls.
-        args: What functions get as ``args``; arrays in it are differentiable. Numbers that change belong here or into
-            fields of costs: new ones never compile again, a new function object (each ``lambda`` anew) does.
+        running_rate: A cost per second, of which each node adds dt times: an integral over time, independent of the
+            number of nodes. It is added to running.
+        lower: Lower bounds of the controls, (controls,) or of each step (H, controls); minus infinity for none.
+        upper: Upper bounds, likewise; infinity for none.
+        free: Unknowns other than the controls: ``FreeTime``, ``FreeStart``, ``FreeParameters``, handled by ``solve``.
+        constraints: Constraints on states and controls.
+        args: The argument ``args`` of functions; arrays in it are differentiable. Put changing values here or into
+            fields of costs: new values do not compile again, a new function object (such as a new ``lambda``) does.
         t0: Time of y_0, s.
-        bounded: Whether a control has a bound.
-        penalties: Penalties and multipliers that an augmented Lagrangian adds to the costs; its solver sets them.
+        bounded: True if a control has a bound.
+        penalties: Penalties and multipliers that an augmented Lagrangian adds to the costs; set by its solver.
 
     Raises:
-        TypeError: an argument is of the wrong kind, or dtypes do not fit.
-        ValueError: horizon < 1, a time between nodes that is not positive, no cost, infeasible bounds, a start outside
-            of the state's bounds, a cost that is not one number, or shapes that do not fit.
+        TypeError: an argument has the wrong type, or dtypes differ.
+        ValueError: horizon < 1, a nonpositive dt, no cost, infeasible bounds, an initial state outside of its bounds, a
+            cost that is not a scalar, or inconsistent shapes.
     """
 
     dynamics: Dynamics
@@ -97,17 +95,18 @@ class Problem(eqx.Module):
             )
         if not dynamics.action.provides("difference"):
             raise TypeError(
-                f"dynamics: {type(dynamics.action).__name__} defines no difference of two states, which solvers need"
+                f"dynamics: {type(dynamics.action).__name__} does not define the difference of two states, which"
+                " solvers need"
             )
         self.dynamics = dynamics
         self.horizon = check.count("horizon", horizon)
         if isinstance(dynamics, Phases) and horizon != dynamics.steps:
             raise ValueError(f"horizon: expected {dynamics.steps}, the steps of all phases, got {horizon}")
         if not is_traced(dynamics.dt) and not np.all(np.asarray(dynamics.dt) > 0):
-            raise ValueError(f"dynamics.dt: expected a time between nodes above 0 s, got {dynamics.dt}")
+            raise ValueError(f"dynamics.dt: expected a positive time between nodes in s, got {dynamics.dt}")
         self.free = check_unknowns(free)
         if running is running_rate is terminal is None and not constraints and not self.free and len(self.pieces) == 1:
-            raise ValueError("running, terminal: expected a cost, got none; without one every control is an optimum")
+            raise ValueError("running, terminal: expected a cost, got none; without a cost all controls are optimal")
         self.y0, dtype = state(y0)
         self.running, self.running_rate = as_cost(running), as_cost(running_rate)
         self.terminal = as_cost(terminal, end=True)
@@ -130,7 +129,7 @@ class Problem(eqx.Module):
 
     @property
     def dtype(self) -> jnp.dtype:
-        """The dtype of the state, and of all numbers that solvers return."""
+        """The dtype of the state, and of all floating-point results of solvers."""
         return jax.tree.leaves(self.y0)[0].dtype
 
     @property
@@ -149,17 +148,17 @@ class Problem(eqx.Module):
         return self.t0 + self.dynamics.time_of(jnp.asarray(k).astype(self.dtype))
 
     def step(self, k: Int[Array, ""] | int, y: Point, u: Float[Array, " nu"]) -> Point:
-        """The state at node k + 1, from y at node k under the control u."""
+        """The state at node k + 1, from y at node k with the control u."""
         return self.dynamics.step(self.time(k), y, u, self.args)
 
     def clip(self, us: Float[Array, "*batch nu"]) -> Float[Array, "*batch nu"]:
-        """The controls nearest to ``us`` that keep their bounds."""
+        """Project ``us`` on the bounds of the controls."""
         if not self.bounded:
             return us
         return jnp.clip(us, jnp.broadcast_to(self.lower, us.shape), jnp.broadcast_to(self.upper, us.shape))
 
     def clip_at(self, k: Int[Array, ""] | int, u: Float[Array, " nu"]) -> Float[Array, " nu"]:
-        """The control of step k nearest to u that keeps its bounds."""
+        """Project u on the bounds of the controls of step k."""
         return jnp.clip(u, *self.bounds_at(k)) if self.bounded else u
 
     def bounds_at(self, k: Int[Array, ""] | int) -> tuple[Float[Array, " nu"], Float[Array, " nu"]]:
@@ -174,7 +173,7 @@ class Problem(eqx.Module):
         return jnp.broadcast_to(self.lower, shape), jnp.broadcast_to(self.upper, shape)
 
     def node_cost(self, k: Int[Array, ""] | int) -> Cost:
-        """The running cost of node k, with its penalties."""
+        """The running cost of node k, including penalty terms."""
         refuse_phases(self.dynamics)
         costs = self.running
         if self.running_rate != Sum(()):
@@ -182,7 +181,7 @@ class Problem(eqx.Module):
         return costs if self.penalties is None else costs + self.penalties.at_node(self.constraints, k)
 
     def end_cost(self) -> Cost:
-        """The terminal cost, with its penalties."""
+        """The terminal cost, including penalty terms."""
         if self.penalties is None:
             return self.terminal
         return self.terminal + self.penalties.at_end(self.constraints, self.horizon)
@@ -211,7 +210,7 @@ class Problem(eqx.Module):
         return self.end_cost().value(self.time(self.horizon), y, None, self.args)
 
     def rollout(self, us: Float[Array, "horizon nu"]) -> Point:
-        """The states, each leaf with the leading axis H + 1, from y0 under the controls."""
+        """Roll out the states, each leaf with the leading axis H + 1, from y0 with the controls."""
 
         def step(y: Point, node: tuple[Array, Array]) -> tuple[Point, Point]:
             after = self.step(node[0], y, node[1])
@@ -221,14 +220,14 @@ class Problem(eqx.Module):
         return jax.tree.map(lambda y, rest: jnp.concatenate([y[None], rest]), self.y0, ys)
 
     def replace(self, **changes: Any) -> Problem:
-        """The problem with other arguments, checked again.
+        """The problem with other arguments, validated again.
 
         Args:
             changes: New values of arguments of ``Problem``, by name.
 
         Raises:
-            TypeError: there is no such argument; else as ``Problem``.
-            ValueError: as ``Problem``.
+            TypeError: an argument does not exist; else as in ``Problem``.
+            ValueError: as in ``Problem``.
         """
         names = (
             "running", "running_rate", "terminal", "horizon", "lower", "upper", "constraints", "free", "args", "t0",
@@ -243,18 +242,18 @@ class Problem(eqx.Module):
 
 
 def _bound(name: str, value: Any, fill: float, shape: tuple[int, int], dtype: DTypeLike) -> Array:
-    """A bound of the controls, one number for each, or for each of each step."""
+    """A bound of the controls, one value for each, or for each of each step."""
     array = jnp.asarray(fill if value is None else value, dtype)
     if array.shape not in ((), shape[1:], shape):
         raise ValueError(
-            f"{name}: expected one number or shape {shape[1:]}, one for each control, or {shape}, for each of each "
-            f"step, got {array.shape}"
+            f"{name}: expected a scalar or shape {shape[1:]}, one value for each control, or {shape}, one for each of"
+            f" each step, got {array.shape}"
         )
     return array if array.ndim == 2 else jnp.broadcast_to(array, shape[1:])
 
 
 def _on_grid(constraints: Sequence[Constraint], grid: Grid) -> tuple[Constraint, ...]:
-    """The constraints as a problem with these nodes takes them."""
+    """Adapt the constraints to the nodes of the problem."""
     for i, c in enumerate(constraints):
         if not isinstance(c, Constraint):
             raise TypeError(f"constraints[{i}]: expected a constraint of lgsim.optimize, got {type(c).__name__}")
@@ -262,12 +261,12 @@ def _on_grid(constraints: Sequence[Constraint], grid: Grid) -> tuple[Constraint,
 
 
 def _any_finite(bound: Array) -> bool:
-    """Whether a control has this bound, as far as can be known while tracing."""
+    """True if a control may have this bound, as far as it is known while tracing."""
     return is_traced(bound) or bool(np.any(np.isfinite(bound)))
 
 
 def _check_shapes(problem: Problem) -> None:
-    """Raise where a step, a cost or a constraint has another shape or dtype; everything is traced once."""
+    """Raise if a step, a cost or a constraint has another shape or dtype; everything is traced once."""
     u = jnp.zeros(problem.controls, problem.dtype)
     t = problem.time(0)
     for dynamics in problem.pieces:
@@ -281,7 +280,7 @@ def _check_shapes(problem: Problem) -> None:
         shape = getattr(value, "shape", None)
         if shape != ():
             got = type(value).__name__ if shape is None else f"shape {shape}"
-            raise ValueError(f"{name}: expected a cost that is one number, got {got}; sum it, or use LeastSquares")
+            raise ValueError(f"{name}: expected a scalar cost, got {got}; sum it, or use LeastSquares")
         if value.dtype != problem.dtype:
             raise TypeError(f"{name}: expected a cost of {problem.dtype}, the dtype of y0, got {value.dtype}")
     for i, c in enumerate(problem.constraints):
@@ -294,7 +293,7 @@ def _check_shapes(problem: Problem) -> None:
 
 
 def _check_start(problem: Problem) -> None:
-    """Raise where y0 breaks a bound of the state, which no control can mend."""
+    """Raise if y0 violates a bound of the state, which no control can change."""
     if is_traced(problem.y0, problem.constraints):
         return
     problem.pieces[0].check_start(problem.y0)

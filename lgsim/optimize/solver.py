@@ -1,4 +1,4 @@
-"""What solvers of optimal control problems share: the interface, the checked guess, the solution and its record."""
+"""Solvers of optimal control problems: interface, validated guess, solution and history."""
 
 from __future__ import annotations
 
@@ -22,51 +22,52 @@ from lgsim.optimize.optimality import Optimality
 from lgsim.optimize.problem import Problem
 from lgsim.support import check
 from lgsim.support.check import is_traced
+from lgsim.support.messages import counted
 from lgsim.support.verdict import Outcome, Verdict
 
 
 @export_codes("lgsim.optimize.RESULTS")
 class RESULTS(eqx.Enumeration):
-    """How an optimization ended; the text says what to do."""
+    """Termination codes of an optimization; the text names a remedy."""
 
     successful = ""
     max_iterations = (
-        "The solver used all its iterations before it was at an optimum: a further step promises to lower the cost, "
-        "see solution.optimality. If the cost still falls in the history, give more iterations or start from the "
-        "trajectory found."
+        "The maximum number of iterations was reached before an optimum: a further step is predicted to decrease the"
+        " cost, see solution.optimality. If the cost still decreases in the history, increase max_iterations or"
+        " restart from this trajectory."
     )
     stalled = (
-        "No step along the search direction lowers the cost, and the trajectory is no optimum, see "
-        "solution.optimality. Costs or dynamics may not be smooth, or the tolerance is below what rounding allows in "
-        "this precision."
+        "No step along the search direction decreases the cost, and the trajectory is not optimal, see"
+        " solution.optimality. Costs or dynamics may not be smooth, or the tolerance is below the rounding error of"
+        " this precision."
     )
     saddle = (
-        "The cost has no slope at this trajectory but falls from it by its curvature: it is no minimum. Give another "
-        "guess, such as this one with small controls added."
+        "The gradient of the cost is zero at this trajectory but its curvature is negative: it is a saddle point,"
+        " not a minimum. Give another guess, such as this trajectory with small perturbations of the controls."
     )
     nonfinite_start = (
         "A quantity is not finite at the initial guess. Give another guess, a shorter horizon or a smaller dt."
     )
     nonfinite_derivative = (
-        "A derivative is not finite on a trajectory of finite cost. Look for a square root, a norm or a division "
-        "at zero in that quantity."
+        "A derivative is not finite on a trajectory of finite cost. Check for a square root, a norm or a division at"
+        " zero in that quantity."
     )
     constraints_violated = (
-        "The constraints are not met to the tolerance after all iterations. They may contradict each other or the "
-        "dynamics; else give more iterations or a longer horizon."
+        "The constraints are violated by more than the tolerance after all iterations. They may contradict each"
+        " other or the dynamics; otherwise increase the iterations or the horizon."
     )
     infeasible = (
-        "The constraints cannot be met near this trajectory: their violation is at a minimum that is not zero, by all "
-        "controls within their bounds. Widen the constraint that is named or what contradicts it, give a longer "
-        "horizon or wider bounds of the controls, make it Soft, or start from another guess."
+        "The constraints are locally infeasible: their violation has a nonzero minimum over all controls within"
+        " their bounds. Relax the named constraint or the ones that contradict it, use a longer horizon or wider"
+        " control bounds, make it Soft, or start from another guess."
     )
     not_complementary = (
-        "The constraints are met, but the cost is not at its least: a constraint that is not active still holds the "
-        "trajectory by its multiplier, see solution.optimality.complementarity. Give more outer iterations or a larger "
-        "penalty."
+        "The constraints are satisfied, but the trajectory is not optimal: an inactive constraint still has a"
+        " multiplier, see solution.optimality.complementarity. Increase the outer iterations or the penalty."
     )
     interrupted = (
-        "The solver was interrupted: this is the best trajectory that it had. With a checkpoint, solve again to go on."
+        "The solver was interrupted; the best trajectory so far is returned. To resume, call solve again with a"
+        " checkpoint."
     )
 
 
@@ -76,22 +77,22 @@ QUANTITIES = (
     "the terminal cost",
     "the gradient of the cost",
     "the Hessian of the cost",
-    "the derivative of the step by the state",
-    "the derivative of the step by the control",
+    "the derivative of the step with respect to the state",
+    "the derivative of the step with respect to the control",
 )
-"""What may fail to be finite, by the numbers of ``Solution.bad_quantity``."""
+"""Quantities that are checked for finiteness, by the index ``Solution.bad_quantity``."""
 
 
 @export_module("lgsim.optimize.History")
 class History(eqx.Module):
-    """The record of a solver, one row for each iteration; rows from ``Solution.iterations`` on are zero.
+    """The history of a solver, one row for each iteration; rows from ``Solution.iterations`` on are zero.
 
     Attributes:
         cost: Cost at the start of the iteration (rows,).
-        gradient: Largest entry of the gradient by the controls, of the part that the bounds leave free (rows,).
-        feasibility: Largest gap of the trajectory; in outer iterations the largest violation of the constraints, by
+        gradient: Largest entry of the gradient with respect to the controls without an active bound (rows,).
+        feasibility: Largest gap of the trajectory; in outer iterations the largest violation of the constraints, for
             ``InteriorPoint`` the larger one of both (rows,).
-        step: Length of the step taken, 0 where none was; in outer iterations the number of inner iterations (rows,).
+        step: Length of the step, 0 if it was rejected; in outer iterations the number of inner iterations (rows,).
         regularization: Regularization of the Hessian of the controls; in outer iterations the penalty (rows,).
     """
 
@@ -103,41 +104,41 @@ class History(eqx.Module):
 
     @classmethod
     def empty(cls, length: int, dtype: DTypeLike) -> History:
-        """A record of zeros with room for ``length`` iterations."""
+        """A history of zeros with ``length`` rows."""
         return cls(*(jnp.zeros(length, dtype) for _ in range(5)))
 
     def record(self, i: Int[Array, ""], **numbers: Float[Array, ""]) -> History:
-        """The record with row i filled by the five numbers of an iteration."""
+        """The history with row i filled by the five values of an iteration."""
         return History(**{name: getattr(self, name).at[i].set(value) for name, value in numbers.items()})
 
 
 @export_module("lgsim.optimize.Solution")
 class Solution(eqx.Module):
-    """The trajectory that a solver found, how it was found, and how the search ended.
+    """The trajectory found by a solver, with the progress and the outcome of the search.
 
     Attributes:
         ts: Times of the nodes (H + 1,), s.
         ys: States, each leaf with the leading axis H + 1.
         us: Controls (H, controls).
         cost: Cost of the trajectory.
-        gradient: Largest entry of the gradient of the cost by the controls that the bounds leave free.
-        feasibility: Largest gap between a state and what the step before it gives; 0 for shooting.
-        violation: Violation of the row of the constraints that is met worst, in its unit; 0 without any.
-        gains: Feedback (H, controls, action.dim) about the trajectory, ``u = us + gains . difference(ys, y)``; None
-            from solvers that find none.
-        history: The record of the iterations.
-        iterations: Number of iterations done.
-        result: ``RESULTS.successful``, or what went wrong.
-        bad_node: Number of the node at which something is not finite, or -1.
-        bad_quantity: Place in ``QUANTITIES`` of what is not finite there, or -1.
-        optimality: How far the trajectory is from the conditions of an optimum, without units: ``decrement``, the
-            change that a further step promises, in parts of the cost; ``step``, that step in parts of the controls;
-            ``potential``, what the gradient promises up to the bounds, in parts of the cost; ``complementarity`` of
-            the constraints.
+        gradient: Largest entry of the gradient of the cost with respect to the controls without an active bound.
+        feasibility: Largest gap between a state and the result of the step before it; 0 for single shooting.
+        violation: Violation of the worst constraint row, in its unit; 0 without constraints.
+        gains: Feedback (H, controls, action.dim) about the trajectory, ``u = us + gains . difference(ys, y)``; None for
+            solvers without feedback.
+        history: The history of the iterations.
+        iterations: Number of iterations.
+        result: ``RESULTS.successful``, or the reason for the failure.
+        bad_node: Index of a node with a value that is not finite, or -1.
+        bad_quantity: Index in ``QUANTITIES`` of that value, or -1.
+        optimality: Residuals of the optimality conditions, dimensionless: ``decrement``, the predicted change of a
+            further step, relative to the cost; ``step``, the size of that step relative to the controls; ``potential``,
+            the predicted decrease along the gradient up to the bounds, relative to the cost; ``complementarity`` of the
+            constraints.
         multipliers: Multipliers of the constraints, from ``AugmentedLagrangian`` and ``InteriorPoint``; None from other
             solvers.
-        constraints: How the constraints are met, and where worst; None from solvers that take none.
-        parameters: The numbers found for each ``FreeParameters`` of the problem. A free time is ``ts[-1] - ts[0]``, a
+        constraints: Constraint satisfaction with the worst rows; None from solvers without constraints.
+        parameters: The estimated value of each ``FreeParameters`` of the problem. A free time is ``ts[-1] - ts[0]``, a
             free start the first of ys.
     """
 
@@ -159,9 +160,16 @@ class Solution(eqx.Module):
     constraints: ConstraintReport | None = None
     parameters: tuple[Array, ...] = ()
 
+    def __repr__(self) -> str:
+        if is_traced(self) or not isinstance(self.cost, Array | np.ndarray) or self.cost.ndim:
+            return f"Solution(controls of shape {np.shape(self.us)})"
+        done = counted(int(self.iterations), "iteration")
+        title = f"Solution({counted(len(self.us), 'step')}, cost {float(self.cost):.6g}, {done})"
+        return f"{title}: {self.message or 'successful'}"
+
     @property
     def verdict(self) -> Verdict:
-        """The end of the search as one of five outcomes, with the node that is not finite as its sample."""
+        """The verdict as one of five outcomes, with the node that is not finite as its sample."""
         if bool(self.result == RESULTS.successful):
             return Verdict(Outcome.CONVERGED, "converged")
         if bool(self.result == RESULTS.interrupted):
@@ -171,8 +179,9 @@ class Solution(eqx.Module):
 
     @property
     def message(self) -> str:
-        """How the search ended, in words, with the node and the quantity that is not finite, or the constraint, row
-        and node that are met worst; outside ``jit``.
+        """The reason for termination as a message; outside of ``jit``.
+
+        It names the node and the quantity that is not finite, or the worst constraint, row and node.
         """
         text = RESULTS[self.result]
         if int(self.bad_node) < 0:
@@ -181,7 +190,7 @@ class Solution(eqx.Module):
         return f"{text} It is {QUANTITIES[int(self.bad_quantity)]} at node {k}, t = {float(self.ts[k]):.9g} s."
 
     def _worst_row(self, report: ConstraintReport) -> str:
-        """Where the constraints are met worst, where they are the reason of the end of the search."""
+        """The worst rows of the constraints, if they are the reason for termination."""
         if bool(self.result == RESULTS.not_complementary):
             place = report.uncomplementary
             said = [f" It is {report.text(place, self.ts)}."] if int(place.node) >= 0 else []
@@ -190,7 +199,7 @@ class Solution(eqx.Module):
         else:
             return ""
         if int(report.left_out.node) >= 0:
-            said.append(f" Left out, since no control moves it: {report.text(report.left_out, self.ts)}.")
+            said.append(f" Ignored, since no control affects it: {report.text(report.left_out, self.ts)}.")
         return "".join(said)
 
 
@@ -198,7 +207,7 @@ def first_nonfinite(arrays: dict[int, tuple[Any, int]]) -> tuple[Int[Array, ""],
     """(node, quantity) of the first entry that is not finite, or (-1, -1).
 
     Args:
-        arrays: For the number of a quantity a pair (pytree of arrays with a leading axis of nodes, number of the first
+        arrays: For the index of a quantity a pair (pytree of arrays with a leading axis of nodes, index of the first
             node).
     """
     node, quantity = jnp.array(-1), jnp.array(-1)
@@ -219,47 +228,47 @@ def nonfinite_values(
 
 
 def tolerance_of(given: Float[Array, ""] | float | None, digits: float, dtype: DTypeLike) -> Float[Array, ""] | float:
-    """A tolerance, or if none is given 10 to the minus that share of the decimal digits of a dtype."""
+    """A given tolerance, or by default 10 to the minus a fraction of the decimal digits of a dtype."""
     return 10.0 ** (-digits * np.finfo(dtype).precision) if given is None else given
 
 
 class Solver(eqx.Module):
-    """A way to solve a ``Problem``: numbers that change nothing but speed and tolerance."""
+    """A solver of a ``Problem``; its parameters affect only speed and tolerance."""
 
     @abstractmethod
     def run(self, problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> Solution:
-        """The solution from a guess; a pure function for ``jit`` and ``vmap``.
+        """Solve from a guess; a pure function for ``jit`` and ``vmap``.
 
         Args:
-            ys: States, each leaf with the leading axis H + 1, or None for those that the controls give.
+            ys: States, each leaf with the leading axis H + 1, or None for the rollout of the controls.
         """
 
     def solution_kinds(self, problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> Solution:
-        """The shapes and dtypes of what ``run`` returns, as leaves of ``jax.ShapeDtypeStruct``."""
+        """The shapes and dtypes of the result of ``run``, as leaves of ``jax.ShapeDtypeStruct``."""
         return jax.eval_shape(lambda: self.run(problem, us, ys))
 
     @property
     def handles_constraints(self) -> bool:
-        """Whether the solver meets constraints beyond the bounds of the controls."""
+        """True if the solver supports constraints beyond the bounds of the controls."""
         return False
 
 
 class IterativeSolver(Solver):
     """A solver that can be interrupted: ``begin``, then ``advance`` any number of times, then ``finish``.
 
-    Pure functions for ``jit`` and ``vmap``; how the iterations are cut into calls of ``advance`` changes no number. A
-    state is a pytree with ``i``, the number of turns done, ``done``, whether nothing is left to do, and
-    ``history``.
+    Pure functions for ``jit`` and ``vmap``; the result does not depend on how the iterations are divided into calls of
+    ``advance``. A state is a pytree with ``i``, the number of loop passes so far, ``done``, True when nothing is left
+    to do, and ``history``.
     """
 
     @property
     @abstractmethod
     def iteration_limit(self) -> int:
-        """Largest number of iterations, in all calls of ``advance`` together."""
+        """Maximum number of iterations, in all calls of ``advance`` together."""
 
     @property
     def turns(self) -> int:
-        """Largest number of turns of the loop: the iterations, and what looks at the last of them."""
+        """Maximum number of loop passes: the iterations, and the evaluation of the last one."""
         return self.iteration_limit
 
     @abstractmethod
@@ -272,15 +281,15 @@ class IterativeSolver(Solver):
 
     @abstractmethod
     def finish(self, problem: Problem, s: Any) -> Solution:
-        """The solution as it is known in a state."""
+        """The solution for a state."""
 
     def advance(self, problem: Problem, s: Any, iterations: Int[Array, ""] | int) -> Any:
-        """The state after at most so many more iterations."""
+        """The state after at most a given number of further iterations."""
         stop = jnp.minimum(s.i + iterations, self.turns)
         return while_last(lambda s: ~s.done & (s.i < stop), lambda s: self.iterate(problem, s), s)
 
     def solution_kinds(self, problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> Solution:
-        # without the iterations, which take most of the time to trace
+        # without the iterations, which take most of the tracing time
         return jax.eval_shape(lambda: self.finish(problem, self.begin(problem, us, ys)))
 
     def run(self, problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> Solution:
@@ -290,12 +299,12 @@ class IterativeSolver(Solver):
 
 
 def start(problem: Problem, solver: Solver, us: Any, ys: Any) -> tuple[Float[Array, "horizon nu"], Point | None]:
-    """The checked guess: controls within their bounds, and states (H + 1) of which the first one is y0, or None.
+    """The validated guess: controls within their bounds, and states (H + 1) starting at y0, or None.
 
     Raises:
-        TypeError: an argument is of the wrong kind or dtype.
-        ValueError: shapes do not fit, constraints that the solver does not handle, or a cost that is not finite at the
-            guess's start.
+        TypeError: an argument has the wrong type or dtype.
+        ValueError: shapes are inconsistent, the solver does not support constraints, or a cost is not finite at the
+            start of the guess.
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem: expected a Problem of lgsim.optimize, got {type(problem).__name__}")
@@ -303,9 +312,9 @@ def start(problem: Problem, solver: Solver, us: Any, ys: Any) -> tuple[Float[Arr
         raise TypeError(f"solver: expected a solver such as ILQR(), got {type(solver).__name__}")
     if problem.constraints and problem.penalties is None and not solver.handles_constraints:
         raise ValueError(
-            f"solver: {type(solver).__name__} handles bounds of the controls only, and the problem has "
-            f"{len(problem.constraints)} constraints; leave the solver out or take "
-            f"AugmentedLagrangian({type(solver).__name__}()) or InteriorPoint()"
+            f"solver: {type(solver).__name__} supports only bounds of the controls, and the problem has"
+            f" {len(problem.constraints)} constraints; leave out solver or use"
+            f" AugmentedLagrangian({type(solver).__name__}()) or InteriorPoint()"
         )
     shape = (problem.horizon, problem.controls)
     us = jnp.zeros(shape, problem.dtype) if us is None else check.cast("us", us, problem.dtype)
@@ -331,7 +340,7 @@ def _states(problem: Problem, ys: Any) -> Point:
 
 
 def _check_costs(problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> None:
-    """Raise where a cost is not finite at the first node of the guess, or at its last one if that is given."""
+    """Raise if a cost is not finite at the first node of the guess, or at its last one if that is given."""
     given = opened((problem, us, ys))
     if is_traced(eqx.filter(given, eqx.is_array)):
         return

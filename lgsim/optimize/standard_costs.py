@@ -1,4 +1,4 @@
-"""The usual costs: distances on a group, effort, and goals of a machine's frames, posture and center of mass."""
+"""Standard costs: distances on a group, control effort, and targets of frames, posture and center of mass."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from lgsim.support import check
 
 
 class StateDistance(StateResidual):
-    """The tangent vector from a target state, ``r = difference(target, y)``; weights choose its components.
+    """The tangent vector from a target state, ``r = difference(target, y)``; weights select its components.
 
     Attributes:
-        action: How tangent vectors move states, such as ``problem.dynamics.action``.
-        weight: One number or (action.dim,).
+        action: The action of tangent vectors on states, such as ``problem.dynamics.action``.
+        weight: A scalar or (action.dim,).
     """
 
     action: Action
@@ -41,7 +41,7 @@ class StateDistance(StateResidual):
         return self.action.difference(self.target, y)
 
     def quadratic(self, action: Action, t: Number, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
-        """By the Jacobian that the action has, where states are moved by that of the distance."""
+        """With the closed-form Jacobian of the action, if it moves states by the same action."""
         if exact or not _same(action, self.action):
             return super().quadratic(action, t, y, u, args, exact)
         r, J = action.difference_jacobian(self.target, y)
@@ -49,14 +49,16 @@ class StateDistance(StateResidual):
 
 
 class GeodesicDistance(StateResidual):
-    """The shortest way on a group from a target, ``r = log(target^-1 g)``, g being an attitude or a pose in the state.
+    """The geodesic distance on a group from a target, ``r = log(target^-1 g)``.
+
+    The element g is an attitude or a pose in the state.
 
     With weight one the cost is half the squared angle on SO(3), rad^2.
 
     Attributes:
         group: The group, such as ``lgsim.SO3``.
-        element: ``element(y)``, the element g in a state; by default the state itself.
-        weight: One number or (group.dim,).
+        element: ``element(y)``, the group element g in a state; by default the state itself.
+        weight: A scalar or (group.dim,).
     """
 
     group: LieGroup
@@ -70,11 +72,13 @@ class GeodesicDistance(StateResidual):
 
 
 class ControlEffort(Residual):
-    """The control, or its gap to a reference: ``r = u - reference``; with ``RateControlledDynamics``: smoothness.
+    """Control effort: the control, or its difference from a reference, ``r = u - reference``.
+
+    With ``RateControlledDynamics`` it penalizes control rates.
 
     Attributes:
-        weight: One number or (controls,).
-        reference: One number or (controls,), in the unit of the controls.
+        weight: A scalar or (controls,).
+        reference: A scalar or (controls,), in the unit of the controls.
     """
 
     weight: Any = number_field(1.0)
@@ -86,7 +90,7 @@ class ControlEffort(Residual):
     def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         if u is None:
             raise ValueError(
-                "terminal: a ControlEffort has no control at the end of the horizon; make it a running cost"
+                "terminal: there is no control at the end of the horizon; use ControlEffort as a running cost"
             )
         return u - jnp.broadcast_to(jnp.asarray(self.reference, u.dtype), u.shape)
 
@@ -100,11 +104,11 @@ class ControlEffort(Residual):
 
 
 class Posture(StateResidual):
-    """The tangent vector (nv,) from a target configuration to that of a machine; rad or m.
+    """The tangent vector (nv,) from a target configuration to the configuration of a model; rad or m.
 
     Attributes:
         target: Configuration (nq,).
-        weight: One number or (nv,).
+        weight: A scalar or (nv,).
     """
 
     model: Model
@@ -119,11 +123,11 @@ class Posture(StateResidual):
 
 
 class JointVelocity(StateResidual):
-    """The velocity (nv,) of a machine, or its gap to a target; rad/s or m/s.
+    """The velocity (nv,) of a model, or its difference from a target; rad/s or m/s.
 
     Attributes:
-        weight: One number or (nv,).
-        target: One number or (nv,).
+        weight: A scalar or (nv,).
+        target: A scalar or (nv,).
     """
 
     model: Model
@@ -136,10 +140,10 @@ class JointVelocity(StateResidual):
 
 
 class FrameTarget(StateResidual):
-    """The gap of a frame to a target that rests in the world.
+    """The difference of a frame from a target that is fixed in the world.
 
     Attributes:
-        frame: Name of the frame, or its place in ``model.frame_names``.
+        frame: Name of the frame, or its index in ``model.frame_names``.
     """
 
     model: Model
@@ -155,11 +159,13 @@ class FrameTarget(StateResidual):
 
 
 class FramePose(FrameTarget):
-    """The twist from a target pose to that of a frame, ``r = log(target^-1 T(q))`` (6,), linear first; m and rad.
+    """The twist from a target pose to the pose of a frame, ``r = log(target^-1 T(q))`` (6,), linear first; m and rad.
+
+    The frame may be an end effector.
 
     Attributes:
         target: Pose (4, 4) in the world, m.
-        weight: One number or (6,).
+        weight: A scalar or (6,).
     """
 
     target_shape, target_group = (4, 4), SE3
@@ -178,11 +184,11 @@ class FramePose(FrameTarget):
         return r, jnp.pad(J, ((0, 0), (0, action.dim - self.model.nv)))
 
     def remainder(self, action: Action, t: Number, y: Point, u: Control, args: Any) -> Float[Array, "n n"]:
-        """In closed form if states are (q, v): that of ``f . r`` for the fixed weighted residuals f.
+        """In closed form if states are (q, v): the Hessian of ``f . r`` for fixed weighted residuals f.
 
-        With the frame's body Jacobian J, its gradient is ``J^T F(r)``, ``F = dexpinv(-r)^T f``, where r changes by
-        ``dexpinv(-r) J dq`` and the column of a row by its bracket with those of the rows that it carries. In
-        exponential coordinates the Hessian is the symmetric part of that.
+        With the frame's body Jacobian J, its gradient is ``J^T F(r)``, ``F = dexpinv(-r)^T f``. Here r changes by
+        ``dexpinv(-r) J dq``, and the column of a row by its bracket with the columns of the rows that it carries. In
+        exponential coordinates the Hessian is the symmetric part of that derivative.
         """
         tree = self.model.topology
         if not isinstance(action, StateSpace) or tree.has_mimic or tree.loops:
@@ -204,11 +210,11 @@ class FramePose(FrameTarget):
 
 
 class FrameAttitude(FrameTarget):
-    """The rotation vector (3,) from a target attitude to that of a frame, in the target's axes; rad.
+    """The rotation vector (3,) from a target attitude to the attitude of a frame, in the target's axes; rad.
 
     Attributes:
         target: Rotation matrix (3, 3) from the frame's axes to the world's.
-        weight: One number or (3,).
+        weight: A scalar or (3,).
     """
 
     target_shape, target_group = (3, 3), SO3
@@ -218,11 +224,11 @@ class FrameAttitude(FrameTarget):
 
 
 class FramePosition(FrameTarget):
-    """The vector (3,) from a target point to a frame's origin, in the world; m.
+    """The vector (3,) from a target point to a frame's origin, such as an end effector, in the world; m.
 
     Attributes:
         target: Point (3,) in the world, m.
-        weight: One number or (3,).
+        weight: A scalar or (3,).
     """
 
     target_shape = (3,)
@@ -232,15 +238,15 @@ class FramePosition(FrameTarget):
 
 
 class FramePath(StateResidual):
-    """The vector (3,) from a point that moves along a path to a frame's origin, in the world; m.
+    """The vector (3,) from a point on a time-parametrized path to a frame's origin, in the world; m.
 
-    Between its points the path is straight; before the first and after the last one it rests.
+    The path is linear between its points, and constant before the first and after the last one.
 
     Attributes:
-        frame: Name of the frame, or its place in ``model.frame_names``.
-        times: Times of the path's points (points,), s, rising.
+        frame: Name of the frame, or its index in ``model.frame_names``.
+        times: Times of the path's points (points,), s, increasing.
         points: Points (points, 3) in the world, m.
-        weight: One number or (3,).
+        weight: A scalar or (3,).
     """
 
     model: Model
@@ -259,15 +265,15 @@ class FramePath(StateResidual):
 
 
 class FramePosePath(StateResidual):
-    """The twist (6,) from a pose that moves along a path to the pose of a frame, linear first; m and rad.
+    """The twist (6,) from a pose on a time-parametrized path to the pose of a frame, linear first; m and rad.
 
-    Between its poses the path is a screw motion; before the first and after the last one it rests.
+    The path is a screw motion between its poses, and constant before the first and after the last one.
 
     Attributes:
-        frame: Name of the frame, or its place in ``model.frame_names``.
-        times: Times of the path's poses (poses,), s, rising.
+        frame: Name of the frame, or its index in ``model.frame_names``.
+        times: Times of the path's poses (poses,), s, increasing.
         poses: Poses (poses, 4, 4) in the world, m.
-        weight: One number or (6,).
+        weight: A scalar or (6,).
     """
 
     model: Model
@@ -289,11 +295,11 @@ class FramePosePath(StateResidual):
 
 
 class CenterOfMass(StateResidual):
-    """The vector (3,) from a target point to a machine's center of mass, in the world; m.
+    """The vector (3,) from a target point to a model's center of mass, in the world; m.
 
     Attributes:
         target: Point (3,) in the world, m.
-        weight: One number or (3,).
+        weight: A scalar or (3,).
     """
 
     model: Model
@@ -308,17 +314,17 @@ class CenterOfMass(StateResidual):
 
 
 def _same(a: Action, b: Action) -> bool:
-    """Whether two actions are equal as far as can be known while tracing: they have no numbers of their own."""
+    """True if two actions are equal as far as it is known while tracing: they have no arrays."""
     return not jax.tree.leaves((a, b)) and jax.tree.structure(a) == jax.tree.structure(b)
 
 
 def _q(model: Model, y: Float[Array, " n"]) -> Float[Array, " nq"]:
-    """The configuration in a state of a machine."""
+    """The configuration in a state of a model."""
     return y[: model.nq]
 
 
 def _pose(model: Model, frame: str | int, y: Float[Array, " n"]) -> Float[Array, "4 4"]:
-    """The pose of a frame in the world in a state of a machine."""
+    """The pose of a frame in the world in a state of a model."""
     return forward_kinematics(model, _q(model, y))[frame_index(model.topology, frame)]
 
 
@@ -326,12 +332,12 @@ def _length_of(times: Any) -> int:
     """The number of times of a path."""
     times = check.floating("times", times)
     if times.ndim != 1 or len(times) < 2:
-        raise ValueError(f"times: expected two times or more, got shape {times.shape}")
+        raise ValueError(f"times: expected at least two times, got shape {times.shape}")
     return len(times)
 
 
 def _check_fields(cost: Any, group: LieGroup | None = None, /, **arrays: tuple[int, ...]) -> None:
-    """Raise where the frame is unknown, or an array has a wrong shape or is not of a group."""
+    """Raise if the frame is unknown, or an array has a wrong shape or is not a group element."""
     frame_index(cost.model.topology, cost.frame)
     for name, shape in arrays.items():
         value = check.floating(name, getattr(cost, name), *shape)

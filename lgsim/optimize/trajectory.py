@@ -1,4 +1,4 @@
-"""The solution of a problem of a machine as a ``Trajectory``: to plot, to look at in 3D, to save."""
+"""Conversion of a solution to a ``Trajectory`` for plots, 3D animation and files."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from lgsim.support.packages import own_version
 
 
 def to_trajectory(problem: Problem, solution: Solution) -> Trajectory:
-    """The motion that a solver found for a machine, one state for each node, with the forces of its drives.
+    """Convert a solution to a motion of the model, one state for each node, with the joint torques of its drives.
 
-    The last node, which has no control, keeps that of the step before it. ``trajectory.result`` is the solver's
-    message, so that a motion which is no solution says so.
+    The last node, which has no control, repeats that of the step before it. ``trajectory.result`` is the solver's
+    message, so that a failed solution is marked as such.
 
     Args:
         problem: The problem; its dynamics are ``MultibodyDynamics`` or ``SymplecticEulerDynamics``, or
             ``RateControlledDynamics`` around them.
-        solution: The solution that ``solve`` returned for it; of one problem, not a batch.
+        solution: The solution of ``solve``; of one problem, not a batch.
 
     Raises:
-        TypeError: the dynamics are not those of a machine.
+        TypeError: the dynamics are not those of a model.
         ValueError: the solution is a batch or belongs to another problem.
     """
     machine, ys, us = machine_motion(problem, solution)
@@ -47,10 +47,10 @@ def to_trajectory(problem: Problem, solution: Solution) -> Trajectory:
 def machine_motion(
     problem: Problem, solution: Solution
 ) -> tuple[Machine, Float[Array, "nodes n"], Float[Array, "nodes-1 nu"]]:
-    """(the dynamics of the machine of a problem, the states of a solution at its nodes, the controls between them).
+    """The model's dynamics of a problem, the states of a solution at its nodes, the controls between them.
 
     Raises:
-        TypeError: the dynamics are not those of a machine.
+        TypeError: the dynamics are not those of a model.
         ValueError: the solution is a batch or belongs to another problem.
     """
     if problem.free:
@@ -59,8 +59,8 @@ def machine_motion(
     expected = (problem.horizon + 1, machine.action.length)
     if ys.shape != expected:
         raise ValueError(
-            f"solution: expected states of shape {expected}, got {ys.shape}; take one of a batch by "
-            "jax.tree.map(lambda x: x[i], solution)"
+            f"solution: expected states of shape {expected}, got {ys.shape}; select one of a batch with"
+            " jax.tree.map(lambda x: x[i], solution)"
         )
     return machine, ys, us
 
@@ -68,14 +68,14 @@ def machine_motion(
 def _of_machine(
     dynamics: Dynamics, ys: Any, us: Float[Array, "... nu"]
 ) -> tuple[Machine, Float[Array, "... n"], Float[Array, "... nu"]]:
-    """(the machine's dynamics, its states (H + 1, n), its controls (H, nu)); leading axes may be a batch."""
+    """The model's dynamics, its states (H + 1, n), its controls (H, nu); leading axes may be a batch."""
     if isinstance(dynamics, RateControlledDynamics):
         inner, controls = ys
         # a step is driven by the control at its end
         return _of_machine(dynamics.inner, inner, controls[..., 1:, :])
     if not isinstance(dynamics, Machine):
         raise TypeError(
-            "problem: expected MultibodyDynamics or SymplecticEulerDynamics, alone or in RateControlledDynamics, got "
-            f"{type(dynamics).__name__}, whose states are no motion of a machine; read solution.ts, ys and us"
+            "problem: expected MultibodyDynamics or SymplecticEulerDynamics, alone or in RateControlledDynamics, got"
+            f" {type(dynamics).__name__}, whose states are not a motion of a model; use solution.ts, ys and us"
         )
     return dynamics, ys, us

@@ -145,8 +145,8 @@ def test_repairs_iterations_and_a_table_are_shown(found):
     result, folder = found
     said, table = " ".join(result.stderr.split()), " ".join(result.stdout.split())
     assert "500 samples in 4.99 s, of q, v, tau" in said
-    assert "missing values, q shoulder: 2 % are missing (10 samples); bridged, weight 0" in said
-    assert "missing velocity, v: no joint's was measured" in said
+    assert "missing values, q shoulder: 2 % are missing (10 samples); interpolated, weight 0" in said
+    assert "missing velocity, v: no joint was measured" in said
     assert "6 parameters of masses, friction, damping, by TorqueFit" in said
     assert "iteration cost falls by damping round" in said
     assert "6 of 6 combinations" in table and "held-out (rms)" in table
@@ -259,7 +259,7 @@ def test_positions_alone(tmp_path):
     assert abs(value - DAMPED) < 4 * deviation < 0.1 * DAMPED
     table = " ".join(result.stdout.split())
     assert re.search(
-        r"steps at most \S+ of the noise \(position hinge\), which moves no number by more than 0\.0", table
+        r"steps at most \S+ of the noise \(position hinge\), which shifts the parameters by at most 0\.0", table
     )
 
 
@@ -271,7 +271,7 @@ def test_steps_that_are_too_long(tmp_path):
     plots = find_spec("matplotlib") is not None
     result = command(*words, *(["--report", tmp_path / "out.html"] if plots else []))
     assert result.exit_code == 3, result.output
-    assert "note: not resolved: steps of 0.3 s by MK4 bring errors of" in " ".join(result.stderr.split())
+    assert "note: not resolved: with dt = 0.3 s and MK4 the integration error is" in " ".join(result.stderr.split())
     assert "steps not converged, see below" in " ".join(result.stdout.split())
     if plots:
         assert '<p class="remark bad">Not resolved: steps of 0.3 s by MK4' in (tmp_path / "out.html").read_text()

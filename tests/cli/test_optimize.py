@@ -240,8 +240,8 @@ def test_other_solvers_and_a_run_as_the_guess(kind, solved, write, tmp_path):
     text = REACH.replace("gradient_tolerance = 1e-3", f'kind = "{kind}"\nmax_iterations = 2\n{rate}')
     result = lgsim("optimize", write(text + guess), "--out", tmp_path / "run.npz")
     assert result.exit_code == 3, result.output
-    assert "note: The solver used all its iterations" in result.stderr
-    assert Trajectory.load(tmp_path / "run.npz").result.startswith("The solver used all its iterations")
+    assert "note: The maximum number of iterations was reached" in result.stderr
+    assert Trajectory.load(tmp_path / "run.npz").result.startswith("The maximum number of iterations was reached")
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
     costs = [float(re.search(r"cost (\S+)", squeezed(each.stdout))[1]) for each in (solved[0], result)]
     assert costs[1] < 1.001 * costs[0]

@@ -158,13 +158,13 @@ def test_refused(torque_case):
     unknown = Parameters(arms.planar(), StandardParameters())
     base = base_parameters(unknown)
     assert isinstance(base, BaseParameters)
-    with pytest.raises(TypeError, match="estimator: LinearFit runs in one piece; without progress and checkpoint it"):
+    with pytest.raises(TypeError, match="estimator: LinearFit is not iterative; leave out progress and checkpoint"):
         fit(unknown, torque_case[1], LinearFit(base), progress=print)
     with pytest.raises(TypeError, match="samples: expected"):
         fit(unknown, 3, progress=print)
     with pytest.raises(CheckpointError, match="there is no such folder"):
         fit(*torque_case, checkpoint="nowhere/state.npz")
-    with pytest.raises(TypeError, match="progress, checkpoint: expected records of numbers"):
+    with pytest.raises(TypeError, match="progress, checkpoint: expected concrete arrays"):
         jax.eval_shape(lambda samples: fit(unknown, samples, progress=print).estimate, torque_case[1])
 
 

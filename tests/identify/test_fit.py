@@ -57,6 +57,12 @@ def test_numbers_that_no_record_shows_have_infinite_deviations(found):
     assert {"Ixx of fore": 1.0} in lost.identifiability.unidentifiable
 
 
+def test_repr_is_short(found):
+    """The size of the problem and how the fit ended; the parameters are in the summary."""
+    text = repr(found)
+    assert text.startswith("Fit(4 unknowns by TorqueFit, ") and ": successful)" in text and text.count("\n") < 10
+
+
 def test_what_does_not_fit_is_named(parameters, found, without_import_hook):
     with pytest.raises(TypeError, match="parameters: expected Parameters, got Model"):
         fit(parameters.plant.model, found.samples)
@@ -65,7 +71,7 @@ def test_what_does_not_fit_is_named(parameters, found, without_import_hook):
     with pytest.raises(TypeError, match="samples: expected TorqueSamples, got dict"):
         fit(parameters, {}, TorqueFit())
     part = eqx.tree_at(lambda s: s.weight, found.samples, jnp.zeros((300, 2)).at[0].set(1))
-    with pytest.raises(ValueError, match="2 numbers with a weight cannot determine 4 unknowns"):
+    with pytest.raises(ValueError, match="expected at least 4 values with a weight for as many unknowns, got 2"):
         fit(parameters, part)
     v = np.array(found.samples.v)
     v[3, 0] = np.nan

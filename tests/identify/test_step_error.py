@@ -77,35 +77,35 @@ def test_no_unknown_moves_by_more(fits):
 def test_what_is_said(fits):
     """One line: how much of the noise, or that it is not resolved and what to do; nothing without simulation."""
     good, bad = fits["MK4"].step_error.summary(), fits["LieEuler"].step_error.summary()
-    assert good.startswith("error of the steps: at most ") and "of the noise (position " in good
+    assert good.startswith("integration error: at most ") and "of the noise (position " in good
     assert good in fits["MK4"].summary()
-    assert bad.startswith("not resolved: steps of 0.01 s by LieEuler bring errors of ")
+    assert bad.startswith("not resolved: with dt = 0.01 s and LieEuler the integration error is ")
     assert "Resample the records at " in bad and bad.endswith(
-        "take another method for SimulationFit: one of higher order."
+        "use another method for SimulationFit: a method of higher order."
     )
     arm = arms.planar()
     fit = identify.fit(identify.Parameters(arm, [identify.Masses()]), arms.samples(arm, noise=0.1))
-    assert fit.step_error is None and "steps" not in fit.summary()
-    with pytest.raises(TypeError, match="TorqueFit does not simulate, so that it has no steps"):
+    assert fit.step_error is None and "integration error" not in fit.summary()
+    with pytest.raises(TypeError, match="TorqueFit does not simulate, so that it has no step size"):
         fit.estimator.resimulated(fit.parameters, fit.estimate, fit.samples, jnp.asarray(2))
 
 
 AGAIN = (
-    "The differences do not shrink as the order says: resample the records at 1000 Hz and look again, or take another"
-    " method for SimulationFit:"
+    "The differences do not converge at the expected order: resample the records at 1000 Hz and check again, or use"
+    " another method for SimulationFit:"
 )
 
 
 @pytest.mark.parametrize(
     ("method", "shift", "order", "text"),
     [
-        ("MK4", 0.3, 3.9, "error of the steps: at most 5 of the noise (b), which moves no number by more than 0.3 of"
-         " its deviation, order 3.9 of 4"),
-        ("MK4", 34.2, 3.9, "34 times its deviation, order 3.9 of 4. Resample the records at 300 Hz, or take another"
-         " method for SimulationFit: one of higher order."),
-        ("MK4", 34.2, 0.3, f"34 times its deviation, order 0.3 of 4. {AGAIN} Rodas4, which is stable for fast rates."),
-        ("MK4", 3e14, 4.0, f"3e+14 times its deviation, order 4 of 4. {AGAIN} one of higher order."),
-        ("variational", np.inf, np.nan, f"inf times its deviation. {AGAIN} one of higher order."),
+        ("MK4", 0.3, 3.9, "integration error: at most 5 of the noise (b), which shifts the parameters by at most 0.3"
+         " standard errors, order 3.9 of 4"),
+        ("MK4", 34.2, 3.9, "34 standard errors, order 3.9 of 4. Resample the records at 300 Hz, or use another"
+         " method for SimulationFit: a method of higher order."),
+        ("MK4", 34.2, 0.3, f"34 standard errors, order 0.3 of 4. {AGAIN} Rodas4, which is stable for fast rates."),
+        ("MK4", 3e14, 4.0, f"3e+14 standard errors, order 4 of 4. {AGAIN} a method of higher order."),
+        ("variational", np.inf, np.nan, f"inf standard errors. {AGAIN} a method of higher order."),
     ],
 )  # fmt: skip
 def test_sentences(method, shift, order, text):
@@ -115,6 +115,9 @@ def test_sentences(method, shift, order, text):
         claimed=4, dt=0.01, columns=("a", "b"), shift=shift,
     ).with_reason()  # fmt: skip
     assert found.resolved == (shift <= 1)
-    bad = f"not resolved: steps of 0.01 s by {method} bring errors of 5 times the noise (b), which move a number by"
+    bad = (
+        f"not resolved: with dt = 0.01 s and {method} the integration error is 5 times the noise (b), which shifts a"
+        " parameter by"
+    )
     assert found.summary() == (text if found.resolved else f"{bad} {text}")
     np.testing.assert_array_equal(found.shares, [0.1, 5.0])

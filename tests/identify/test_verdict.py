@@ -128,8 +128,8 @@ def test_ends_of_a_search_have_names(masses, records):
     found = fit(masses, records, validation=arms.samples(Plant(arms.planar()), 300, seed=5, noise=0.1))
     assert found.verdict.outcome is Outcome.CONVERGED and found.verdict.sentence == "converged"
     # the offsets are not those of the held-out records
-    assert any("held-out motion is told" in remark for remark in found.verdict.remarks)
-    assert found.summary().splitlines()[0].startswith("verdict: converged; the held-out motion")
+    assert any("held-out error is" in remark for remark in found.verdict.remarks)
+    assert found.summary().splitlines()[0].startswith("verdict: converged; held-out error")
 
     def interrupt(_):
         raise KeyboardInterrupt
@@ -139,13 +139,13 @@ def test_ends_of_a_search_have_names(masses, records):
     wrong = Parameters(arms.planar().replace(inertias=30 * arms.planar().inertias), [Masses(), TorqueOffset()])
     failed = fit(wrong, records, TorqueFit(max_iterations=2, noise=0.1)).verdict
     assert failed.outcome is Outcome.FAILED and not failed.converged
-    assert "All iterations were used" in failed.sentence and "moved by" in failed.sentence
+    assert "The maximum number of iterations was reached" in failed.sentence and "moved by" in failed.sentence
     assert "predictions changed by" in failed.sentence
     v = np.array(records.v)
     v[7:9] = 1e200
     bad = fit(masses, eqx.tree_at(lambda s: s.v, records, jnp.asarray(v))).verdict
     assert bad.outcome is Outcome.FAILED and bad.sample == 7
-    assert bad.sentence.startswith("failed at sample 7: what the model gives for shoulder is not finite")
+    assert bad.sentence.startswith("failed at sample 7: the prediction of shoulder is not finite")
 
 
 @pytest.mark.slow
@@ -154,7 +154,7 @@ def test_unknowns_that_the_records_do_not_show_are_named(records):
     assert seen.outcome is Outcome.NOT_DETERMINED and not seen.bounds
     # six of ten numbers of a body that turns in a plane take no part, and two more count only in sums
     assert 12 <= len(seen.undetermined) <= 16 and all(share > 0.5 for _, share in seen.undetermined)
-    assert f"{len(seen.undetermined)} of 20 combinations not determined by the data" in seen.sentence
+    assert f"{len(seen.undetermined)} of 20 combinations not identifiable from these records" in seen.sentence
 
 
 @pytest.mark.slow

@@ -39,11 +39,11 @@ OWN = np.asarray([[2.0, 0, 0, 0, 1, 0, 1, 0, 0, 1]])
 BAD = {
     "normal": (
         lambda: mc.MassDispersion(OWN, mc.Normal(jnp.ones(1), 0.1)),
-        "masses: a normal distribution has negative ones",
+        "masses: a normal distribution has negative values",
     ),
     "negative": (
         lambda: mc.MassDispersion(OWN, mc.Uniform(-jnp.ones(1), jnp.ones(1))),
-        "masses: expected numbers above zero, got -1",
+        "masses: expected positive numbers, got -1",
     ),
     "inertia": (
         lambda: mc.MassDispersion(OWN * [1, 0, 0, 0, 9, 0, 1, 0, 0, 1], mc.LogNormal(jnp.ones(1), 0.1)),
@@ -51,7 +51,7 @@ BAD = {
     ),
     "bodies": (lambda: mc.MassDispersion(OWN, mc.LogNormal(jnp.ones(2), 0.1)), r"masses: expected shape \(1,\)"),
     "poses": (lambda: mc.PoseDispersion(jnp.eye(4), 0.1), r"expected shape \(poses, 4, 4\), got \(4, 4\)"),
-    "width": (lambda: mc.PoseDispersion(jnp.eye(4)[None], -0.1), "expected finite numbers of at least zero"),
+    "width": (lambda: mc.PoseDispersion(jnp.eye(4)[None], -0.1), "expected finite nonnegative numbers"),
     "base": (
         lambda: controls.Hover.from_model(studies.pendulum(), jnp.zeros(3)),
         "expected a machine with a floating base",

@@ -44,6 +44,13 @@ def machine():
     )  # fmt: skip
 
 
+def test_repr_is_short(machine):
+    """The names of the distributions and outputs, without arrays."""
+    text = repr(machine)
+    assert text.startswith("Study(40 samples, seed 11)\n  distributions: control.stiffness, ") and text.count("\n") < 10
+    assert "\n  outputs: final_q, " in text and "failures" not in text
+
+
 @pytest.fixture(scope="module")
 def whole(machine):
     return mc.run(machine)
@@ -128,7 +135,7 @@ def test_memory_is_that_of_a_tile():
 
 def test_a_tile_that_does_not_fit(monkeypatch):
     monkeypatch.setattr(mc.engine, "device_memory", lambda device: 100)
-    with pytest.raises(MemoryError, match=r"tile: 16 samples need .* take a smaller tile"):
+    with pytest.raises(MemoryError, match=r"tile: 16 samples need .* use a smaller tile"):
         mc.run(studies.plain())
 
 
@@ -218,9 +225,9 @@ def test_eight_devices_give_what_one_gives():
 
 
 BAD = {
-    "zero": (lambda m, r: mc.Study({}, r, [mc.outputs.final_q], samples=0), "samples: expected a whole number from 1"),
-    "seed": (lambda m, r: mc.Study({}, r, [mc.outputs.final_q], samples=9, seed=-1), "seed: expected a whole number"),
-    "tile": (lambda m, r: mc.Study({}, r, [mc.outputs.final_q], samples=9, tile=0), "tile: expected a whole number"),
+    "zero": (lambda m, r: mc.Study({}, r, [mc.outputs.final_q], samples=0), "samples: expected an integer from 1"),
+    "seed": (lambda m, r: mc.Study({}, r, [mc.outputs.final_q], samples=9, seed=-1), "seed: expected an integer"),
+    "tile": (lambda m, r: mc.Study({}, r, [mc.outputs.final_q], samples=9, tile=0), "tile: expected an integer"),
     "leaf": (
         lambda m, r: mc.Study(
             {"model.inertia": mc.InertiaDispersion(m.inertias, 0.1)}, r, [mc.outputs.final_q], samples=9
@@ -244,7 +251,7 @@ BAD = {
     ),
     "rule of Sobol": (
         lambda m, r: studies.plain(sequence=mc.Sobol(), stop=mc.StopAtConfidence("sum", 1.0)),
-        "known for plain random sampling alone",
+        "require random sampling",
     ),
     "tilt": (
         lambda m, r: studies.plain(tilts={"y": mc.ImportanceTilt(1.0)}),
@@ -254,7 +261,7 @@ BAD = {
     "chunk": (lambda m, r: mc.run(studies.plain(), chunk=40), "chunk: expected a multiple of 16"),
     "part": (lambda m, r: mc.Engine(studies.plain()).chunk(8, 32), "chunk: expected samples from a multiple of 16"),
     "subsampled": (lambda m, r: mc.outputs.Subsampled(1), "count: expected at least 2 states"),
-    "replay": (lambda m, r: studies.plain().replay(0), "replay: the rollout is a function"),
+    "replay": (lambda m, r: studies.plain().replay(0), "replay: expected a Rollout, got a function"),
 }
 
 

@@ -69,7 +69,7 @@ def test_a_folder_with_files_of_others_becomes_no_store(study, tmp_path, resume)
     for name in DOTFILES:
         (tmp_path / name).write_text(name)
     before = content(tmp_path)
-    with pytest.raises(FileExistsError, match="expected a path where nothing is yet, or a store"):
+    with pytest.raises(FileExistsError, match="expected a new path or a store"):
         mc.run(study, tmp_path, resume=resume)
     assert content(tmp_path) == before
 
@@ -105,7 +105,7 @@ def test_another_rest_does_not(study, tmp_path, name):
     else:
         (tmp_path / name).write_text("a letter")
     before = content(tmp_path)
-    with pytest.raises(FileExistsError, match="expected a path where nothing is yet, or a store"):
+    with pytest.raises(FileExistsError, match="expected a new path or a store"):
         mc.run(study, tmp_path)
     assert content(tmp_path) == before
 
@@ -141,7 +141,7 @@ def test_links_in_a_folder_without_a_store(study, tmp_path):
         path = tmp_path / f"with {name}"
         path.mkdir()
         (path / name).symlink_to(away / target)
-        with pytest.raises(FileExistsError, match="expected a path where nothing is yet"):
+        with pytest.raises(FileExistsError, match="expected a new path"):
             mc.run(study, path)
     assert {file.name: file.read_text() for file in away.iterdir()} == {"letter": "dear"}
 
@@ -178,7 +178,7 @@ def test_a_store_that_another_process_began_meanwhile(study, tmp_path, monkeypat
         return file_lock(place)
 
     monkeypatch.setattr(mc.engine, "file_lock", late)
-    with pytest.raises(FileExistsError, match="there is a store already"):
+    with pytest.raises(FileExistsError, match="the store exists already"):
         mc.run(study, path)
     assert Store(path).metadata.seed == 9
 
@@ -195,7 +195,7 @@ def test_counts_that_are_none(study, store, key):
         if (key, value) == ("seed", "0"):
             continue
         file.write_text(json.dumps({**plain, key: "HERE"}).replace('"HERE"', value))
-        damaged(study, store, "study.json: expected (JSON|what lgsim.montecarlo wrote), got a damaged file")
+        damaged(study, store, "study.json: expected (JSON|the output of lgsim.montecarlo), got a damaged file")
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_counts_that_are_none(study, store, key):
 def test_metadata_of_other_types(study, store, change):
     file = store / "study.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
-    damaged(study, store, "study.json: expected what lgsim.montecarlo wrote, got a damaged file")
+    damaged(study, store, "study.json: expected the output of lgsim.montecarlo, got a damaged file")
 
 
 @pytest.mark.parametrize("key", ["study", "versions", "columns", "samples", "format"])
@@ -221,7 +221,7 @@ def test_metadata_without_a_key(study, store, key):
     plain = json.loads(file.read_text())
     del plain[key]
     file.write_text(json.dumps(plain))
-    damaged(study, store, "study.json: expected what lgsim.montecarlo wrote, got a damaged file")
+    damaged(study, store, "study.json: expected the output of lgsim.montecarlo, got a damaged file")
 
 
 @pytest.mark.parametrize("name", ["study.json", "finished.json", "steps.json"])

@@ -90,15 +90,17 @@ def test_resolved_and_not():
     found = coarse.step_error
     assert not found.resolved and found.faults > 0 and found.method == "MK4"
     text = found.summary()
-    assert text.startswith("not resolved: steps of 0.15 s by MK4 bring more error than the statistical interval into")
-    factor = round(found.dt / float(text.split("Take dt = ")[1].split(" s")[0]))
+    assert text.startswith(
+        "not resolved: with dt = 0.15 s and MK4 the integration error exceeds the statistical interval of"
+    )
+    factor = round(found.dt / float(text.split("Use dt = ")[1].split(" s")[0]))
     assert factor >= 2 and f"({STEPS * factor:,} steps)" in text
     finer = mc.Rollout(oscillator(), dt=0.15 / factor, steps=STEPS * factor, save_every=4 * factor)
     spread = coarse.study.sampler.distributions
     fine = mc.run(mc.Study(spread, finer, (last,), samples=400, tile=16)).step_error
-    assert fine.resolved and fine.summary().startswith("error of the steps: at most ")
+    assert fine.resolved and fine.summary().startswith("integration error: at most ")
     assert StudyStepError.from_plain(json.loads(json.dumps(found.to_plain()))).summary() == text
-    with pytest.raises(ValueError, match="expected an error of the steps of a study"):
+    with pytest.raises(ValueError, match="expected the integration error of a study"):
         StudyStepError.from_plain({"format": "lgsim step error 1"})
 
 
@@ -113,7 +115,7 @@ def test_sentences():
     found = StudyStepError.from_plain(good)
     assert list(found.to_plain()) == list(good) and found.to_plain() == good
     assert found.summary() == (
-        f"error of the steps: at most 0.2 of the statistical interval (mean of end[1]), {by}, order 4 of 4"
+        f"integration error: at most 0.2 of the statistical interval (mean of end[1]), {by}, order 4 of 4"
     )
     assert found.mean_error("end", 1) == "0.002" and found.mean_error("failed far", None) == "0.01"
     assert found.mean_error("other", None) == "–"
@@ -123,15 +125,15 @@ def test_sentences():
         "outputs": {"end": {**end, "mean": [[0.1, 2.0], [1e-2, 1e-2], [True, True]]}},
     })  # fmt: skip
     assert bad.summary() == (
-        "not resolved: steps of 0.1 s by MK4 bring more error than the statistical interval into 4 of 8 statistics"
-        " (probability of diverged: unknown against 0.1; mean of end[1]: 2 against 0.01; mean of end[0]: 0.1 against"
-        f" 0.01 and 1 more; {by}). With dt/2 the verdict changes: 25 % of the samples for 'far', 50 % for divergence."
-        " Take dt = 0.05 s (48 steps) or a method of higher order."
+        "not resolved: with dt = 0.1 s and MK4 the integration error exceeds the statistical interval of 4 of 8"
+        " statistics (probability of diverged: unknown against 0.1; mean of end[1]: 2 against 0.01; mean of end[0]: 0.1"
+        f" against 0.01 and 1 more; {by}). With dt/2 the verdict changes: 25 % of the samples for 'far', 50 % for"
+        " divergence. Take dt = 0.05 s (48 steps) or a method of higher order."
     )
     assert bad.mean_error("end", 0) == "0.1, not resolved" and bad.mean_error("diverged", 0) == "unknown, not resolved"
     still = {"mean": [0.0, 1.0, False], "std": [0.0, 1.0, False], "quantiles": {}, "order": math.nan}
     none = StudyStepError.from_plain({**good, "outputs": {"end": still}})
-    assert none.summary() == f"error of the steps: none that is seen, {by}"
+    assert none.summary() == f"integration error: none observed, {by}"
 
 
 def test_the_limit_is_the_statistical_interval():
@@ -196,7 +198,7 @@ def test_a_study_by_a_function_has_no_steps():
     """Nothing is checked, and nothing is said."""
     results = mc.run(studies.plain())
     assert results.step_error is None and mc.check_steps(mc.Engine(studies.plain()), results) is None
-    with pytest.raises(TypeError, match="the rollout is a function; it has no steps that are known"):
+    with pytest.raises(TypeError, match="expected a Rollout, got a function, whose steps are unknown"):
         studies.plain().with_substeps(2)
     assert mc.run(swinging(0.05), step_check=False).step_error is None
 

@@ -148,7 +148,7 @@ def test_more_samples(store):
     longer = store.parent / "longer"
     mc.run(studies.plain(1000), longer, chunk=16)
     assert files(store) == files(longer)
-    with pytest.raises(ValueError, match="samples: expected at least 1000, which the store has, got 800"):
+    with pytest.raises(ValueError, match="samples: expected at least 1000 as in the store, got 800"):
         mc.run(studies.plain(800), store, resume=True)
 
 
@@ -184,7 +184,7 @@ def test_a_store_of_another_study_is_refused(store, other):
     }[other]()  # fmt: skip
     mine, theirs = (mc.Engine(study).fingerprint for study in (first, given))
     before = files(store)
-    with pytest.raises(ValueError, match=f"the store is of another study: it has {mine}, this run has {theirs}"):
+    with pytest.raises(ValueError, match=f"the store belongs to another study: it has {mine}, this run has {theirs}"):
         mc.run(given, store, resume=True)
     assert files(store) == before
 
@@ -200,7 +200,7 @@ def test_a_store_of_another_model_or_version_is_refused(tmp_path):
     mc.run(study(model), tmp_path / "s")
     heavier = model.replace(inertias=model.inertias * 1.1)
     prints = [lgsim.multibody.serialization.fingerprint(m) for m in (model, heavier)]
-    with pytest.raises(ValueError, match=f"of another model: it has {prints[0]}, this run has {prints[1]}"):
+    with pytest.raises(ValueError, match=f"to another model: it has {prints[0]}, this run has {prints[1]}"):
         mc.run(study(heavier), tmp_path / "s", resume=True)
     about = tmp_path / "s" / "study.json"
     about.write_text(about.read_text().replace(f'"lgsim": "{lgsim.__version__}"', '"lgsim": "0.0.1"'))
@@ -250,7 +250,9 @@ def test_full_disk(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(mc.store, "write_whole", full)
-        with pytest.raises(OSError, match=r"no room on the disk for \d+ bytes .*make room and resume") as caught:
+        with pytest.raises(
+            OSError, match=r"no space left on the disk for \d+ bytes .*free some space and resume"
+        ) as caught:
             mc.run(studies.plain(800), path, chunk=16)
     assert caught.value.errno == errno.ENOSPC
     kept = mc.Results.open(studies.plain(800), path)
@@ -266,7 +268,7 @@ def test_a_file_that_the_system_cuts_off(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (600, hard))
     try:
-        with pytest.raises(OSError, match="no room on the disk"):
+        with pytest.raises(OSError, match="no space left on the disk"):
             Store(path).write(0, mc.Engine(studies.plain(32)).chunk(0, 16))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -275,17 +277,17 @@ def test_a_file_that_the_system_cuts_off(tmp_path):
 
 def test_paths(tmp_path, finished):
     """A store that is there, a folder of something else, no store."""
-    with pytest.raises(FileExistsError, match="there is a store already; resume=True goes on with it"):
+    with pytest.raises(FileExistsError, match="the store exists already; resume it with resume=True"):
         mc.run(studies.plain(800), finished)
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "a.txt").write_text("dear")
     for resume in (False, True):
-        with pytest.raises(FileExistsError, match="expected a path where nothing is yet, or a store"):
+        with pytest.raises(FileExistsError, match="expected a new path or a store"):
             mc.run(studies.plain(800), tmp_path / "letters", resume=resume)
     assert [p.name for p in (tmp_path / "letters").iterdir()] == ["a.txt"]
-    with pytest.raises(FileNotFoundError, match=r"found no study.json"):
+    with pytest.raises(FileNotFoundError, match=r"study.json is missing"):
         mc.Results.open(studies.plain(800), tmp_path / "nothing")
-    with pytest.raises(ValueError, match="chunk: expected 16, that of the store, got 32"):
+    with pytest.raises(ValueError, match="chunk: expected 16 as in the store, got 32"):
         mc.run(studies.plain(800), finished, resume=True, chunk=32)
 
 

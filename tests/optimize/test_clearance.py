@@ -181,7 +181,7 @@ def test_a_clearance_that_cannot_be_kept_is_told(arms):
     model, search, guesses = arms
     found = search(jnp.array(0.5), jnp.array(0.5), 0.01, jnp.array([0.5, 0.0, 0.5]), guesses)
     verdict = found.verdict(model)
-    assert verdict.outcome == Outcome.FAILED and "closer than their clearance by" in str(verdict)
+    assert verdict.outcome == Outcome.FAILED and "the clearance is violated by" in str(verdict)
     # between the two the compromise is the mean
     assert float(found.shortfall) == pytest.approx((0.1 + TUBE + 0.01) / 2, rel=0.2)
 
@@ -199,21 +199,23 @@ def test_single_precision_stays():
 def test_bad_input():
     model = puck()
     bare = ModelBuilder().add_body("a", "world", joints.Free(), mass=1.0, inertia=np.eye(3)).build()
-    with pytest.raises(ModelError, match="Clearance: the model has no pair of solids that could meet"):
+    with pytest.raises(ModelError, match="Clearance: the model has no geometry pair that could collide"):
         Clearance(bare)
     with pytest.raises(ModelError, match="did you mean 'post'"):
         ObstacleCost(model, 0.1, pairs=(("ball",), ("posts",)))
-    with pytest.raises(ValueError, match=r"margin: expected one number or one for each of 5 pairs, got shape \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"margin: expected a scalar or one value for each of 5 pairs, got shape \(2,\)"
+    ):
         Clearance(model, jnp.zeros(2))
     with pytest.raises(ValueError, match="SelfCollision: margin: expected finite numbers"):
         SelfCollision(model, jnp.nan)
-    with pytest.raises(ValueError, match="weight: ObstacleCost expected finite numbers that are not negative"):
+    with pytest.raises(ValueError, match="weight: ObstacleCost expected finite nonnegative numbers"):
         ObstacleCost(model, 0.1, -1.0)
     dynamics = MultibodyDynamics(model, 0.1)
     with pytest.raises(ValueError, match=r"constraints\[0\]: infeasible, y0 is outside .* by 0\.45"):
         Problem(dynamics, jnp.zeros(10).at[0].set(0.05), horizon=2, constraints=[
             Clearance(model, 0.1, (("ball",), ("post",)))])  # fmt: skip
-    with pytest.raises(ModelError, match="the model has no pair of solids"):
+    with pytest.raises(ModelError, match="the model has no geometry pair"):
         inverse_kinematics(bare, "a", jnp.eye(4), clearance=0.1)
 
 

@@ -306,7 +306,7 @@ def test_without_constraints_a_plan_has_no_multipliers():
     controller = mpc(carriage().replace(constraints=()))
     plan = controller.plan()
     assert plan.multipliers is None and controller.step(plan, jnp.zeros(2))[1].multipliers is None
-    with pytest.raises(ValueError, match=r"plan: expected one of this controller, .* got one without multipliers"):
+    with pytest.raises(ValueError, match=r"plan: expected a plan of this controller, .* got one without multipliers"):
         controlled()[0].step(plan, jnp.zeros(2))
 
 

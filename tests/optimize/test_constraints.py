@@ -138,7 +138,7 @@ def test_the_augmented_lagrangian_takes_any_solver():
 
 
 def test_ilqr_alone_refuses_conditions():
-    with pytest.raises(ValueError, match="take AugmentedLagrangian"):
+    with pytest.raises(ValueError, match="use AugmentedLagrangian"):
         solve(problem_with(EndConstraint(at_goal)), solver=ILQR())
 
 

@@ -230,7 +230,10 @@ class Spoilt(DiscreteDynamics):
 @pytest.mark.parametrize("bound", [None, 1.0])
 @pytest.mark.parametrize(
     "name, entry",
-    [("the derivative of the step by the state", (1, 0)), ("the derivative of the step by the control", (0, 2))],
+    [
+        ("the derivative of the step with respect to the state", (1, 0)),
+        ("the derivative of the step with respect to the control", (0, 2)),
+    ],
 )
 def test_the_derivative_of_a_step_that_is_not_finite_is_named(name, entry, bound):
     dynamics = Spoilt(Translation(2), lambda t, y, u, args: y + 0.1 * u[0], 1, 0.1, entry)
@@ -261,8 +264,10 @@ def test_a_terminal_cost_whose_hessian_is_not_finite_is_named():
 
 def test_too_few_iterations_are_told():
     result = solve(swing(), solver=ILQR(max_iterations=3))
-    assert "used all its iterations" in result.message
+    assert "maximum number of iterations" in result.message
     assert int(result.iterations) == 3
+    text = repr(result)
+    assert text.startswith("Solution(") and result.message in text and text.count("\n") < 10
 
 
 @pytest.mark.slow

@@ -177,7 +177,7 @@ def test_what_functions_close_over_has_its_derivative():
     np.testing.assert_allclose(slopes[1][0], (slopes[0][1] - slopes[0][2]) / 2e-6, rtol=1e-6)
     by_start = jax.vmap(lambda w: jax.jacfwd(lambda y0: cost(w, y0))(AT[:2]))(jnp.array([0.3, 0.6]))
     assert np.all(np.abs(np.asarray(by_start)) > 0.1)
-    with pytest.raises(ValueError, match="closes over a number that is differentiated; pass the number through args"):
+    with pytest.raises(ValueError, match="closes over a differentiated value; pass the value through args"):
         jax.grad(lambda w: cost(0.3, hidden=w))(0.3)
 
 

@@ -54,7 +54,7 @@ def test_a_place_that_nothing_moves_within_a_ball(unit):
     assert (int(place.constraint), int(place.row)) == (0, 0) and 1 <= int(place.node) <= 6
     for words in (
         f"The worst violation is {unit:g}, of constraint 0 (PathConstraint), row 0, node {int(place.node)}, t = ",
-        "Left out, since no control moves it: constraint 0 (PathConstraint), row 0, node 0, t = 0 s.",
+        "Ignored, since no control affects it: constraint 0 (PathConstraint), row 0, node 0, t = 0 s.",
     ):
         assert words in found.message
 

@@ -178,7 +178,7 @@ def test_each_search_ends_with_a_verdict(arm, batch):
     reached, *_ = batch
     met = reached.verdict(arm, 0)
     assert met.outcome is Outcome.CONVERGED and met.sentence == "converged" and not met.undetermined
-    with pytest.raises(ValueError, match=r"index: expected one of the targets of shape \(4,\), got \(\)"):
+    with pytest.raises(ValueError, match=r"index: expected an index into the targets of shape \(4,\), got \(\)"):
         reached.verdict(arm)
 
     stretched = jnp.array([0.0, 0.0, A + B - 1e-12])
@@ -190,7 +190,7 @@ def test_each_search_ends_with_a_verdict(arm, batch):
     free = inverse_kinematics(arm, "fore", jnp.array([A * np.sin(0.3), 0.0, A * np.cos(0.3)]), START)
     assert free.verdict(arm).outcome is Outcome.NOT_DETERMINED
     assert [name for name, _ in free.verdict(arm).undetermined] == ["elbow"]
-    assert free.verdict(arm).sentence == "converged; nothing decides how elbow stands"
+    assert free.verdict(arm).sentence == "converged; elbow is not determined by the targets"
     np.testing.assert_allclose(free.slack, [0, 1], atol=1e-9)
     decided = inverse_kinematics(
         arm, "fore", jnp.array([A * np.sin(0.3), 0.0, A * np.cos(0.3)]), START, posture=START, posture_weight=1e-3
@@ -199,6 +199,6 @@ def test_each_search_ends_with_a_verdict(arm, batch):
 
     lost = inverse_kinematics(arm, "tip", jnp.array(BACK), START).verdict(arm)
     assert lost.outcome is Outcome.FAILED and not lost.converged
-    assert "No configuration near the guesses" in lost.sentence and "Target 0 of 1 is missed by 0." in lost.sentence
+    assert "No configuration near the guesses" in lost.sentence and "The error of target 0 of 1 is 0." in lost.sentence
     short = inverse_kinematics(arm, "tip", jnp.array(POINTS[0]), jnp.array([1.0, 1.0]), max_iterations=1).verdict(arm)
-    assert short.outcome is Outcome.FAILED and "used all its iterations" in short.sentence
+    assert short.outcome is Outcome.FAILED and "maximum number of iterations" in short.sentence

@@ -105,14 +105,14 @@ def test_what_a_function_gets_at_its_nodes():
     [
         ({"nodes": 21}, ValueError, "from 0 to 20, the last node, got 21"),
         ({"nodes": [3, -1]}, ValueError, "got -1"),
-        ({"nodes": 2.5}, TypeError, "whole numbers, got 2.5"),
-        ({"nodes": []}, ValueError, "one number or several"),
-        ({"times": 0.55}, ValueError, "got 0.55 s; the nearest one is 0.6 s"),
-        ({"times": [0.5, 2.1]}, ValueError, "from 0 to 2 s, 0.1 s apart, got 2.1 s"),
+        ({"nodes": 2.5}, TypeError, "integers, got 2.5"),
+        ({"nodes": []}, ValueError, "a scalar or a vector"),
+        ({"times": 0.55}, ValueError, "got 0.55 s; the closest node is at 0.6 s"),
+        ({"times": [0.5, 2.1]}, ValueError, "from 0 to 2 s, with a step of 0.1 s, got 2.1 s"),
         ({"times": -0.1}, ValueError, "got -0.1 s"),
         ({"times": float("nan")}, ValueError, "got nan s"),
-        ({}, ValueError, "one of the two"),
-        ({"nodes": 1, "times": 0.1}, ValueError, "one of the two"),
+        ({}, ValueError, "exactly one of them"),
+        ({"nodes": 1, "times": 0.1}, ValueError, "exactly one of them"),
     ],
 )
 def test_nodes_and_times_that_there_are_not(where, error, words):
@@ -144,7 +144,7 @@ def test_a_problem_with_another_step_places_its_times_anew():
     problem = problem_with(NodeConstraint(place(0.3), times=0.8))
     finer = problem.replace(dynamics=DiscreteDynamics(LINE, push, 1, 0.05), horizon=40)
     assert bool(finer.constraints[0].holds(16, finer.time(16))) and not finer.constraints[0].holds(8, finer.time(8))
-    with pytest.raises(ValueError, match=r"apart, got 0\.8 s"):
+    with pytest.raises(ValueError, match=r"step of 0.3 s, got 0\.8 s"):
         problem.replace(dynamics=DiscreteDynamics(LINE, push, 1, 0.3))
 
 

@@ -58,7 +58,7 @@ def test_pendulum_swings_up_by_least_squares():
 
 
 def test_what_they_refuse():
-    with pytest.raises(ValueError, match="ShootingMinimizer keeps no bounds of the controls"):
+    with pytest.raises(ValueError, match="ShootingMinimizer does not support bounds of the controls"):
         solve(swing(lower=-5.0), solver=ShootingMinimizer())
     bent = linear_problem().replace(terminal=lambda t, y, args: jnp.sum(jnp.cos(y)))
     with pytest.raises(
@@ -77,7 +77,7 @@ def test_without_the_extra(monkeypatch):
 def test_what_goes_wrong_is_told():
     """Too few iterations; a derivative that is not finite; no smooth minimum."""
     few = solve(linear_problem(), solver=ShootingMinimizer(max_iterations=3))
-    assert "used all its iterations" in few.message and int(few.iterations) == 3
+    assert "maximum number of iterations" in few.message and int(few.iterations) == 3
     line = Translation(1)
     steady = Problem(
         DiscreteDynamics(line, lambda t, y, u, args: y + u, 1), jnp.zeros(1), horizon=2, running=ControlEffort()

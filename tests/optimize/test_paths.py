@@ -35,7 +35,7 @@ def test_poses_between_are_screw_motions_and_ends_are_held():
 
 def test_times_and_shapes_are_checked():
     model = lgsim.ModelBuilder().add_body("body", "world", lgsim.joints.Free(), mass=1.0, inertia=jnp.eye(3)).build()
-    with pytest.raises(ValueError, match="times: expected two times or more"):
+    with pytest.raises(ValueError, match="times: expected at least two times"):
         FramePosePath(model, "body", jnp.zeros(1), jnp.eye(4)[None])
     with pytest.raises(ValueError, match="poses: expected shape"):
         FramePosePath(model, "body", jnp.array([0.0, 1.0]), jnp.eye(4)[None])

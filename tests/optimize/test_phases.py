@@ -145,7 +145,7 @@ def test_free_times_of_two_phases():
 
 def test_errors():
     one = Phase(FieldDynamics(PLANE, light, 1, 0.1), 3)
-    with pytest.raises(ValueError, match="expected one phase or more"):
+    with pytest.raises(ValueError, match="expected at least one phase"):
         Phases([])
     with pytest.raises(TypeError, match=r"phases\[1\]: expected a Phase, got FieldDynamics"):
         Phases([one, one.dynamics])
@@ -159,7 +159,7 @@ def test_errors():
         Phase(one.dynamics, 2, time=3.0)
     with pytest.raises(ValueError, match="horizon: expected 14, the steps of all phases, got 13"):
         two().replace(horizon=13)
-    with pytest.raises(ValueError, match="phases have a time each"):
+    with pytest.raises(ValueError, match="each phase has its own time"):
         solve(two(free=[FreeTime(0.1, 1.0)]), solver=CONSTRAINED)
     with pytest.raises(TypeError, match="expected one without phases"):
         two().cost(jnp.zeros((15, 2)), jnp.zeros((14, 1)))

@@ -49,10 +49,10 @@ def given(**changes):
     [
         ({"horizon": 0}, "horizon: expected at least 1, got 0"),
         ({"lower": 1.0, "upper": -1.0}, "infeasible, entry 0 has the lower bound 1 and the upper bound -1"),
-        ({"lower": jnp.zeros(3)}, r"lower: expected one number or shape \(2,\)"),
-        ({"running": lambda t, y, u, args: u}, r"running: expected a cost that is one number, got shape \(2,\)"),
-        ({"terminal": lambda t, y, args: y}, r"terminal: expected a cost that is one number, got shape \(2,\)"),
-        ({"terminal": ControlEffort()}, "terminal: a ControlEffort has no control at the end"),
+        ({"lower": jnp.zeros(3)}, r"lower: expected a scalar or shape \(2,\)"),
+        ({"running": lambda t, y, u, args: u}, r"running: expected a scalar cost, got shape \(2,\)"),
+        ({"terminal": lambda t, y, args: y}, r"terminal: expected a scalar cost, got shape \(2,\)"),
+        ({"terminal": ControlEffort()}, "terminal: there is no control at the end"),
         ({"dynamics": DiscreteDynamics(LINE, lambda t, y, u, args: y[:1], 2)}, "expected a step to states like y0"),
         (
             {"constraints": (StateBounds(jnp.array([0.5, 0.5]), jnp.ones(2)),)},
@@ -68,11 +68,11 @@ def test_what_does_not_fit_is_told(changes, message, without_import_hook):
 def test_kinds_that_do_not_fit_are_told(without_import_hook):
     with pytest.raises(TypeError, match="dynamics: expected MultibodyDynamics"):
         given(dynamics=drift)
-    with pytest.raises(TypeError, match="Coadjoint defines no difference"):
+    with pytest.raises(TypeError, match="Coadjoint does not define the difference"):
         given(dynamics=DiscreteDynamics(Coadjoint(lgsim.SE2), drift, 2))
     with pytest.raises(TypeError, match="cost: expected a cost"):
         given(running=3.0)
-    with pytest.raises(ValueError, match="weight: ControlEffort expected finite numbers that are not negative"):
+    with pytest.raises(ValueError, match="weight: ControlEffort expected finite nonnegative numbers"):
         ControlEffort(-1.0)
 
 
@@ -88,7 +88,7 @@ def test_a_cost_that_is_not_finite_at_the_guess_is_told():
 
 
 def test_what_is_no_problem_is_told():
-    with pytest.raises(ValueError, match=r"dynamics.dt: expected a time between nodes above 0 s, got -0.1"):
+    with pytest.raises(ValueError, match=r"dynamics.dt: expected a positive time between nodes in s, got -0.1"):
         given(dynamics=DiscreteDynamics(given().dynamics.action, drift, 2, -0.1))
     with pytest.raises(ValueError, match="running, terminal: expected a cost, got none"):
         given(running=None, terminal=None)

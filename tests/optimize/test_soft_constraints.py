@@ -137,10 +137,10 @@ def test_a_start_outside_of_soft_bounds_is_one():
 @pytest.mark.parametrize(
     "arguments, error, words",
     [
-        ({}, ValueError, "expected a price"),
-        ({"linear": -1.0}, ValueError, "linear: expected finite prices"),
-        ({"quadratic": np.inf}, ValueError, "quadratic: expected finite prices"),
-        ({"linear": np.nan}, ValueError, "linear: expected finite prices"),
+        ({}, ValueError, "expected a nonzero penalty"),
+        ({"linear": -1.0}, ValueError, "linear: expected finite nonnegative penalties"),
+        ({"quadratic": np.inf}, ValueError, "quadratic: expected finite nonnegative penalties"),
+        ({"linear": np.nan}, ValueError, "linear: expected finite nonnegative penalties"),
     ],
 )
 def test_prices_that_are_none(arguments, error, words):

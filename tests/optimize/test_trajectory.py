@@ -75,7 +75,7 @@ def test_the_error_of_a_plan(arm):
     assert told.resolved and told.claimed == 2 and true / 3 < told.largest[0] < 3 * true
     coarse = Problem(MultibodyDynamics(arm.model, 1.0, lgsim.MK2, arm.selection), problem.y0, horizon=8, running=cost)
     told = plan_error(coarse, solve(coarse, solver=ILQR(max_iterations=1)))
-    assert not told.resolved and told.reason.endswith("take more substeps")
+    assert not told.resolved and told.reason.endswith("increase substeps")
 
 
 @pytest.mark.slow
@@ -86,7 +86,7 @@ def test_controls_that_are_states_drive_the_steps(arm):
     assert to_trajectory(problem, result).result == ""
     result = eqx.tree_at(lambda r: r.result, result, RESULTS.max_iterations)
     trajectory = to_trajectory(problem, result)
-    assert "used all its iterations" in trajectory.result
+    assert "maximum number of iterations" in trajectory.result
     np.testing.assert_allclose(trajectory.tau[:4, 1], -3 * 0.02 * 0.1 * np.arange(1, 5), rtol=1e-12)
 
 

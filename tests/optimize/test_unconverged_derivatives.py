@@ -65,7 +65,7 @@ def test_what_has_not_converged_warns_or_is_nan(mode):
 
     few = jax.jit(mode(lambda g: cost(g, 1)))
     found, slope = told(few, AT_G)
-    assert len(found) == 1 and "is none. See solution.result and solution.optimality" in found[0]
+    assert len(found) == 1 and "is not optimal. See solution.result and solution.optimality" in found[0]
     assert np.isfinite(slope) and abs(slope - wanted) > 0.1 * abs(wanted)
 
     found, slope = told(jax.jit(mode(lambda g: cost(g, 1, True))), AT_G)

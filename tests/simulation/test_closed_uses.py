@@ -244,9 +244,7 @@ def test_what_ignores_loops_is_refused():
     model = machines.machine("four_bar")
     q, v = next(machines.states("four_bar"))[:2]
     tree = machines.tree()
-    with pytest.raises(
-        ModelError, match=r"GravityCompensation\(\) without actuated does not .* the loop 'loop0'"
-    ):
+    with pytest.raises(ModelError, match=r"GravityCompensation\(\) without actuated does not .* the loop 'loop0'"):
         lgsim.controls.GravityCompensation()(0.0, q, v, model)
     with pytest.raises(ModelError, match=r"ComputedTorque.*actuated=\[names of joints\]"):
         lgsim.controls.ComputedTorque(q, 1.0, 1.0)(0.0, q, v, model)
@@ -262,5 +260,5 @@ def test_what_ignores_loops_is_refused():
         optimize.SymplecticEulerDynamics(model, 0.01)
     unknown = identify.Parameters(model, [identify.Masses(["link1"])])
     samples = identify.TorqueSamples(q[None], v[None], v[None], v[None])
-    with pytest.raises(ModelError, match=r"a fit of joint forces does not support loops.*take SimulationFit"):
+    with pytest.raises(ModelError, match=r"a fit of joint torques does not support loops.*use SimulationFit"):
         identify.fit(unknown, samples, identify.TorqueFit())

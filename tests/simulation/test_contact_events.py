@@ -147,10 +147,10 @@ def test_what_would_ignore_contacts_refuses_them():
         lgsim.simulate(model, q0, duration=0.1, dt=1e-2, method=lgsim.VariationalTree())
     with pytest.raises(ValueError, match=r"method: .* requires a model without contacts"):
         lgsim.rollout(model, q0, jnp.zeros(2), dt=1e-2, steps=2, method=lgsim.VariationalTree())
-    with pytest.raises(ValueError, match="model: it has contacts"):
+    with pytest.raises(ValueError, match="model: expected a model without contacts"):
         optimize.SymplecticEulerDynamics(model, 1e-2)
     plant = identify.Plant(model)
-    with pytest.raises(ModelError, match="model: expected one without contacts for joint forces"):
+    with pytest.raises(ModelError, match="model: expected a model without contacts for joint torques"):
         plant.signals(q0, q0, q0)
     samples = identify.TorqueSamples(*(jnp.zeros((4, 2)) for _ in range(5)))
     unknowns = identify.Parameters(plant, [identify.JointParameter("damping")])

@@ -68,7 +68,7 @@ def run_study(asked: StudyRequest, study: Path) -> Exit:
             describe_study(store, loaded, study.read_bytes())
             return _run(asked, engine, store)
     except FileExistsError as error:
-        text = one_line(error).replace("resume=True goes on with it", "--resume goes on with it")
+        text = one_line(error).replace("resume=True", "--resume")
         raise BadInput(f"--out: {text}") from error
     except (ValueError, RuntimeError, MemoryError) as error:
         raise BadInput(one_line(error)) from error

@@ -1,1 +1,1 @@
-"""Estimators: records, losses, and ways to find the unknowns of a plant with their uncertainty."""
+"""Estimators: records, losses, and algorithms that estimate the unknowns of a plant with their uncertainty."""

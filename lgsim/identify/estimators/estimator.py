@@ -1,4 +1,4 @@
-"""The one interface of all ways to find a plant from records, and of those that work in iterations."""
+"""Interface of the estimators, in one call or iteration by iteration."""
 
 from __future__ import annotations
 
@@ -18,35 +18,37 @@ from lgsim.integrators.method import Method
 
 
 class RESULTS(eqx.Enumeration):
-    """How the search of an estimator ended; the text says what to do."""
+    """Termination codes of an estimator; the text names a remedy."""
 
     successful = ""
     max_iterations = (
-        "All iterations were used while the cost still fell. Give more iterations, a better prior or fewer unknowns."
+        "The maximum number of iterations was reached while the cost still decreased. Increase max_iterations,"
+        " improve the prior or reduce the unknowns."
     )
     stalled = (
-        "No step lowers the cost though its gradient is not small. The prior may be far off, or the records may not "
-        "belong to this machine."
+        "No step decreases the cost although its gradient is not small. The prior may be far off, or the records may"
+        " not belong to this model."
     )
-    nonfinite = "The cost is not finite at the prior. Look at the records and at the model's numbers."
+    nonfinite = "The cost is not finite at the prior. Check the records and the model's parameters."
     interrupted = (
-        "The iterations were interrupted: this is the best point that they had. With a checkpoint, fit again to go on."
+        "The iterations were interrupted; the best point so far is returned. To resume, call fit again with a"
+        " checkpoint."
     )
 
 
 class Estimate(NamedTuple):
-    """What an estimator finds; arrays alone.
+    """The result of an estimator; contains only arrays.
 
     Attributes:
         x: Coordinates of the unknowns (p,).
-        covariance: Covariance of x (p, p), zero along what the records do not show.
-        information: Second derivatives of half the squared residuals in standard deviations (p, p), without priors.
+        covariance: Covariance of x (p, p), zero along directions that are not identifiable.
+        information: Hessian of half the squared normalized residuals (p, p), without priors.
         noise: Standard deviation of each column of the residuals (columns,), in the records' units.
-        costs: Cost at the start of each iteration (iterations at most,), NaN after the last one.
-        path: Coordinates at the start of each iteration (iterations at most, p), x after the last one.
-        result: ``RESULTS.successful`` or what went wrong.
-        starts: First states of the windows (windows, state) of estimators that simulate, else None.
-        score_covariance: Covariance of the records' part of the gradient (p, p); ``information`` where that is None, as
+        costs: Cost at the start of each iteration (max_iterations,), NaN after the last one.
+        path: Coordinates at the start of each iteration (max_iterations, p), x after the last one.
+        result: ``RESULTS.successful`` or the reason for the failure.
+        starts: Initial states of the windows (windows, state) of estimators that simulate, else None.
+        score_covariance: Covariance of the records' part of the gradient (p, p); None if it equals ``information``, as
             for white noise.
     """
 
@@ -63,12 +65,12 @@ class Estimate(NamedTuple):
 
 
 class Resimulation(NamedTuple):
-    """The motion of an estimate, simulated again by other steps.
+    """The motion of an estimate, simulated again with other step sizes.
 
     Attributes:
-        residuals: What the plant gives less what was recorded, in the records' units, (n, columns).
+        residuals: Predicted minus recorded values, in the records' units, (n, columns).
         weights: Their weights, (n, columns).
-        gradient: Gradient of the cost by the coordinates, first states being free to move, (p,).
+        gradient: Gradient of the cost with respect to the coordinates, with free initial states, (p,).
     """
 
     residuals: Float[Array, "n columns"]
@@ -77,58 +79,58 @@ class Resimulation(NamedTuple):
 
 
 class Estimator(eqx.Module):
-    """A way to find the unknowns of a plant from records of one kind, ``TorqueSamples`` or ``SensorRecords``."""
+    """An algorithm that estimates the unknowns from records of one type, ``TorqueSamples`` or ``SensorRecords``."""
 
     @abstractmethod
     def run(self, parameters: Parameters, samples: Any) -> Estimate:
-        """The estimate of the unknowns from some records; a pure function of arrays, for ``jit`` and ``vmap``."""
+        """Estimate the unknowns from records; a pure function of arrays, for ``jit`` and ``vmap``."""
 
     @abstractmethod
     def check(self, parameters: Parameters, samples: Any) -> int:
-        """The count of numbers with a weight in the records.
+        """Validate the records and return the number of values with a weight.
 
         Raises:
-            TypeError: the records are of another kind, or of another dtype than the model.
-            ValueError: a shape is wrong, or a number with a weight is not finite.
+            TypeError: the records have another type, or another dtype than the model.
+            ValueError: a shape is wrong, or a value with a weight is not finite.
         """
 
     @abstractmethod
     def columns(self, parameters: Parameters, samples: Any) -> list[str]:
-        """A name for each column of the residuals."""
+        """Names of the columns of the residuals."""
 
     @abstractmethod
     def residuals(
         self, parameters: Parameters, x: Float[Array, " p"], samples: Any
     ) -> tuple[Float[Array, "n columns"], Float[Array, "n columns"]]:
-        """(what the plant at x gives less what was recorded, in the records' units; its weights)."""
+        """Predicted minus recorded values of the plant at x, in the records' units, and their weights."""
 
     @abstractmethod
     def deviations(
         self, parameters: Parameters, x: Float[Array, " p"], covariance: Float[Array, "p p"], samples: Any
     ) -> Float[Array, "n columns"]:
-        """Standard deviations of what the plant at x gives, in the records' units, that the covariance of x brings."""
+        """Standard deviations of the predictions at x due to the covariance of x, in the records' units."""
 
     @property
     def integration(self) -> Method | None:
-        """The method by which the estimator simulates; None where it does not."""
+        """The integration method of the simulations; None if the estimator does not simulate."""
         return None
 
     def resimulated(
         self, parameters: Parameters, estimate: Estimate, samples: Any, substeps: Int[Array, ""]
     ) -> Resimulation:
-        """The motion of an estimate from its first states, by steps so many times shorter.
+        """Simulate an estimate from its initial states with the step divided by a factor.
 
         Raises:
             TypeError: the estimator does not simulate.
         """
-        raise TypeError(f"{type(self).__name__} does not simulate, so that it has no steps")
+        raise TypeError(f"{type(self).__name__} does not simulate, so that it has no step size")
 
 
 class Iteration(NamedTuple):
     """One iteration of an estimator, as plain numbers.
 
     Attributes:
-        number: Number of the iteration, from 1, counted through all rounds.
+        number: Number of the iteration, from 1, counted over all rounds.
         cost: Cost after the iteration.
         damping: Damping of the next iteration of the round.
         round: Number of the round, from 1.
@@ -143,13 +145,13 @@ class Iteration(NamedTuple):
 
 
 class RoundStart(NamedTuple):
-    """What a round starts from.
+    """The starting point of a round.
 
     Attributes:
         x: Coordinates of the unknowns (p,).
-        rest: The other unknowns of the search, such as first states, or None.
-        noise: What the noise of each column is taken to be (columns,).
-        noise_before: The same in the round before.
+        rest: Further unknowns of the search, such as initial states, or None.
+        noise: Assumed noise of each column (columns,).
+        noise_before: Assumed noise in the previous round.
     """
 
     x: Float[Array, " p"]
@@ -159,14 +161,14 @@ class RoundStart(NamedTuple):
 
 
 class RoundState(NamedTuple):
-    """State of an estimator between two iterations: arrays that hold all that the next one needs.
+    """State of an estimator between two iterations; contains everything that the next one needs.
 
     Attributes:
         round: Number of the round, from 0; the number of rounds after the last one.
-        iterations: Number of iterations done, in all rounds.
-        carry: What the rounds before give to this one.
-        state: State of the descent of this round.
-        found: Solution of each round (rounds, ...), zero for those to come.
+        iterations: Number of iterations so far, in all rounds.
+        carry: Data from the previous rounds for this one.
+        state: State of the minimization of this round.
+        found: Solution of each round (rounds, ...), zero for the remaining ones.
     """
 
     round: Int[Array, ""]
@@ -177,7 +179,7 @@ class RoundState(NamedTuple):
 
 
 class FitRounds(eqx.Module):
-    """The rounds of an estimator on records that are prepared; pure functions of arrays."""
+    """The rounds of an estimator on prepared records; pure functions of arrays."""
 
     @property
     @abstractmethod
@@ -186,30 +188,30 @@ class FitRounds(eqx.Module):
 
     @abstractmethod
     def opening(self) -> RoundStart:
-        """What the first round starts from."""
+        """The starting point of the first round."""
 
     @abstractmethod
     def descent(self, start: RoundStart, number: Int[Array, ""]) -> LevenbergMarquardt:
-        """The method of a round, numbered from 0."""
+        """The minimization method of a round, numbered from 0."""
 
     @abstractmethod
     def noise_after(self, start: RoundStart, found: Solution) -> Float[Array, " columns"]:
-        """The noise after a round that found a solution."""
+        """The noise estimate after a round."""
 
     @abstractmethod
     def estimate(self, end: RoundStart, found: Solution) -> Estimate:
-        """The estimate, from what a further round would start from and the solution by ``concatenate_rounds``."""
+        """The estimate, from the start of a further round and the solution by ``concatenate_rounds``."""
 
     def close(self, start: RoundStart, found: Solution) -> RoundStart:
-        """What the next round starts from, after a round that found a solution."""
+        """The start of the next round, from the solution of a round."""
         return RoundStart(found.x, found.rest, self.noise_after(start, found), start.noise)
 
     def conclude(self, end: RoundStart, every: Solution) -> Estimate:
-        """The estimate, from what a further round would start from and the solutions of all rounds (rounds, ...)."""
+        """The estimate, from the start of a further round and the solutions of all rounds (rounds, ...)."""
         return self.estimate(end, concatenate_rounds(every))
 
     def search(self) -> tuple[RoundStart, Solution]:
-        """(what a further round would start from, the solutions of all rounds (rounds, ...)), as one program."""
+        """Run all rounds as one program; returns the start of a further round and all solutions (rounds, ...)."""
 
         def once(start: RoundStart, number: Array) -> tuple[RoundStart, Solution]:
             found = self.descent(start, number).find(start.x, start.rest)
@@ -230,11 +232,11 @@ class FitRounds(eqx.Module):
         return RoundState(zero, zero, start, state, every)
 
     def advance(self, now: RoundState) -> RoundState:
-        """The state after one more iteration of the round, or of one that has ended at the start of the next."""
+        """The state after one more iteration; a finished round moves on to the start of the next."""
 
         def iterate(now: RoundState) -> RoundState:
             state = self.descent(now.carry, now.round).step(now.state)
-            # an evaluation of the start is no iteration
+            # the evaluation of the starting point does not count as an iteration
             done = jnp.where(now.state.i >= 0, now.iterations + 1, now.iterations)
             return now._replace(state=state, iterations=done)
 
@@ -242,7 +244,7 @@ class FitRounds(eqx.Module):
             found = self.descent(now.carry, now.round).end(now.state)
             every = jax.tree.map(lambda all, one: all.at[now.round].set(one), now.found, found)
             start, number = self.close(now.carry, found), now.round + 1
-            # past the last round the state counts for nothing
+            # after the last round the state is not used
             state = self.descent(start, jnp.minimum(number, self.count - 1)).begin(start.x, start.rest)
             return RoundState(number, now.iterations, start, state, every)
 
@@ -250,10 +252,10 @@ class FitRounds(eqx.Module):
 
 
 def concatenate_rounds(rounds: Solution) -> Solution:
-    """The solution of the last of some rounds (rounds, ...), with the costs and coordinates of all of them in a row."""
+    """The solution of the last of some rounds (rounds, ...), with concatenated costs and coordinates of all of them."""
     last: Solution = jax.tree.map(lambda a: a[-1], rounds)
     costs = rounds.costs.reshape(-1)
-    # those of a round end with NaN
+    # the costs of each round end with NaN
     order = jnp.argsort(jnp.isnan(costs), stable=True)
     costs = costs[order]
     path = rounds.path.reshape(-1, last.x.size)[order]
@@ -262,11 +264,11 @@ def concatenate_rounds(rounds: Solution) -> Solution:
 
 
 class StepwiseEstimator(Estimator):
-    """An estimator that works in rounds of iterations."""
+    """An estimator that runs in rounds of iterations."""
 
     @abstractmethod
     def in_rounds(self, parameters: Parameters, samples: Any) -> FitRounds:
-        """The rounds on some records; a pure function of arrays."""
+        """The rounds on given records; a pure function of arrays."""
 
     def run(self, parameters: Parameters, samples: Any) -> Estimate:
         return self.in_rounds(parameters, samples).run()

@@ -1,4 +1,4 @@
-"""Base parameters by weighted linear least squares of recorded joint forces."""
+"""Base parameters by weighted linear least squares of recorded joint torques."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from lgsim.identify.unknowns.plant import NumbersLike
 
 
 class LinearFit(TorqueEstimator):
-    """Weighted linear least squares of the base parameters; the other coordinates stay at the prior.
+    """Weighted linear least squares for the base parameters; the other coordinates stay at the prior.
 
-    The coordinates must be numbers in which the signals are affine (``StandardParameters``,
-    ``JointParameter("damping")`` and other numbers of joints): one step to the minimum, repeated as the noise of the
-    joints, and with a robust loss the weights, become known. The result may be a machine that cannot exist, and bounds
-    are not kept; ``TorqueFit`` with ``Inertias`` keeps to both.
+    The signals must be affine in the coordinates (``StandardParameters``, ``JointParameter("damping")`` and other joint
+    parameters). One step reaches the minimum; it is repeated as the noise of the joints, and with a robust loss the
+    weights, are estimated. The result may be physically inconsistent, and bounds are not enforced; use ``TorqueFit``
+    with ``Inertias`` for both.
 
     Attributes:
         base: The base parameters of the same unknowns, by ``base_parameters(parameters)``.
-        noise: Standard deviations of the signals (nv,), or None where they are estimated.
-        noise_updates: Number of steps, each of which ends with an estimate of the noise.
-        lags: How the covariance counts correlated noise, as of ``TorqueFit``.
+        noise: Standard deviations of the signals (nv,); None to estimate them.
+        noise_updates: Number of steps, each followed by an estimate of the noise.
+        lags: Treatment of correlated noise in the covariance, as in ``TorqueFit``.
     """
 
     base: BaseParameters
@@ -49,18 +49,20 @@ class LinearFit(TorqueEstimator):
     lags: int | None = eqx.field(static=True, default=None)
 
     def run(self, parameters: Parameters, samples: TorqueSamples) -> Estimate:
-        """The estimate of the unknowns; a pure function of arrays, for ``jit`` and ``vmap``.
+        """Estimate the unknowns; a pure function of arrays, for ``jit`` and ``vmap``.
 
         Raises:
-            ValueError: coordinates are no such numbers, or the base parameters belong to other unknowns.
+            ValueError: the signals are not affine in a coordinate, or the base parameters belong to other unknowns.
         """
         linear = parameters.linear_indices
         if linear is None:
             raise ValueError(
-                "blocks: their coordinates are no numbers of the plant; take StandardParameters, or TorqueFit"
+                "blocks: expected coordinates in which the signals are affine; use StandardParameters, or TorqueFit"
             )
         if not tuple(np.sort(linear)) == self.base.indices:
-            raise ValueError("base: belongs to other unknowns; take base_parameters(parameters)")
+            raise ValueError(
+                "base: expected the base parameters of the same unknowns, got others; use base_parameters(parameters)"
+            )
         at = np.argsort(linear)[list(self.base.independent)]
         objective = torque_objective(parameters, samples, self.loss)
         free = jnp.zeros(parameters.size, bool).at[at].set(True)
@@ -72,7 +74,7 @@ class LinearFit(TorqueEstimator):
             data = with_priors(parameters, x, objective.normal_equations(x, noise))
             inverse = scaled_spectrum(data.hessian, free)[0]
             after = x - inverse @ data.gradient
-            # not a second decomposition of the same matrix: two at once, mapped over data sets, can block XLA's threads
+            # not a second decomposition of the same matrix: two at once under vmap can block XLA's threads
             again = (
                 noise if self.noise is not None else estimate_noise(parameters, objective, after, noise, free, inverse)
             )

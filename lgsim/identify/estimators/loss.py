@@ -1,4 +1,4 @@
-"""Losses: the cost of a residual, its square or less for outliers."""
+"""Loss functions: least squares and robust losses."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from lgsim._compile.xla import number_field
 
 
 class Loss(eqx.Module):
-    """The loss ``rho(s)`` of the squared residual s in standard deviations; ``rho(s) = s`` near zero."""
+    """The loss ``rho(s)`` of the squared normalized residual s; ``rho(s) = s`` near zero."""
 
     @abstractmethod
     def cost(self, s: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-        """The loss rho(s) of squared residuals."""
+        """The loss rho(s) of squared normalized residuals."""
 
     @abstractmethod
     def weight(self, s: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-        """The slope rho'(s): the weights of the residuals in a Gauss-Newton step."""
+        """The derivative rho'(s): the weights of the residuals in a Gauss-Newton step."""
 
 
 class SquaredLoss(Loss):
-    """Least squares, ``rho(s) = s``: best for normal noise."""
+    """Least squares, ``rho(s) = s``: optimal for normal noise."""
 
     def cost(self, s: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         return s
@@ -35,7 +35,7 @@ class SquaredLoss(Loss):
 
 
 class Huber(Loss):
-    """Squares up to a limit c, straight lines beyond: ``rho(s) = 2 c sqrt(s) - c^2`` for ``s > c^2``.
+    """Quadratic up to a limit c, linear beyond: ``rho(s) = 2 c sqrt(s) - c^2`` for ``s > c^2``.
 
     Attributes:
         limit: The limit c, standard deviations.
@@ -55,7 +55,7 @@ class Huber(Loss):
 
 
 class Cauchy(Loss):
-    """The loss ``rho(s) = c^2 log(1 + s / c^2)``: outliers weigh less the farther they are.
+    """The loss ``rho(s) = c^2 log(1 + s / c^2)``: the weight of an outlier decreases with its distance.
 
     Attributes:
         scale: The scale c, standard deviations.

@@ -1,4 +1,4 @@
-"""Multiple shooting: motion of a plant simulated in windows, its readings, gaps between windows, normal equations."""
+"""Multiple shooting: simulation in windows, sensor readings, gaps between windows, normal equations."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ from lgsim.simulation.equations_of_motion import (
 from lgsim.simulation.state_space import StateSpace
 
 Inputs = tuple[Float[Array, "*steps _"], Float[Array, "*steps bodies 6"] | None]
-"""Signals of the drives or commands of actuators, and external wrenches, constant over a step."""
+"""Signals of the drives or commands of actuators, and external wrenches, constant over each step."""
 
 
 class Shooting(NamedTuple):
-    """The problem of multiple shooting, apart from the windows of the records.
+    """The settings of multiple shooting, without the windows of records.
 
-    The states of a window's start are (state,): q, v and the states of actuators; their tangents (n,).
+    Initial states of windows are (state,): q, v and the actuator states; their tangents are (n,).
 
     Attributes:
-        channels: The channels of the records, of which sensors and deviations count here.
+        channels: The channels of the records, of which sensors and standard deviations are used.
         dt: The step of the simulation, s.
-        loss: The loss of the squared residuals in standard deviations.
+        loss: The loss of the squared normalized residuals.
         gap_deviations: Standard deviations of the gaps between windows (n,), in the units of a tangent, and of the
-            distances of first states from the closed set of a machine with loops.
-        start_deviations: Standard deviations of the first state of each data set about its guess (n,), or None.
-        known_start: Whether these first states are the guesses themselves.
-        tile: Number of windows whose Jacobians are made at once, or None for all.
+            distances of initial states from the constraint manifold of a model with closed loops.
+        start_deviations: Standard deviations of the initial state of each data set about its guess (n,), or None.
+        known_start: True to fix these initial states at the guesses.
+        tile: Number of windows whose Jacobians are computed at once, or None for all.
     """
 
     parameters: Parameters
@@ -66,29 +66,29 @@ class Shooting(NamedTuple):
     tile: int | None
 
     def has_free_starts(self, windows: Windows) -> bool:
-        """Whether any first state is unknown."""
+        """True if any initial state is unknown."""
         return not self.known_start or bool(windows.start.shape[0] > 1)
 
 
 def plant_space(plant: Plant) -> StateSpace:
-    """The space of a plant's states: q, v and the states of actuators."""
+    """The space of the plant's states: q, v and the actuator states."""
     return state_space(plant.model, plant.actuators)
 
 
 class ShootingNormalEquations(NamedTuple):
-    """Normal equations of plant and first states: cost, gradients and the blocks of the Gauss-Newton Hessian.
+    """Normal equations in plant coordinates and initial states: cost, gradients and blocks of the Gauss-Newton Hessian.
 
     Attributes:
         cost: Half the sum of the losses of records, gaps and priors.
-        gx: Gradient by the coordinates (p,).
-        gs: Gradient by tangents of the first states (windows, n); n = 0 where none is unknown.
-        xx: Hessian of the coordinates (p, p).
-        xs: Hessian of the coordinates and each window's first state (windows, p, n).
-        ss: Hessian of each window's first state (windows, n, n).
-        near: Hessian of the first states of a window and the next (windows, n, n), zero where none follows.
-        prior_hessian: The part of xx that the priors of the plant bring (p, p).
-        squares: Sums of weighted squares of each column, with robust weights, and of the weights (2, columns).
-        gap: Largest gap, in its standard deviations.
+        gx: Gradient with respect to the coordinates (p,).
+        gs: Gradient with respect to tangents of the initial states (windows, n); n = 0 if all are known.
+        xx: Hessian with respect to the coordinates (p, p).
+        xs: Mixed Hessian of the coordinates and each window's initial state (windows, p, n).
+        ss: Hessian with respect to each window's initial state (windows, n, n).
+        near: Mixed Hessian of the initial states of a window and the next (windows, n, n), zero if none follows.
+        prior_hessian: The contribution of the plant's priors to xx (p, p).
+        squares: Weighted sums of squares of each column, with robust weights, and sums of the weights (2, columns).
+        gap: Largest gap, in standard deviations.
     """
 
     cost: Float[Array, ""]
@@ -106,7 +106,7 @@ class ShootingNormalEquations(NamedTuple):
 def equations_of_motion(
     t: Float[Array, ""], y: Float[Array, " state"], args: tuple[Plant, Inputs]
 ) -> Float[Array, " n"]:
-    """(v, v', rates of actuators) of a plant in a state y under (signals, wrenches)."""
+    """Time derivative of (q, v, actuator states) of a plant in a state y under (signals, wrenches)."""
     plant, (signals, wrenches) = args
     model = plant.model
     q, v = split_state(model, y)
@@ -124,7 +124,7 @@ def equations_of_motion(
 
 
 class PlantField(eqx.Module):
-    """``equations_of_motion`` with what jumps in actuators between steps."""
+    """``equations_of_motion`` with the discrete updates of actuators between steps."""
 
     def __call__(
         self, t: Float[Array, ""], y: Float[Array, " state"], args: tuple[Plant, Inputs]
@@ -143,7 +143,9 @@ class PlantField(eqx.Module):
         return settle_actuators(y, self.machine(args))
 
     def machine(self, args: tuple[Plant, Inputs]) -> Any:
-        """The arguments of a simulation's field: commands of the drives or actuators and wrenches held for a step."""
+        """The arguments of a simulation's field: commands of the drives or actuators and wrenches, constant over a
+        step.
+        """
         plant, (signals, wrenches) = args
         command = signals if plant.actuators is not None else plant.scale * signals - plant.offset
         row = TorqueSegment(jnp.zeros((), signals.dtype), command, jnp.zeros_like(command))
@@ -158,9 +160,10 @@ class WindowMotion(NamedTuple):
     """The motion of one window against its records.
 
     Attributes:
-        residuals: Readings less measurements in standard deviations (nodes, columns).
-        first: The state (state,) where it begins: its first state, on the closed set of a machine with loops.
-        last: Its last state.
+        residuals: Readings minus measurements in standard deviations (nodes, columns).
+        first: The state (state,) at the start of the simulation: the initial state, projected on the constraint
+            manifold of a model with closed loops.
+        last: The final state.
     """
 
     residuals: Float[Array, "*windows nodes columns"]
@@ -171,10 +174,10 @@ class WindowMotion(NamedTuple):
 def _delay_signals(
     signals: Float[Array, "rows width"], delay: Float[Array, ""], steps: int
 ) -> Float[Array, "{steps} width"]:
-    """The means over each step of signals that are constant over steps and arrive later.
+    """Step means of signals that are piecewise constant and arrive delayed.
 
     Args:
-        signals: Signals of ``MAX_DELAY_STEPS + steps`` steps, those from before the window first.
+        signals: Signals of ``MAX_DELAY_STEPS + steps`` steps; those from before the window come first.
         delay: The delay in steps.
         steps: Number of steps of the window.
     """
@@ -193,11 +196,11 @@ def _simulate_window(
     y0: Float[Array, " state"],
     substeps: Int[Array, ""] | None = None,
 ) -> tuple[Float[Array, "nodes state"], Float[Array, "steps _"]]:
-    """(states at the nodes of one window from its first state, signals that drive each step).
+    """Simulate one window from its initial state; returns the states at the nodes and the signals of each step.
 
     Args:
-        y0: Its first state.
-        substeps: Number of steps of the method within each step, an operand of the program; None for one.
+        y0: The initial state.
+        substeps: Number of integration steps within each step, an operand of the program; None for one.
     """
     steps = window.signals.shape[0] - MAX_DELAY_STEPS
     signals = window.signals[MAX_DELAY_STEPS:]
@@ -206,7 +209,7 @@ def _simulate_window(
     inputs = (signals, window.wrenches)
     zero = jnp.zeros((), y0.dtype)
     space, method = state_space(plant.model, plant.actuators), sampled_method(shooting.method, plant.actuators)
-    # the first state of a machine with loops need not be closed while it is sought
+    # during the search the initial state of a model with closed loops need not satisfy the closure
     y0 = space.restore(_PLANT_FIELD, y0, (plant, jax.tree.map(lambda x: x[0], inputs)))
     if substeps is None:
         ys = integrate(
@@ -235,7 +238,7 @@ def window_residuals(
     y0: Float[Array, " state"],
     substeps: Int[Array, ""] | None = None,
 ) -> WindowMotion:
-    """The motion of one window; arguments are those of ``_simulate_window``."""
+    """The motion of one window; arguments as in ``_simulate_window``."""
     model = plant.model
     ys, signals = _simulate_window(shooting, plant, window, y0, substeps)
     perfect = not isinstance(plant, InstrumentedPlant)
@@ -264,28 +267,29 @@ def window_residuals(
 
 
 def _count_gaps(space: StateSpace) -> int:
-    """The length of ``_window_gap`` in tangents."""
+    """Dimension of ``_window_gap``."""
     return 2 if space.topology.loops else 1
 
 
 def _window_gap(
     space: StateSpace, motion: WindowMotion, start: Float[Array, " state"], following: Float[Array, " state"]
 ) -> Float[Array, " gaps"]:
-    """The tangent from the next first state to the end of a window, and of machines with loops that from the first
-    state to where the motion begins: without it nothing would show the parts of a first state that open the loops.
+    """The tangent from the next initial state to the end of a window. For models with closed loops also the tangent
+    from the initial state to the start of the simulation, without which the components that open the loops would be
+    undetermined.
 
     Args:
         space: The space of states.
         motion: The motion of the window.
-        start: Its first state.
-        following: First state of the next window.
+        start: Its initial state.
+        following: Initial state of the next window.
     """
     gap = space.difference(following, motion.last)
     return jnp.concatenate([gap, space.difference(start, motion.first)]) if space.topology.loops else gap
 
 
 def _gap_factors(shooting: Shooting, windows: Windows) -> Float[Array, "*windows gaps"]:
-    """What of ``_window_gap`` counts: 1 where the next window goes on, 1 where a first state is unknown, else 0."""
+    """Factors of ``_window_gap``: 1 if the next window is linked, 1 if an initial state is unknown, else 0."""
     space = plant_space(shooting.parameters.plant)
     known = windows.first if shooting.known_start else jnp.zeros_like(windows.first)
     factors = jnp.stack([windows.linked, 1 - known][: _count_gaps(space)], axis=-1)
@@ -299,12 +303,12 @@ def gap_vectors(
     starts: Float[Array, "windows state"],
     following: Float[Array, "windows state"],
 ) -> Float[Array, "windows gaps"]:
-    """``_window_gap`` of all windows in standard deviations, zero where it does not count.
+    """``_window_gap`` of all windows in standard deviations, zero for unlinked windows.
 
     Args:
         motions: Their motions.
-        starts: Their first states.
-        following: First states of the windows after them.
+        starts: Their initial states.
+        following: Initial states of the next windows.
     """
     space = plant_space(shooting.parameters.plant)
     gaps = jax.vmap(lambda *given: _window_gap(space, *given))(motions, starts, following)
@@ -312,14 +316,14 @@ def gap_vectors(
 
 
 def _earlier_instant(plant: Plant, at: Instant, delay: Float[Array, ""]) -> Instant:
-    """The state of a plant some time before, by a parabola."""
+    """The state of a plant at an earlier time, by a parabola."""
     assert at.a is not None
     q = plant.model.retract(at.q, -delay * at.v + delay**2 / 2 * at.a)
     return Instant(q, at.v - delay * at.a, at.a)
 
 
 def _residual_weights(shooting: Shooting, windows: Windows) -> Float[Array, "*windows nodes columns"]:
-    """Weights of the residuals of one window or several, columns in the order of the residuals."""
+    """Weights of the residuals of one or several windows, columns in the order of the residuals."""
     return jnp.concatenate([windows.weights[name] for name in shooting.channels], axis=-1)
 
 
@@ -337,17 +341,18 @@ def window_jacobian(
     Float[Array, "nodes columns"],
     Float[Array, " gaps"],
 ]:
-    """(derivatives of residuals, of ``_window_gap``, residuals, gap) by (x, tangent of y0), p + n unknowns.
+    """Derivatives of residuals and of ``_window_gap`` with respect to (x, tangent of y0), p + n unknowns; residuals and
+    gap.
 
     Args:
-        y0: First state of this window.
-        y1: First state of the next window.
-        n: Dimension of the space of states, or 0 to leave them out.
+        y0: Initial state of this window.
+        y1: Initial state of the next window.
+        n: Dimension of the state space, or 0 to leave the states out.
         substeps: See ``_simulate_window``.
     """
     p = x.size
     space = plant_space(shooting.parameters.plant)
-    # a first state that is known does not move
+    # a known initial state does not move
     moves = 1 - window.first if shooting.known_start else jnp.ones_like(window.first)
 
     def f(z: Float[Array, " unknowns"]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
@@ -367,10 +372,10 @@ def linearize(
     starts: Float[Array, "windows state"],
     substeps: Int[Array, ""] | None = None,
 ) -> ShootingNormalEquations:
-    """Normal equations at coordinates x and first states, by forward mode over both, in one batch of all windows.
+    """Normal equations at coordinates x and initial states, by forward mode over both, for all windows in one batch.
 
     Args:
-        starts: First states of the windows.
+        starts: Initial states of the windows.
         substeps: See ``_simulate_window``.
     """
     p, free = x.size, shooting.has_free_starts(windows)
@@ -434,12 +439,12 @@ def _start_prior_terms(
     start: Float[Array, " state"],
     first: Float[Array, ""],
 ) -> tuple[Float[Array, ""], Float[Array, " n"], Float[Array, "n n"]]:
-    """(cost, gradient, Hessian) of the prior about the first state of a data set, zero for other windows.
+    """(cost, gradient, Hessian) of the prior on the initial state of a data set, zero for other windows.
 
     Args:
-        deviations: Standard deviations of the first state about its guess.
-        start: The first state.
-        first: 1 where the window starts a data set, else 0.
+        deviations: Standard deviations of the initial state about its guess.
+        start: The initial state.
+        first: 1 if the window starts a data set, else 0.
     """
     space = plant_space(shooting.parameters.plant)
 

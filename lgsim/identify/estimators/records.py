@@ -1,4 +1,4 @@
-"""Records of sensors on a grid of the simulation's steps, and their windows: what estimators that simulate take."""
+"""Sensor records on the time grid of the simulation, and their windows: the input of estimators that simulate."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Channel(eqx.Module):
     """The measurements of one sensor; arrays may have a leading axis of data sets.
 
     Attributes:
-        sensor: The meaning of the numbers.
-        values: Readings (nodes, ...), any finite numbers where the weight is zero.
-        deviation: Standard deviation of each degree of freedom of the readings, one number or (size,).
-        weight: How far each reading counts: one number, one for each node (nodes,), or all (nodes, size).
+        sensor: The sensor model.
+        values: Readings (nodes, ...); any finite values where the weight is zero.
+        deviation: Standard deviation of each degree of freedom of the readings, one value or (size,).
+        weight: Weight of each reading: one value, one for each node (nodes,), or all (nodes, size).
 
     Raises:
-        TypeError: the sensor is none.
+        TypeError: the argument is not a sensor.
     """
 
     sensor: Sensor
@@ -55,8 +55,8 @@ class Channel(eqx.Module):
             name: The channel's name, for messages.
 
         Raises:
-            ValueError: a shape is wrong, or a number with a weight is not finite.
-            TypeError: the dtype is not the model's.
+            ValueError: a shape is wrong, or a value with a weight is not finite.
+            TypeError: the dtype differs from the model's.
         """
         shape, size = self.sensor.shape(model), len(self.sensor.labels(model))
         values = self.values
@@ -87,22 +87,22 @@ class Channel(eqx.Module):
 
 
 class SensorRecords(eqx.Module):
-    """Motion as sensors saw it at times ``t0 + k dt``, with what drove it; any sensors, at any of these times.
+    """Sensor readings and inputs of a motion at times ``t0 + k dt``; any sensors, at any of these times.
 
-    All arrays may have a leading axis of data sets of equal length, which share the plant. There is one node more than
-    there are steps.
+    All arrays may have a leading axis of data sets of equal length, which share the plant. There is one more node than
+    steps.
 
     Attributes:
-        dt: The simulation's step, s.
+        dt: The simulation step, s.
         channels: Measurements by name.
         signals: Signals of the drives, constant over each step (steps, nv), in the units of ``Plant.signals``; None: no
             drives.
-        wrenches: External wrenches on the bodies, constant over each step in the bodies' frames (steps, bodies, 6), N
-            and N m, or None.
-        commands: Commands of the plant's actuators, constant over each step (steps, n), in the place of signals; None
-            for a plant without actuators.
-        states: Guesses of the states (q, v) at the nodes (nodes, nq + nv); None: from the channel of a
-            ``PositionSensor``.
+        wrenches: External wrenches on the bodies in the body frames, constant over each step (steps, bodies, 6), N and
+            N m, or None.
+        commands: Commands of the plant's actuators, constant over each step (steps, n), instead of signals; None for a
+            plant without actuators.
+        states: Guesses of the states (q, v) at the nodes (nodes, nq + nv); None to derive them from a
+            ``PositionSensor`` channel.
 
     Raises:
         ValueError: there is no channel, or both signals and commands are given.
@@ -132,29 +132,31 @@ class SensorRecords(eqx.Module):
             None if x is None else jnp.asarray(x) for x in (signals, wrenches, states, commands)
         )
         if signals is not None and commands is not None:
-            raise ValueError("commands: actuators make the joint forces of these; expected no signals beside them")
+            raise ValueError(
+                "commands: expected either signals or commands, got both; actuators convert commands to joint torques"
+            )
 
     @classmethod
     def from_recording(
         cls, recording: Recording, deviations: Mapping[str, NumbersLike], commands: ArrayLike | None = None
     ) -> SensorRecords:
-        """The records of a recording with a regular clock.
+        """The records of a recording with a uniform sampling interval.
 
         Args:
-            recording: A recording whose ``tau`` drives the joints: over each step the mean of its two samples.
-            deviations: Standard deviations of the channels that are fitted: "q", "v", "imu <frame>".
+            recording: A recording whose ``tau`` drives the joints: over each step, the mean of its two samples.
+            deviations: Standard deviations of the fitted channels: "q", "v", "imu <frame>".
             commands: Commands of the plant's actuators at the times of the recording (nodes, n), each held until the
-                next one, in the place of ``tau``.
+                next one, instead of ``tau``.
 
         Raises:
-            ValueError: there is no such channel, or the clock is not regular to a hundredth of a step.
+            ValueError: a channel does not exist, or the sampling interval varies by more than a hundredth of a step.
         """
         steps = np.diff(recording.time)
         dt = float(np.mean(steps))
         if not np.all(np.abs(steps - dt) < 0.01 * dt):
             raise ValueError(
-                f"recording: expected a regular clock, got steps from {steps.min():.3g} to {steps.max():.3g} s; smooth"
-                " resamples"
+                f"recording: expected uniform sampling, got steps from {steps.min():.3g} to {steps.max():.3g} s;"
+                " resample with smooth"
             )
         sensors: dict[str, Sensor] = {"q": PositionSensor(), "v": VelocitySensor()}
         sensors |= {f"imu {frame}": ImuSensor(frame) for frame in recording.imu}
@@ -162,7 +164,7 @@ class SensorRecords(eqx.Module):
         for name, deviation in deviations.items():
             if name not in recording.channels or name not in sensors:
                 known = [c for c in recording.channels if c in sensors]
-                raise ValueError(f"deviations: there is no measurement {name!r}; there are {', '.join(known)}")
+                raise ValueError(f"deviations: expected measurements of {', '.join(known)}, got {name!r}")
             channels[name] = Channel(sensors[name], recording.channels[name], deviation, recording.weights[name])
         tau = recording.tau
         states = None if recording.v is None else np.concatenate([recording.q, recording.v], axis=-1)
@@ -171,11 +173,11 @@ class SensorRecords(eqx.Module):
         return cls(dt, channels, None if tau is None else (tau[1:] + tau[:-1]) / 2, states=states)
 
     def broadcast(self, model: Model) -> SensorRecords:
-        """The records with a leading axis of data sets in all arrays, checked against a model.
+        """The records with a leading axis of data sets in all arrays, validated against a model.
 
         Raises:
-            ValueError: a shape is wrong, a number with a weight is not finite, or nothing tells the first states.
-            TypeError: a dtype is not the model's.
+            ValueError: a shape is wrong, a value with a weight is not finite, or the initial states are unknown.
+            TypeError: a dtype differs from the model's.
         """
         channels = {name: channel.broadcast(model, name) for name, channel in self.channels.items()}
         first = next(iter(channels))
@@ -203,27 +205,29 @@ class SensorRecords(eqx.Module):
                 array = jnp.broadcast_to(array, (sets, *shape))
             out[name] = array
         if out["states"] is None and not any(isinstance(c.sensor, PositionSensor) for c in channels.values()):
-            raise ValueError("states: without a channel of PositionSensor() the records need a guess of the states")
+            raise ValueError(
+                "states: expected a guess of the states, since there is no channel of PositionSensor(); got None"
+            )
         return SensorRecords(self.dt.astype(model.dtype), channels, **out)
 
     @property
     def weights(self) -> Float[Array, "sets nodes columns"]:
-        """The weights of all channels side by side, of records that ``broadcast`` gave."""
+        """Weights of all channels, concatenated by column, of the output of ``broadcast``."""
         return jnp.concatenate([c.weight for c in self.channels.values()], axis=-1)
 
 
 class Windows(NamedTuple):
-    """Records in windows of equal length, those of all data sets in one row.
+    """Records in windows of equal length, of all data sets along one axis.
 
     Attributes:
-        start: Guesses of the first states (windows, state): q, v, states of actuators.
-        signals: Signals of the drives, or commands, (windows, MAX_DELAY_STEPS + steps, n), the first rows from before
-            the window.
+        start: Guesses of the initial states (windows, state): q, v, actuator states.
+        signals: Signals of the drives, or commands, (windows, MAX_DELAY_STEPS + steps, n); the first rows precede the
+            window.
         wrenches: External wrenches (windows, steps, bodies, 6), or None.
         values: Readings by channel (windows, steps + 1, ...).
         weights: Weights by channel (windows, steps + 1, size), zero where a reading belongs to the next window.
-        linked: 1 where the next window goes on from this one, else 0 (windows,).
-        first: 1 where a data set starts, else 0 (windows,).
+        linked: 1 if the next window continues this one, else 0 (windows,).
+        first: 1 if a data set starts here, else 0 (windows,).
     """
 
     start: Float[Array, "windows state"]
@@ -236,16 +240,16 @@ class Windows(NamedTuple):
 
 
 def cut_windows(records: SensorRecords, plant: Plant, steps: int | None, halfwidth: int) -> Windows:
-    """Records in windows.
+    """Cut records into windows.
 
     Args:
-        records: Records that ``broadcast`` gave.
-        plant: The machine with its actuators.
+        records: The output of ``broadcast``.
+        plant: The model with its actuators.
         steps: Number of steps of a window; None for one window for each data set.
-        halfwidth: As of ``_guess_states``.
+        halfwidth: As in ``_guess_states``.
 
     Raises:
-        ValueError: there are commands without actuators, signals with them, or another number of commands.
+        ValueError: there are commands but no actuators, signals and actuators, or the wrong number of commands.
     """
     model = plant.model
     sets, nodes = next(iter(records.channels.values())).weight.shape[:2]
@@ -280,13 +284,17 @@ def cut_windows(records: SensorRecords, plant: Plant, steps: int | None, halfwid
 
 
 def _inputs(records: SensorRecords, plant: Plant, shape: tuple[int, int]) -> Float[Array, "sets steps _"]:
-    """The signals, or the commands of a plant with actuators, of all data sets."""
+    """The signals of all data sets, or the commands of a plant with actuators."""
     given, width = records.signals, plant.model.nv
     if plant.actuators is None and records.commands is not None:
-        raise ValueError("commands: the plant has no actuators that take them; give it some, or records with signals")
+        raise ValueError(
+            "commands: expected a plant with actuators, got one without; add actuators, or give signals instead"
+        )
     if plant.actuators is not None:
         if records.signals is not None:
-            raise ValueError("signals: the plant's actuators make the joint forces; expected their commands")
+            raise ValueError(
+                "signals: expected commands, got signals; the plant's actuators compute the joint torques from commands"
+            )
         given, width = records.commands, plant.actuators.commands
         if given is not None and given.shape[-1] != width:
             raise ValueError(f"commands: expected {width} for the plant's actuators, got {given.shape[-1]}")
@@ -296,17 +304,17 @@ def _inputs(records: SensorRecords, plant: Plant, shape: tuple[int, int]) -> Flo
 def _guess_states(
     records: SensorRecords, model: Model, at: Int[np.ndarray, " count"], halfwidth: int
 ) -> Float[Array, "sets count state"]:
-    """The states (q, v) at some nodes: those of the records, or by parabolas through measured positions.
+    """The states (q, v) at some nodes: from the records, or by parabolas through measured positions.
 
     Args:
-        records: Records that ``broadcast`` gave.
-        halfwidth: Number of nodes on either side that a parabola goes through.
+        records: The output of ``broadcast``.
+        halfwidth: Number of nodes on either side for the parabola fit.
     """
     if records.states is not None:
         return records.states[:, at]
     channel = next(c for c in records.channels.values() if isinstance(c.sensor, PositionSensor))
     total = channel.values.shape[1] - 1
-    # at the ends the parabola keeps its length
+    # at the ends the parabola keeps its width
     middle = np.clip(at, min(halfwidth, total // 2), total - min(halfwidth, total // 2))
     near = np.clip(middle[:, None] + np.arange(-halfwidth, halfwidth + 1), 0, total)
     span = max(halfwidth, 1)

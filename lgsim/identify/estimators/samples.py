@@ -1,4 +1,4 @@
-"""Samples of states with joint forces: the records that estimators from joint forces take."""
+"""Samples of states with joint torques: the input of estimators from joint torques."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from lgsim.support.check import is_traced
 
 
 class TorqueSamples(eqx.Module):
-    """States with the joint forces that drove them, one row for each of n times.
+    """States with the measured joint torques, one row for each of n times.
 
-    The order of the rows does not matter, but for uncertainties of correlated noise.
+    The order of the rows matters only for the uncertainty under correlated noise.
 
     Attributes:
         q: Configurations (n, nq), rad or m.
         v: Velocities (n, nv), rad/s or m/s.
         a: Time derivatives of v (n, nv), rad/s^2 or m/s^2.
-        signals: Recorded joint forces or currents (n, nv), in the units of ``Plant.signals``; of a floating base the
+        signals: Recorded joint torques or currents (n, nv), in the units of ``Plant.signals``; for a floating base the
             wrench on it, zero in flight.
-        weight: How far each signal counts (n, nv), 0 where there is none.
-        wrenches: External wrenches (f, n) on the bodies in their frames (n, bodies, 6), N and N m, or None.
+        weight: Weight of each signal (n, nv), 0 for a missing one.
+        wrenches: External wrenches (f, n) on the bodies in the body frames (n, bodies, 6), N and N m, or None.
     """
 
     q: Float[Array, "*sets n nq"]
@@ -47,34 +47,38 @@ class TorqueSamples(eqx.Module):
         weight: NumbersLike = 1.0,
         wrenches: ArrayLike | None = None,
     ) -> None:
-        """Arrays as of the attributes; weights may be any that broadcast to the signals."""
+        """Weights may have any shape that broadcasts to the signals."""
         self.q, self.v, self.a, self.signals = (jnp.asarray(x) for x in (q, v, a, signals))
         self.weight = jnp.broadcast_to(jnp.asarray(weight, self.signals.dtype), self.signals.shape)
         self.wrenches = None if wrenches is None else jnp.asarray(wrenches)
 
     @classmethod
     def from_recording(cls, motion: Recording, signals: Recording | None = None) -> TorqueSamples:
-        """The samples of a recording.
+        """Build the samples of a recording.
 
-        A joint force depends on the whole motion: at a time when any degree of freedom does not count no signal does.
+        A joint torque depends on the whole motion: at a time at which any degree of freedom is invalid, all signals get
+        weight 0.
 
         Args:
-            motion: A recording with q, v and a, such as ``smooth`` gives.
-            signals: A recording with tau, or where it has none with current, at the same times; ``motion`` if None. The
-                recording before smoothing has noise that is still white, for which the reported deviations hold without
-                ``lags``.
+            motion: A recording with q, v and a, for example from ``smooth``.
+            signals: A recording with tau, or else with current, at the same times; ``motion`` if None. The noise of the
+                recording before smoothing is still white; standard errors then hold without ``lags``.
 
         Raises:
             ValueError: velocities, accelerations or signals are missing, or times differ.
         """
         if motion.v is None or motion.a is None:
-            raise ValueError("motion: expected a recording with v and a, got one without; smooth(recording) makes them")
+            raise ValueError(
+                "motion: expected a recording with v and a, got one without; compute them with smooth(recording)"
+            )
         source = motion if signals is None else signals
         name = "tau" if source.tau is not None else "current"
         if name not in source.channels:
             raise ValueError("signals: expected a recording with tau or current, got one with neither")
         if source.time.shape != motion.time.shape or not np.allclose(source.time, motion.time, rtol=0, atol=1e-9):
-            raise ValueError("signals: expected the times of the motion, got others; smooth with rate=None keeps them")
+            raise ValueError(
+                "signals: expected the times of the motion, got others; smooth with rate=None keeps the times"
+            )
         seen = np.min(np.concatenate([motion.weights[part] for part in "qva"], axis=1), axis=1, keepdims=True)
         arrays = (motion.q, motion.v, motion.a, source.channels[name], source.weights[name] * (seen > 0))
         return cls(*(jnp.asarray(x, motion.model.dtype) for x in arrays))
@@ -84,11 +88,11 @@ class TorqueSamples(eqx.Module):
         return self.q.shape[-2]
 
     def check(self, model: Model) -> None:
-        """Raise where the arrays do not fit a model.
+        """Validate the arrays against a model.
 
         Raises:
-            ValueError: a shape is wrong, or a number with a weight is not finite.
-            TypeError: a dtype is not the model's.
+            ValueError: a shape is wrong, or a value with a weight is not finite.
+            TypeError: a dtype differs from the model's.
         """
         n = len(self)
         shapes: dict[str, tuple[int, ...]] = {
@@ -112,19 +116,19 @@ class TorqueSamples(eqx.Module):
                     )
 
     def without_slow_samples(self, speed: NumbersLike) -> TorqueSamples:
-        """The samples with weight 0 at all times at which a joint is slower than a speed.
+        """Set the weight to 0 at all times at which a joint is slower than a speed.
 
-        Where joints turn back, dry friction is what no smooth model of it tells, and smoothing blurs what follows.
+        At reversals, smooth friction models do not represent dry friction, and smoothing blurs the jump.
 
         Args:
-            speed: The least speed, one number or (nv,), rad/s or m/s.
+            speed: The lowest speed, one value or (nv,), rad/s or m/s.
         """
         least = jnp.broadcast_to(jnp.asarray(speed, self.v.dtype), self.v.shape[-1:])
         fast = jnp.all(jnp.abs(self.v) >= least.reshape((1,) * (self.v.ndim - 1) + least.shape), axis=-1, keepdims=True)
         return eqx.tree_at(lambda s: s.weight, self, jnp.where(fast, self.weight, 0))
 
     def tiles(self, size: int) -> TorqueSamples:
-        """The samples in tiles (count, size, ...), of which the last is filled with rows of weight zero."""
+        """The samples in tiles (count, size, ...); the last one is padded with rows of weight zero."""
         count = -(-len(self) // size)
 
         def cut(x: Float[Array, " n *shape"]) -> Float[Array, "count size *shape"]:

@@ -1,4 +1,4 @@
-"""Sensors: what they measure as functions of the state, and how far a reading is from a measurement."""
+"""Sensor models: readings as functions of the state, and differences between readings and measurements."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from lgsim.simulation.sensors import frame_pose, imu
 
 
 class Instant(NamedTuple):
-    """The state of a machine at one time.
+    """The state of a system at one time.
 
     Attributes:
         q: Configuration (nq,), rad or m.
         v: Velocity (nv,), rad/s or m/s.
-        a: Time derivative of v (nv,), rad/s^2 or m/s^2, or None where no sensor asks for it.
+        a: Time derivative of v (nv,), rad/s^2 or m/s^2, or None if no sensor needs it.
     """
 
     q: Float[Array, " nq"]
@@ -31,30 +31,30 @@ class Instant(NamedTuple):
 
 
 class Sensor(eqx.Module):
-    """One kind of measurement; a new one is a subclass with ``read``, ``labels`` and, for groups, ``difference``.
+    """Base class of sensor models; subclasses define ``read``, ``labels`` and, on groups, ``difference``.
 
     Attributes:
-        ACCELERATION: Whether a reading depends on the acceleration.
+        ACCELERATION: True if a reading depends on the acceleration.
     """
 
     ACCELERATION: ClassVar[bool] = False
 
     @abstractmethod
     def read(self, model: Model, at: Instant) -> Float[Array, "*shape"]:
-        """The reading at one time, without noise, of shape ``shape(model)``."""
+        """The noise-free reading at one time, of shape ``shape(model)``."""
 
     @abstractmethod
     def labels(self, model: Model) -> list[str]:
-        """A name for each degree of freedom of a reading."""
+        """Names of the degrees of freedom of a reading."""
 
     def shape(self, model: Model) -> tuple[int, ...]:
-        """The shape of a reading, by default one number for each degree of freedom."""
+        """The shape of a reading, by default one entry for each degree of freedom."""
         return (len(self.labels(model)),)
 
     def difference(
         self, model: Model, measured: Float[Array, "*shape"], reading: Float[Array, "*shape"]
     ) -> Float[Array, " dofs"]:
-        """Reading less measurement, in the tangent space at the measurement, one number for each label."""
+        """Reading minus measurement, in the tangent space at the measurement, one entry for each label."""
         return reading - measured
 
 
@@ -87,7 +87,7 @@ class VelocitySensor(Sensor):
 
 
 class FramePoseSensor(Sensor):
-    """The pose (4, 4) of a frame in the world, as motion capture gives it; differences are twists (v, w) in the frame.
+    """The pose (4, 4) of a frame in the world, as from motion capture; differences are twists (v, w) in the frame.
 
     Attributes:
         frame: Name of the frame.

@@ -1,4 +1,4 @@
-"""Parameters from the error of simulation: multiple shooting on the group with Gauss-Newton steps."""
+"""Parameter estimation from simulation errors: multiple shooting on Lie groups with Gauss-Newton steps."""
 
 from __future__ import annotations
 
@@ -42,30 +42,30 @@ from lgsim.support import check
 
 
 class SimulationFit(StepwiseEstimator):
-    """Weighted nonlinear least squares of simulated readings in the coordinates of any blocks and the first states.
+    """Weighted nonlinear least squares of simulated readings over the coordinates of any blocks and the initial states.
 
-    The records are cut into windows. The unknowns are the coordinates x of the plant and the first state s_w of each
+    The records are cut into windows. The unknowns are the coordinates x of the plant and the initial state s_w of each
     window, in the tangent space:
 
-    ``min 1/2 sum_w sum_k rho(|(h(y_wk) - measured_wk) / deviation|^2) + 1/2 sum_w |(y_w,end - s_w+1) / gap|^2
-    + 1/2 |prior_residuals(x)|^2``, y_w being the motion from s_w, minus being ``difference`` on the group. Short
-    windows make the problem nearly linear in the states, so that it converges from far and through unstable motion;
-    gaps that are small against the sensors make the windows one motion. Levenberg-Marquardt steps eliminate the states
-    by a Schur complement.
+    ``min 1/2 sum_w sum_k rho(|(h(y_wk) - measured_wk) / deviation|^2) + 1/2 sum_w |(y_w,end - s_w+1) / gap|^2 + 1/2
+    |prior_residuals(x)|^2``. Here y_w is the motion from s_w, and minus is ``difference`` on the group. Short windows
+    make the problem nearly linear in the states, so that it converges from a poor guess and through unstable motion.
+    Gaps that are small relative to the sensor noise join the windows to one motion. Levenberg-Marquardt steps eliminate
+    the states by a Schur complement.
 
     Attributes:
         window_steps: Number of steps of a window; None: one window for each data set.
-        gap_deviations: Standard deviations of the gaps, rad or m; of velocities they are over the duration of a window.
-            One round of iterations for each, each starting where the one before ended.
-        known_start: Whether each data set starts at its guess exactly.
-        start_deviation: Standard deviations (2 nv,), or one for all, of the first state of each data set about its
-            guess, or None. States that no sensor shows need it.
-        estimate_noise: Whether the deviations of the sensors' columns are estimated from the residuals after each round
-            and the last round repeated with them.
-        loss: The loss of the squared residuals of the sensors.
-        guess_halfwidth: Number of nodes on either side from whose positions first guesses of the states are made.
-        max_iterations: Largest number of iterations of each round; each simulates all records once, with derivatives.
-        tolerance: As of ``LevenbergMarquardt``; by default a thousandth of a residual's square.
+        gap_deviations: Standard deviations of the gaps, rad or m; for velocities they are divided by the duration of a
+            window. There is one round of iterations for each; a round starts from the previous solution.
+        known_start: True to start each data set exactly at its guess.
+        start_deviation: Standard deviations (2 nv,), or one for all, of the initial state of each data set about its
+            guess, or None. States that are not observable from the sensors need it.
+        estimate_noise: True to estimate the standard deviations of the sensors' columns from the residuals after each
+            round, and to repeat the last round with them.
+        loss: The loss of the squared normalized residuals.
+        guess_halfwidth: Number of nodes on either side whose positions are used for the guesses of the states.
+        max_iterations: Maximum number of iterations of each round; each simulates all records once, with derivatives.
+        tolerance: As in ``LevenbergMarquardt``; by default a thousandth of a squared residual.
         tile: Number of windows whose Jacobians are in memory at once; None: all.
 
     Source: Bock 1983, Recent advances in parameter identification techniques for O.D.E., for multiple shooting.
@@ -91,7 +91,9 @@ class SimulationFit(StepwiseEstimator):
     def check(self, parameters: Parameters, samples: Any) -> int:
         if not isinstance(samples, SensorRecords):
             kind = type(samples).__name__
-            raise TypeError(f"samples: expected SensorRecords, got {kind}; SensorRecords.from_recording makes them")
+            raise TypeError(
+                f"samples: expected SensorRecords, got {kind}; create them with SensorRecords.from_recording"
+            )
         return int(np.sum(np.asarray(samples.broadcast(parameters.plant.model).weights) > 0))
 
     def in_rounds(self, parameters: Parameters, samples: SensorRecords) -> GapRounds:
@@ -158,13 +160,13 @@ class SimulationFit(StepwiseEstimator):
 
 
 class GapRounds(FitRounds):
-    """Rounds with gaps of other sizes, whose noise are factors of the sensors' deviations.
+    """Rounds with different gaps, whose noise values are factors of the sensors' standard deviations.
 
     Attributes:
-        shooting: The problem of the last round.
+        shooting: The settings of the last round.
         gaps: Standard deviations of the gaps of each round (rounds, n).
         weights: Weights of the records (sets, nodes, columns).
-        x: Coordinates of the plant at which the first round starts (p,).
+        x: Starting coordinates of the plant (p,).
         bounds: Their lower and upper bounds.
     """
 
@@ -181,17 +183,17 @@ class GapRounds(FitRounds):
         return len(self.gaps)
 
     def with_known_plant(self, x: Float[Array, " p"]) -> GapRounds:
-        """The rounds in which only first states are unknown, of the plant at x."""
+        """The rounds with fixed plant coordinates x, in which only initial states are unknown."""
         return replace(self, x=x, bounds=(x, x))
 
     def residuals(
         self, x: Float[Array, " p"], starts: Float[Array, "windows state"], substeps: Int[Array, ""] | None = None
     ) -> Float[Array, "rows columns"]:
-        """Readings less measurements, in the records' units, of the plant at x from first states.
+        """Readings minus measurements, in the records' units, of the plant at x from given initial states.
 
         Args:
-            starts: First states of the windows.
-            substeps: Number of steps of the method within each step; None for one.
+            starts: Initial states of the windows.
+            substeps: Number of integration steps within each step; None for one.
         """
         plant = self.shooting.parameters.plant_at(x)
         r = jax.vmap(lambda w, s: window_residuals(self.shooting, plant, w, s, substeps).residuals)(
@@ -221,7 +223,7 @@ class GapRounds(FitRounds):
         return start.noise * _column_rms(found.normal) if self.fit.estimate_noise else start.noise
 
     def estimate(self, end: RoundStart, found: Solution) -> Estimate:
-        """The estimate at a solution with its uncertainty: states are eliminated, so that theirs is counted."""
+        """The estimate at a solution, with its covariance after elimination of the initial states."""
         linear, noise = found.normal, end.noise_before * column_deviations(self.shooting)
         schur, _, _ = eliminate(linear, jnp.zeros_like(linear.gs))
         result = RESULTS.where(jnp.all(jnp.isfinite(schur)), found.result, RESULTS.nonfinite)
@@ -239,10 +241,10 @@ def column_deviations(shooting: Shooting) -> Float[Array, " columns"]:
 def by_nodes(
     rows: Float[Array, "windows k columns"], like: Float[Array, "sets nodes columns"]
 ) -> Float[Array, "rows columns"]:
-    """What is given for the nodes of windows, for all nodes of all data sets in one row.
+    """Rearrange values at the nodes of windows to one row for each node of all data sets.
 
     Args:
-        rows: Numbers by window.
+        rows: Values by window.
         like: An array of the records, for its shape.
     """
     sets, nodes, columns = like.shape
@@ -252,7 +254,7 @@ def by_nodes(
 
 
 def _scale_deviations(shooting: Shooting, factor: Float[Array, " columns"]) -> Shooting:
-    """The problem with the standard deviations of all columns of the sensors times factors."""
+    """The settings with the standard deviations of all sensor columns multiplied by factors."""
     out, first = {}, 0
     for name, channel in shooting.channels.items():
         size = channel.deviation.size
@@ -262,7 +264,7 @@ def _scale_deviations(shooting: Shooting, factor: Float[Array, " columns"]) -> S
 
 
 def _column_rms(linear: ShootingNormalEquations) -> Float[Array, " columns"]:
-    """Root mean squares of the residuals of each column in standard deviations, 1 where there is none."""
+    """Root mean square of the normalized residuals of each column, 1 for a column without weights."""
     squares, weight = linear.squares
     mean = squares / jnp.where(weight > 0, weight, 1)
     return jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1)), 1)

@@ -1,4 +1,4 @@
-"""Levenberg-Marquardt steps of a plant and a chain of first states, in time that grows with the number of windows."""
+"""Levenberg-Marquardt steps for a plant and a chain of initial states, in time linear in the number of windows."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from lgsim.identify.estimators.multiple_shooting import ShootingNormalEquations
 
 
 class Elimination(NamedTuple):
-    """The block-tridiagonal matrix of the states as ``L L^T``, applied to the blocks beside it.
+    """Block Cholesky factorization ``L L^T`` of the block-tridiagonal matrix of the states, applied to the border
+    blocks.
 
     Attributes:
         diagonal: Cholesky factors (windows, n, n).
-        below: Blocks of L under them (windows, n, n), the first one unused.
+        below: Subdiagonal blocks of L (windows, n, n), the first one unused.
         forward: ``L^-1 [sx, g]`` (windows, n, p + 1).
     """
 
@@ -32,10 +33,10 @@ class Elimination(NamedTuple):
 def eliminate(
     linear: ShootingNormalEquations, damping: Float[Array, "windows n"]
 ) -> tuple[Float[Array, "p p"], Float[Array, " p"], Elimination]:
-    """(Schur complement, gradient, factors) of the coordinates, the states being eliminated.
+    """(Schur complement, gradient, factors) for the coordinates after elimination of the states.
 
     Args:
-        damping: Numbers added to the diagonal of the states.
+        damping: Values added to the diagonal of the states.
     """
     windows, n = linear.gs.shape
     if not n:
@@ -61,12 +62,12 @@ def eliminate(
 
 
 def substitute(factors: Elimination, dx: Float[Array, " p"]) -> Float[Array, "windows n"]:
-    """The tangents of the best states after a change of the coordinates."""
+    """The tangents of the optimal states after a change of the coordinates."""
     return _back(factors, factors.forward[..., :-1] @ dx[:, None] + factors.forward[..., -1:])[..., 0]
 
 
 def state_sensitivities(factors: Elimination) -> Float[Array, "windows n p"]:
-    """The derivatives of the best states by the coordinates."""
+    """The derivatives of the optimal states with respect to the coordinates."""
     return _back(factors, factors.forward[..., :-1])
 
 
@@ -87,7 +88,7 @@ def _back(factors: Elimination, right: Float[Array, "windows n columns"]) -> Flo
 def _predicted_decrease(
     linear: ShootingNormalEquations, dx: Float[Array, " p"], ds: Float[Array, "windows n"]
 ) -> Float[Array, ""]:
-    """By how much the quadratic model of the cost falls along a step."""
+    """The decrease of the quadratic model of the cost along a step."""
     slope = linear.gx @ dx + jnp.sum(linear.gs * ds)
     curvature = dx @ linear.xx @ dx + 2 * jnp.einsum("p,wpn,wn->", dx, linear.xs, ds)
     curvature = curvature + jnp.einsum("wn,wnm,wm->", ds, linear.ss, ds)
@@ -98,8 +99,8 @@ def _predicted_decrease(
 class StructuredStep(LinearStep):
     """The step of the normal equations of a chain of states, for ``LevenbergMarquardt``.
 
-    The states are eliminated, so that the time of a step grows with the number of windows only. x are the coordinates
-    of the plant, the other unknowns the first states of the windows.
+    The states are eliminated, so that the time of a step is linear in the number of windows. x are the coordinates of
+    the plant, the other unknowns are the initial states of the windows.
     """
 
     def gradient(self, normal: ShootingNormalEquations) -> Float[Array, " p"]:

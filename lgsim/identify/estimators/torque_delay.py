@@ -1,4 +1,4 @@
-"""The delay of recorded joint forces behind the motion, whatever the machine's dynamic parameters are."""
+"""Estimation of the delay of recorded joint torques, independent of the dynamic parameters of the model."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
 
 _MAX_SAMPLES = 1000
-"""Largest number of samples that are looked at."""
-_RANK_TOLERANCE = 1e-9  # of the largest singular value: a combination of numbers that shows
+"""Maximum number of samples that are used."""
+_RANK_TOLERANCE = 1e-9  # relative to the largest singular value: threshold of identifiable combinations
 
 
 def torque_delay(recording: Recording, plant: Plant, max_delay: float = 0.2) -> tuple[float, float]:
-    """The delay of ``tau``, or of ``current`` where there is no tau, and the fraction of the signals that it leaves.
+    """Estimate the delay of ``tau``, or else of ``current``, and the fraction of the signals that remains unexplained.
 
-    For each delay d the signals at t + d are fitted by inverse dynamics at t, linear in all inertial parameters,
-    damping, dry friction and offsets, which are free; the delay is where the least squares are left. Only the machine's
-    geometry must be right.
+    For each delay d the signals at t + d are fitted by inverse dynamics at t. The fit is linear in all inertial
+    parameters, damping, dry friction and offsets, which are free. The estimate is the delay with the smallest sum of
+    squares. Only the geometry of the model must be correct.
 
     Args:
-        recording: A recording without NaN, such as ``check_recording`` gives; its longest segment counts.
-        max_delay: The largest |d| to look at, s.
+        recording: A recording without NaN, for example from ``check_recording``; its longest segment is used.
+        max_delay: The largest |d| of the search, s.
 
     Returns:
-        (d in s, squares that are left over those of the signals without their means).
+        (d in s, residual sum of squares relative to the sum of squares of the signals without their means).
 
     Raises:
-        ValueError: there are no joint forces, or the segment is not four times as long as ``max_delay``.
-        ModuleNotFoundError: scipy is missing.
+        ValueError: there are no joint torques, or the segment is shorter than four times ``max_delay``.
+        ModuleNotFoundError: scipy is not installed.
     """
     name = "tau" if recording.tau is not None else "current"
     if name not in recording.channels:

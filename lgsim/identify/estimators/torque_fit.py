@@ -1,4 +1,4 @@
-"""Nonlinear least squares of recorded joint forces: inverse dynamics against the signals."""
+"""Nonlinear least squares of recorded joint torques: the inverse-dynamics residual."""
 
 from __future__ import annotations
 
@@ -45,16 +45,20 @@ from lgsim.identify.unknowns.plant import NumbersLike, refuse_contacts
 from lgsim.support import check
 
 FALL, FALLS = 5.0, 3
-"""By how much the barriers of bodies without a prior fall from round to round, and how many times at least."""
+"""Factor by which the barriers of bodies without a prior decrease from round to round, and the minimum number of
+rounds.
+"""
 
 
 class TorqueEstimator(Estimator):
-    """An estimator from joint forces, which takes ``TorqueSamples``."""
+    """An estimator from joint torques, which takes ``TorqueSamples``."""
 
     def check(self, parameters: Parameters, samples: Any) -> int:
         if not isinstance(samples, TorqueSamples):
             kind = type(samples).__name__
-            raise TypeError(f"samples: expected TorqueSamples, got {kind}; TorqueSamples.from_recording makes them")
+            raise TypeError(
+                f"samples: expected TorqueSamples, got {kind}; create them with TorqueSamples.from_recording"
+            )
         refuse_contacts(parameters.plant.model)
         samples.check(parameters.plant.model)
         return int(np.sum(np.asarray(samples.weight) > 0))
@@ -79,21 +83,22 @@ class TorqueEstimator(Estimator):
 
 
 class TorqueFit(StepwiseEstimator, TorqueEstimator):
-    """Weighted nonlinear least squares of the joint forces in the coordinates of any blocks.
+    """Weighted nonlinear least squares of joint torques over the coordinates of any blocks.
 
-    ``min_x 1/2 sum_t sum_j w_tj rho(r_tj^2 / noise_j^2) + 1/2 |prior_residuals(x)|^2``,
-    ``r = signals(q, v, a; x) - recorded``. The noise of each joint is estimated from its residuals after each round of
-    iterations, unless it is given. With log-Cholesky coordinates every iterate is a machine that can exist.
+    ``min_x 1/2 sum_t sum_j w_tj rho(r_tj^2 / noise_j^2) + 1/2 |prior_residuals(x)|^2``, ``r = signals(q, v, a; x) -
+    recorded``. The noise of each joint is estimated from its residuals after each round of iterations, unless it is
+    given. With log-Cholesky coordinates every iterate is physically consistent.
 
     Attributes:
-        noise: Standard deviations of the signals (nv,), or None.
-        noise_updates: Number of rounds, each of which ends with an estimate of the noise; at least four where bodies
-            have no prior, since their search comes to the edge of what can exist step by step.
-        lags: How the covariance counts noise that is correlated. None: by the correlation time of each signal's
-            residuals, ``correlation_times``; 0: as white noise; a number of samples: by the scores' own covariance over
-            so many, right where the motion changes as fast as the noise, but with far more samples than unknowns only.
-        max_iterations: Largest number of iterations of each round.
-        tolerance: As of ``LevenbergMarquardt``; by default a thousandth of a residual's square.
+        noise: Standard deviations of the signals (nv,); None to estimate them.
+        noise_updates: Number of rounds, each followed by an estimate of the noise; at least four for bodies without a
+            prior, whose solution approaches the limit of physical consistency round by round.
+        lags: Treatment of correlated noise in the covariance. None: from the correlation time of each signal's
+            residuals, ``correlation_times``; 0: as white noise; a number of samples: from the covariance of the scores
+            over so many lags, correct if the motion changes as fast as the noise, but only with far more samples than
+            unknowns.
+        max_iterations: Maximum number of iterations of each round.
+        tolerance: As in ``LevenbergMarquardt``; by default a thousandth of a squared residual.
 
     Source: Newey and West 1987, A simple, positive semi-definite, heteroskedasticity and autocorrelation consistent
     covariance matrix, Econometrica 55(3), for correlated noise.
@@ -117,11 +122,11 @@ class TorqueFit(StepwiseEstimator, TorqueEstimator):
 
 
 class NoiseRounds(FitRounds):
-    """Rounds after each of which the noise is estimated anew, unless it is given.
+    """Rounds of minimization with an estimate of the noise after each one, unless it is given.
 
     Attributes:
         noise: Standard deviations of the signals (nv,) in the first round.
-        tolerance: As of ``LevenbergMarquardt``.
+        tolerance: As in ``LevenbergMarquardt``.
     """
 
     fit: TorqueFit
@@ -141,8 +146,8 @@ class NoiseRounds(FitRounds):
 
     def descent(self, start: RoundStart, number: Int[Array, ""]) -> LevenbergMarquardt:
         parameters, objective, noise = self.parameters, self.objective, start.noise
-        # from the middle of all bodies that can exist to their edge, round by round: a body that comes close to a wrong
-        # place of the edge can leave it by short steps only; hence also tolerances in proportion to the barriers
+        # from the center of the physically consistent set to its boundary, round by round: near a wrong point of the
+        # boundary only short steps leave it; hence also tolerances in proportion to the barriers
         left = jnp.minimum(self.count - 1 - number, FALLS) if parameters.has_barrier else jnp.zeros_like(number)
         barrier = FALL ** left.astype(noise.dtype)
         return LevenbergMarquardt(
@@ -162,7 +167,7 @@ class NoiseRounds(FitRounds):
 
 
 def initial_noise(given: NumbersLike | None, samples: TorqueSamples) -> Float[Array, " nv"]:
-    """Standard deviations of the signals: those given, or the root mean squares of the signals."""
+    """Standard deviations of the signals: the given ones, or the root mean squares of the signals."""
     if given is not None:
         return jnp.broadcast_to(jnp.asarray(given, samples.signals.dtype), samples.signals.shape[-1:])
     w = samples.weight
@@ -177,12 +182,12 @@ def estimate_noise(
     free: Bool[Array, " p"],
     C: Float[Array, "p p"] | None = None,
 ) -> Float[Array, " nv"]:
-    """Standard deviations of the residuals at x, for the number of unknowns that the records decide.
+    """Standard deviations of the residuals at x, corrected for the number of unknowns that the records determine.
 
     Args:
-        noise: Standard deviations so far.
-        free: The coordinates that no bound holds.
-        C: The covariance of x where it is known already.
+        noise: Previous standard deviations.
+        free: The coordinates without an active bound.
+        C: The covariance of x if it is known already.
     """
     data = objective.normal_equations(x, noise)
     C = covariance(with_priors(parameters, x, data).hessian, free) if C is None else C
@@ -190,10 +195,11 @@ def estimate_noise(
 
 
 class StraightStep(BoxStep):
-    """The step of ``BoxStep`` along which the plant's numbers move straight, so that data see no curved coordinates.
+    """The step of ``BoxStep`` along a straight line in the physical parameters, so that the curvature of the
+    coordinates has no effect.
 
-    Where it would leave what can exist the whole step is shortened: what the numbers of one body lose those of others
-    gain, so that no part of it may be cut off alone.
+    A step that would leave the physically consistent set is shortened as a whole: changes of several bodies compensate
+    each other, so that a part must not be shortened alone.
     """
 
     parameters: Parameters
@@ -218,7 +224,7 @@ class StraightStep(BoxStep):
 def _descent_equations(
     parameters: Parameters, x: Float[Array, " p"], data: NormalEquations, barrier: ArrayLike = 1.0
 ) -> NormalEquations:
-    """Normal equations of records and priors, with the priors' curvature along straight steps where it is positive."""
+    """Normal equations of records and priors; curvature of the priors along straight steps counts if it is positive."""
     J = jax.jacfwd(parameters.prior_residuals)(x)
 
     def cost(dx: Float[Array, " p"]) -> Float[Array, ""]:
@@ -233,7 +239,7 @@ def _descent_equations(
 
 
 def with_priors(parameters: Parameters, x: Float[Array, " p"], data: NormalEquations) -> NormalEquations:
-    """Normal equations of records and priors together, from those of the records."""
+    """Add the priors to the normal equations of the records."""
     r, J = parameters.prior_residuals(x), jax.jacfwd(parameters.prior_residuals)(x)
     return NormalEquations(data.cost + r @ r / 2, data.gradient + J.T @ r, data.hessian + J.T @ J)
 
@@ -246,7 +252,7 @@ def torque_estimate(
     lags: int | None,
     found: Solution,
 ) -> Estimate:
-    """The estimate at the solution x with its uncertainty for the noise, correlated as ``TorqueFit.lags`` says."""
+    """The estimate at the solution x with its covariance; noise is correlated according to ``TorqueFit.lags``."""
     each = objective.informations(x, noise)
     data = jnp.sum(each, axis=0)
     priors = with_priors(parameters, x, NormalEquations(jnp.zeros((), x.dtype), jnp.zeros_like(x), data)).hessian - data
@@ -261,7 +267,7 @@ def torque_estimate(
 
 
 def long_run_covariance(scores: Float[Array, "n p"], lags: int) -> Float[Array, "p p"]:
-    """The covariance of the sum of scores that are correlated over some lags, by Bartlett's window."""
+    """The covariance of the sum of scores that are correlated over some lags, with the Bartlett window."""
 
     def add(total: Float[Array, "p p"], lag: Int[Array, ""]) -> tuple[Float[Array, "p p"], None]:
         moved = jnp.roll(scores, -lag, axis=0)

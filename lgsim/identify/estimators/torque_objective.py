@@ -1,4 +1,4 @@
-"""The least-squares objective of joint forces as a function of the unknowns, streamed over samples or compressed."""
+"""The least-squares objective of joint torques as a function of the unknowns, streamed over samples or compressed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from lgsim.identify.unknowns.plant import signal_sensitivities
 TILE = 512
 """Number of samples whose Jacobians are in memory at once."""
 WINDOW = 5.0
-"""The number of correlation times over which autocorrelations are summed."""
+"""Number of correlation times over which the autocorrelations are summed."""
 
 
 class TorqueObjective(eqx.Module):
-    """Half the weighted sum of losses of the residuals in standard deviations, as a function of the coordinates x.
+    """Half the weighted sum of losses of the normalized residuals, as a function of the coordinates x.
 
     ``1/2 sum_t sum_j w_tj rho(r_tj^2 / noise_j^2)``, ``r = signals(q, v, a; x) - recorded``, without priors.
 
@@ -42,25 +42,27 @@ class TorqueObjective(eqx.Module):
 
     @abstractmethod
     def normal_equations(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> NormalEquations:
-        """The objective with its gradient and Gauss-Newton Hessian, robust weights counted."""
+        """The objective with its gradient and Gauss-Newton Hessian, including robust weights."""
 
     @abstractmethod
     def informations(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, "nv p p"]:
-        """The Gauss-Newton Hessian of each signal's part of the objective."""
+        """The Gauss-Newton Hessian of the contribution of each signal."""
 
     @abstractmethod
     def residual_deviations(
         self, x: Float[Array, " p"], noise: Float[Array, " nv"], unknowns: Float[Array, ""]
     ) -> Float[Array, " nv"]:
-        """Standard deviations of the residuals, outliers counted as the loss does.
+        """Standard deviations of the residuals, with outliers weighted by the loss.
 
         Args:
-            noise: Standard deviations by which the loss tells outliers.
-            unknowns: Number of degrees of freedom of the residuals that the unknowns have taken up.
+            noise: Standard deviations by which the loss identifies outliers.
+            unknowns: Number of degrees of freedom used by the unknowns.
         """
 
     def correlation_times(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        """The number of samples that tell as much as one of white noise, of each signal, by ``correlation_times``."""
+        """The correlation time of each signal in samples, by ``correlation_times``: so many samples carry the
+        information of one sample of white noise.
+        """
 
         def one(tile: TorqueSamples) -> Float[Array, "t nv"]:
             r = torque_residuals(self.parameters, x, tile)
@@ -69,7 +71,7 @@ class TorqueObjective(eqx.Module):
         return correlation_times(jax.lax.map(one, self.tiles).reshape(-1, noise.size))
 
     def scores(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, "n p"]:
-        """The gradients of the samples' costs, filled up with zeros to whole tiles."""
+        """The gradients of the samples' costs, padded with zeros to whole tiles."""
 
         def one(tile: TorqueSamples) -> Float[Array, "t p"]:
             r, J = torque_residual_jacobian(self.parameters, x, tile)
@@ -80,7 +82,7 @@ class TorqueObjective(eqx.Module):
 
 
 class StreamedObjective(TorqueObjective):
-    """The objective for any unknowns and losses: each evaluation goes through all samples, a tile at a time."""
+    """The objective for any unknowns and losses: each evaluation passes over all samples, a tile at a time."""
 
     def cost(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, ""]:
         def add(total: Float[Array, ""], tile: TorqueSamples) -> tuple[Float[Array, ""], None]:
@@ -126,16 +128,16 @@ class StreamedObjective(TorqueObjective):
 
 
 class CompressedObjective(TorqueObjective):
-    """The objective for squares of signals that are affine in all unknown numbers: the samples are read once.
+    """The quadratic objective of signals that are affine in all unknowns: the samples are read once.
 
-    With dynamic parameters theta (k,) that the unknowns move by d, ``sum_t w r_j^2 = c_j + 2 b_j . d + d . G_j d`` for
-    each signal j: an iteration costs the same for any number of samples. Rounding errors are those of normal equations
+    For dynamic parameters theta (k,) changed by d, ``sum_t w r_j^2 = c_j + 2 b_j . d + d . G_j d`` for each signal j.
+    The cost of an iteration is independent of the number of samples. Rounding errors are those of normal equations
     about the prior.
 
     Attributes:
         gram: The matrices G (nv, k, k).
         slope: The vectors b (nv, k).
-        constant: The numbers c (nv,).
+        constant: The constants c (nv,).
         weight: Sum of the weights of each signal (nv,).
     """
 
@@ -165,12 +167,12 @@ class CompressedObjective(TorqueObjective):
 
     def _squares(self, d: Float[Array, " k"]) -> Float[Array, " nv"]:
         """The weighted sum of squares of each signal, for parameters changed by d."""
-        # rounding must not leave less than nothing
+        # rounding must not make the sum negative
         return jnp.maximum(self.constant + 2 * self.slope @ d + jnp.einsum("k,jkl,l->j", d, self.gram, d), 0)
 
 
 def torque_objective(parameters: Parameters, samples: TorqueSamples, loss: Loss) -> TorqueObjective:
-    """The objective of samples: compressed where the signals are affine in the unknowns and the loss is quadratic."""
+    """The objective of samples: compressed if the signals are affine in the unknowns and the loss is quadratic."""
     tiles = samples.tiles(TILE)
     indices = parameters.affine_indices
     if indices is None or not isinstance(loss, SquaredLoss):
@@ -192,14 +194,14 @@ def torque_objective(parameters: Parameters, samples: TorqueSamples, loss: Loss)
 
 
 def torque_residuals(parameters: Parameters, x: Float[Array, " p"], samples: TorqueSamples) -> Float[Array, "n nv"]:
-    """Signals that the plant at x would give less the recorded ones, in the records' units."""
+    """Predicted minus recorded signals of the plant at x, in the records' units."""
     return parameters.plant_at(x).signals(samples.q, samples.v, samples.a, samples.wrenches) - samples.signals
 
 
 def torque_residual_jacobian(
     parameters: Parameters, x: Float[Array, " p"], samples: TorqueSamples
 ) -> tuple[Float[Array, "n nv"], Float[Array, "n nv p"]]:
-    """(``torque_residuals``, their derivatives by x)."""
+    """``torque_residuals`` and their derivatives with respect to x."""
 
     def f(x: Float[Array, " p"]) -> tuple[Float[Array, "n nv"], Float[Array, "n nv"]]:
         r = torque_residuals(parameters, x, samples)
@@ -210,11 +212,12 @@ def torque_residual_jacobian(
 
 
 def correlation_times(residuals: Float[Array, "n columns"]) -> Float[Array, " columns"]:
-    """``1 + 2 sum_k rho_k``, at least 1: so many correlated residuals tell as much as one of white noise.
+    """``1 + 2 sum_k rho_k``, at least 1: so many correlated residuals carry the information of one sample of white
+    noise.
 
     The sum ends at the first lag beyond five times its value, since later autocorrelations are noise.
 
-    Source: Sokal 1997, Monte Carlo methods in statistical mechanics, sec. 3, for the end of the sum.
+    Source: Sokal 1997, Monte Carlo methods in statistical mechanics, sec. 3, for the truncation of the sum.
     """
     n, lags = len(residuals), jnp.arange(len(residuals))[:, None]
     spectrum = jnp.fft.rfft(residuals, 2 * n, axis=0)
@@ -234,10 +237,10 @@ def standard_deviations(
     Args:
         squares: The sum of squares of each signal.
         weight: The sum of the weights of each signal.
-        unknowns: Number of degrees of freedom taken up, which the signals share by their weights.
+        unknowns: Number of degrees of freedom used by the unknowns, distributed over the signals by their weights.
     """
     total = jnp.sum(weight)
     left = 1 - unknowns / jnp.where(total > unknowns, total, jnp.inf)
     mean = squares / jnp.where(weight > 0, weight * left, 1)
-    # a joint without any signal, or with a perfect one, must not divide by zero
+    # a joint without any signal, or with zero residuals, must not divide by zero
     return jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1)), 1)

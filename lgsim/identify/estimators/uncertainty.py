@@ -1,4 +1,4 @@
-"""Uncertainty of the unknowns: covariances, combinations that the records do not show, whiteness of residuals."""
+"""Uncertainty of the unknowns: covariances, combinations that are not identifiable, whiteness of residuals."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 RANK_TOLERANCE = 1e-7
-"""Relative singular value of the scaled sensitivities below which a combination is not seen in float64."""
+"""Relative singular value of the scaled sensitivities below which a combination is not identifiable in float64."""
 
 _SHARE_TOLERANCE = 1e-6
-"""Square of the share in combinations that are not seen below which a coordinate counts as seen."""
+"""A coordinate counts as identifiable if the square of its share in unidentifiable combinations is below this value."""
 
 
 def covariance(
     information: Float[Array, "p p"], free: Bool[Array, " p"], score_covariance: Float[Array, "p p"] | None = None
 ) -> Float[Array, "p p"]:
-    """The covariance of the free coordinates: the inverse of the information about them, zero where there is none.
+    """The covariance of the free coordinates: the inverse of their information, zero where there is no information.
 
     Args:
-        information: Information of records and priors, for residuals in standard deviations.
-        free: The coordinates that no bound holds.
-        score_covariance: Covariance C of the gradient where it is not the information H, as for correlated noise; the
-            result is then ``H^-1 C H^-1``.
+        information: Information of records and priors, for normalized residuals.
+        free: The coordinates without an active bound.
+        score_covariance: Covariance C of the gradient if it differs from the information H, as for correlated noise;
+            the result is then ``H^-1 C H^-1``.
     """
     inverse = scaled_spectrum(information, free)[0]
     return inverse if score_covariance is None else inverse @ score_covariance @ inverse
@@ -34,10 +34,11 @@ def covariance(
 def scaled_spectrum(
     information: Float[Array, "p p"], free: Bool[Array, " p"] | None = None
 ) -> tuple[Float[Array, "p p"], Float[Array, " p"], Float[Array, "p p"]]:
-    """(pseudo-inverse, relative singular values falling, their directions as rows) of an information matrix.
+    """(pseudo-inverse, relative singular values in descending order, their directions as rows) of an information
+    matrix.
 
-    Coordinates are scaled to unit information each, so that units do not matter. The singular values are the square
-    roots of the eigenvalues; of coordinates that are not free, or without information, they are zero.
+    Coordinates are scaled to unit information each, so that the result does not depend on units. The singular values
+    are the square roots of the eigenvalues. They are zero for coordinates that are not free or have no information.
     """
     diagonal = jnp.diagonal(information)
     seen = has_information(diagonal) if free is None else has_information(diagonal) & free
@@ -53,7 +54,7 @@ def scaled_spectrum(
 def _directions(
     information: Float[np.ndarray, "p p"],
 ) -> tuple[Float[np.ndarray, " p"], Float[np.ndarray, "p p"], Bool[np.ndarray, " p"]]:
-    """(relative singular values, their directions as rows, the coordinates with any information), by numpy."""
+    """(relative singular values, their directions as rows, mask of coordinates with information), in numpy."""
     diagonal = np.diagonal(information)
     alive = np.asarray(has_information(diagonal))
     scale = np.where(alive, 1 / np.sqrt(np.where(alive, diagonal, 1)), 0)
@@ -63,13 +64,13 @@ def _directions(
 
 
 class Identifiability(NamedTuple):
-    """The combinations of the unknowns that records show, and those that they do not.
+    """The identifiable and unidentifiable combinations of the unknowns.
 
     Attributes:
-        singular_values: Singular values of the sensitivities scaled to length one for each unknown, relative to the
-            largest, falling (p,).
-        rank: Number of combinations that are seen.
-        unidentifiable: For each combination that is not seen the unknowns in it with their shares, the largest first.
+        singular_values: Singular values of the sensitivities, scaled to unit length for each unknown, relative to the
+            largest, in descending order (p,).
+        rank: Number of identifiable combinations.
+        unidentifiable: For each unidentifiable combination, its unknowns with their shares, largest first.
     """
 
     singular_values: Float[np.ndarray, " p"]
@@ -78,7 +79,7 @@ class Identifiability(NamedTuple):
 
 
 def identifiability(information: Float[Array, "p p"] | Float[np.ndarray, "p p"], names: list[str]) -> Identifiability:
-    """The combinations of unknowns that records show, from the information about them; outside of ``jit``.
+    """The identifiable combinations of unknowns, from their information matrix; outside of ``jit``.
 
     Args:
         information: Information of the records, without priors.
@@ -87,7 +88,7 @@ def identifiability(information: Float[Array, "p p"] | Float[np.ndarray, "p p"],
     singular, _, alive = _directions(information)
     unidentifiable = [{names[i]: 1.0} for i in np.flatnonzero(~alive)]
     own = np.flatnonzero(alive)
-    # without the dead ones, which degenerate directions would mix with others
+    # without the coordinates that have no information, which would mix with other degenerate directions
     values, directions, _ = _directions(information[np.ix_(own, own)])
     for row in directions[values <= rank_tolerance(information.dtype)]:
         order = np.argsort(-np.abs(row))
@@ -96,7 +97,7 @@ def identifiability(information: Float[Array, "p p"] | Float[np.ndarray, "p p"],
 
 
 def undetermined(information: Float[Array, "p p"]) -> Bool[Array, " p"]:
-    """The coordinates that take part in a combination about which there is no information."""
+    """The coordinates that take part in a combination without information."""
     _, singular, directions = scaled_spectrum(information)
     blind = jnp.where((singular <= rank_tolerance(information.dtype))[:, None], directions, 0)
     return (jnp.sum(blind**2, axis=0) > _SHARE_TOLERANCE) | ~has_information(jnp.diagonal(information))
@@ -105,14 +106,13 @@ def undetermined(information: Float[Array, "p p"]) -> Bool[Array, " p"]:
 def whiteness(
     residuals: Float[np.ndarray, "n columns"], lags: int = 20
 ) -> tuple[Float[np.ndarray, "lags columns"], float]:
-    """(autocorrelations of residuals, Ljung and Box's statistic over its mean for white noise).
+    """Autocorrelations of the residuals, and the Ljung-Box statistic relative to its mean for white noise.
 
-    The statistic is about 1 for white noise, larger for residuals that are explained by what came before. Columns that
-    are constant say nothing of it.
+    The statistic is about 1 for white noise, larger for serially correlated residuals. Constant columns do not enter.
 
     Args:
-        residuals: Residuals at even times.
-        lags: Number of lags, from one sample on; less where there are fewer samples.
+        residuals: Residuals at a uniform sampling interval.
+        lags: Number of lags, starting at one sample; fewer if there are fewer samples.
 
     Source: Ljung and Box 1978, On a measure of lack of fit in time series models, Biometrika 65(2).
     """
@@ -130,10 +130,10 @@ def whiteness(
 def has_information(
     diagonal: Float[Array, " p"] | Float[np.ndarray, " p"],
 ) -> Bool[Array, " p"] | Bool[np.ndarray, " p"]:
-    """Which coordinates there is any information about; what rounding leaves of zero is none."""
+    """A mask of the coordinates with information above rounding."""
     return diagonal > 10.0 ** (-1.6 * np.finfo(diagonal.dtype).precision) * diagonal.max()
 
 
 def rank_tolerance(dtype: jnp.dtype) -> float:
-    """The relative singular value below which a combination is not seen, by dtype."""
+    """The relative singular value below which a combination is not identifiable, by dtype."""
     return RANK_TOLERANCE if dtype == np.float64 else 1e-3

@@ -1,7 +1,7 @@
-"""Optimal experiments: motions within a machine's limits that show its unknown numbers.
+"""Optimal experiment design: excitation trajectories within joint limits for parameter identification.
 
-``design_excitation`` solves an ``ExcitationProblem`` for a ``Fourier`` motion within ``ExcitationLimits`` that shows
-the unknowns by ``DOptimal``, ``AOptimal`` or ``EOptimal`` under ``SignalNoise``.
+``design_excitation`` solves an ``ExcitationProblem`` for a ``Fourier`` motion within ``ExcitationLimits``. The
+criterion is ``DOptimal``, ``AOptimal`` or ``EOptimal`` under ``SignalNoise``.
 """
 
 from lgsim.identify.experiment.criteria import AOptimal as AOptimal

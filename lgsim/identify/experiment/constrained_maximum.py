@@ -1,4 +1,4 @@
-"""The maximum of a function under inequalities: an augmented Lagrangian around L-BFGS."""
+"""Constrained maximization: an augmented Lagrangian around L-BFGS."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from lgsim.support.packages import package
 
 
 class SearchHistory(NamedTuple):
-    """The course of a search.
+    """The progress of a search.
 
     Attributes:
         values: The function after each outer iteration.
         violations: The largest violated constraint after each outer iteration.
         evaluations: Number of evaluations of the function with its gradient.
-        settled: Whether the last quasi-Newton search ended by itself, not by the number of its iterations.
+        settled: True if the last quasi-Newton search converged before its maximum number of iterations.
     """
 
     values: tuple[float, ...] = ()
@@ -42,25 +42,25 @@ def maximize(
     tolerance: float = 1e-3,
     penalty: float = 10.0,
 ) -> tuple[Float[np.ndarray, " n"], SearchHistory]:
-    """A local maximum of ``value(x)`` where ``constraints(x, bound) <= 0``; outside of ``jit``.
+    """Find a local maximum of ``value(x)`` subject to ``constraints(x, bound) <= 0``; outside of ``jit``.
 
-    Compiled once for each structure of the two functions, if they are pytrees such as ``jax.tree_util.Partial``.
+    Compiles once for each structure of the two functions, if they are pytrees such as ``jax.tree_util.Partial``.
 
     Args:
         value: The function, of an array (n,).
-        constraints: An array (m,) of values that are to be zero at most.
+        constraints: An array (m,) of values that must not be positive.
         x: The start of the search.
-        bound: A number that ``constraints`` takes.
-        iterations: Largest number of quasi-Newton iterations in each outer one.
-        outer_iterations: Largest number of updates of multipliers and penalty.
-        tolerance: The violation of a constraint that is accepted.
-        penalty: The first penalty.
+        bound: The second argument of ``constraints``.
+        iterations: Maximum number of quasi-Newton iterations in each outer one.
+        outer_iterations: Maximum number of updates of multipliers and penalty.
+        tolerance: The accepted violation of a constraint.
+        penalty: The initial penalty.
 
     Returns:
-        (the point reached, the course of the search).
+        (the final point, the progress of the search).
 
     Raises:
-        ModuleNotFoundError: scipy is missing.
+        ModuleNotFoundError: scipy is not installed.
 
     Source: Nocedal and Wright, Numerical Optimization, 2nd ed., alg. 17.4 and eq. (17.65).
     """
@@ -75,7 +75,7 @@ def maximize(
         def merit_of_numpy(x: np.ndarray, m: Array = multipliers, rho: float = rho) -> tuple[float, np.ndarray]:
             f, g = _merit(value, constraints, jnp.asarray(x), m, jnp.asarray(rho), limit)
             finite = np.isfinite(f) and np.all(np.isfinite(g))
-            # beyond what the function is defined for: a wall that the line search steps back from
+            # outside of the function's domain: a finite wall from which the line search steps back
             return (float(f), np.asarray(g, float)) if finite else (1e30, np.zeros_like(x))
 
         found = minimize(merit_of_numpy, x, jac=True, method="L-BFGS-B", options={"maxiter": iterations, "maxcor": 20})
@@ -100,7 +100,7 @@ def _merit(
     rho: Float[Array, ""],
     bound: Float[Array, ""],
 ) -> tuple[Float[Array, ""], Float[Array, " n"]]:
-    """(the augmented Lagrangian that is minimized, its gradient)."""
+    """The augmented Lagrangian that is minimized, and its gradient."""
 
     def lagrangian(x: Float[Array, " n"]) -> Float[Array, ""]:
         shifted = jnp.maximum(constraints(x, bound) + multipliers / rho, 0)

@@ -1,4 +1,4 @@
-"""Criteria of optimal experiments: the worth of an information matrix as one number; and the noise of the signals."""
+"""Criteria of optimal experiment design: scalar functions of an information matrix; and the noise of the signals."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from lgsim.identify.unknowns.plant import NumbersLike
 
 
 class Criterion(eqx.Module):
-    """The logarithm of the information for each unknown, as a function of an information matrix."""
+    """The logarithm of the information per unknown, as a function of an information matrix."""
 
     @abstractmethod
     def from_log_eigenvalues(self, logs: Float[Array, " r"]) -> Float[Array, ""]:
-        """The criterion from the logarithms of the eigenvalues, rising."""
+        """The criterion from the logarithms of the eigenvalues, in ascending order."""
 
     def __call__(self, information: Float[Array, "r r"]) -> Float[Array, ""]:
         """The criterion of an information matrix; minus infinity or NaN for a singular one.
 
-        A symmetric smooth function of the eigenvalues, so that it has a gradient where they cross as well.
+        A symmetric smooth function of the eigenvalues, so that it is differentiable at crossings too.
         """
         _, vectors = jnp.linalg.eigh(jax.lax.stop_gradient(information))
-        # to first order eigenvectors do not matter
+        # to first order the eigenvectors have no effect
         values = jnp.einsum("ik,ij,jk->k", vectors, information, vectors)
         return self.from_log_eigenvalues(jnp.log(values))
 
@@ -47,7 +47,9 @@ class AOptimal(Criterion):
 
 
 class EOptimal(Criterion):
-    """The criterion ``-log(tr H^-p) / p``: nearly the smallest eigenvalue, the worst known combination, but smooth.
+    """A smooth approximation of the smallest eigenvalue, the least known combination.
+
+    The criterion is ``-log(tr H^-p) / p``.
 
     It is below the logarithm of the smallest eigenvalue, by at most ``log(r) / p``.
 
@@ -62,21 +64,21 @@ class EOptimal(Criterion):
 
 
 class SignalNoise(eqx.Module):
-    """The noise of the signals that a design reckons with: ``sqrt(deviation^2 + (fraction rms)^2)`` of each.
+    """The noise of the signals in a design: ``sqrt(deviation^2 + (fraction rms)^2)`` for each signal.
 
-    A fraction of the root mean square says that large torques hide small ones.
+    The fraction of the root mean square represents errors that are proportional to the torques.
 
     Attributes:
-        deviation: The noise whatever the motion, such as the sensor's resolution, one number or (nv,), in the units of
+        deviation: Noise independent of the motion, such as the sensor's resolution, one value or (nv,), in the units of
             the signals.
-        fraction: The noise as a fraction of each signal's root mean square, for example 0.05, one number or (nv,).
+        fraction: Noise as a fraction of each signal's root mean square, for example 0.05, one value or (nv,).
     """
 
     deviation: NumbersLike = 1.0
     fraction: NumbersLike = 0.0
 
     def deviations(self, signals: Float[Array, "n nv"]) -> Float[Array, " nv"]:
-        """Standard deviations of the noise on signals, in their units."""
+        """Standard deviations of the noise of signals, in their units."""
         deviation, fraction = (
             jnp.broadcast_to(jnp.asarray(x, signals.dtype), signals.shape[-1:]) for x in (self.deviation, self.fraction)
         )

@@ -1,4 +1,4 @@
-"""Optimal experiments: motions within a machine's limits that show its unknown numbers."""
+"""Optimal experiment design: excitation trajectories within joint limits for parameter identification."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ from lgsim.support.messages import counted
 from lgsim.support.verdict import Outcome, Verdict, converged, first_names
 
 FINE = 8
-"""Factor by which the times at which the limits are looked at in the end are denser than the design's."""
+"""Oversampling factor of the final check of the limits, relative to the design's points."""
 
 TOLERANCE = 1e-3
-"""Fraction of a limit by which the search may break it; the limits that it sees are tighter by as much."""
+"""Fraction of a limit by which the search may violate it; the search uses limits that are tighter by as much."""
 
 ROUNDING = 1e-12
-"""Fraction of the largest sensitivity below which another is rounding of zero."""
+"""Sensitivities below this fraction of the largest one count as rounding."""
 
 RANK_TOLERANCE = 1e-7
-"""Relative singular value of the sensitivities below which no motion shows a combination."""
+"""Relative singular value of the sensitivities below which a combination is not identifiable from any motion."""
 
 
 def _pairs(given: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Names of solids and of the others as tuples, which are static."""
+    """Geometry names as tuples, which are static."""
     if given is None:
         return None
     sides = given if isinstance(given, tuple | list) else ()
@@ -54,24 +54,25 @@ def _pairs(given: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     named = all(isinstance(name, str) for side in plain for name in side)
     if len(sides) != 2 or len(plain) != 2 or not named or count == 0 or len(plain[1]) != count:
         raise ValueError(
-            f"pairs: expected names of solids and as many of the others, such as (('hand',), ('table',)), got {given!r}"
+            f"pairs: expected two tuples of equally many geometry names, such as (('hand',), ('table',)), got {given!r}"
         )
     return plain[0], plain[1]
 
 
 class ExcitationLimits(eqx.Module):
-    """The limits of a motion; of joints one number or (nv,).
+    """The limits of a motion; for joints one value or (nv,).
 
-    Positions, velocities and efforts have the limits of the model unless others are given.
+    Positions, velocities and efforts have the joint limits of the model by default.
 
     Attributes:
-        lower: Smallest positions, rad or m.
-        upper: Largest positions, rad or m.
-        velocity: Largest |v|, rad/s or m/s.
-        acceleration: Largest |a|, rad/s^2 or m/s^2.
-        effort: Largest joint force, N m or N, of the prior plant.
-        pairs: Names of solids that must stay apart and names of the others, see ``lgsim.distance``; static.
-        clearance: The distance that they must keep, m.
+        lower: Lower position limits, rad or m.
+        upper: Upper position limits, rad or m.
+        velocity: Maximum |v|, rad/s or m/s.
+        acceleration: Maximum |a|, rad/s^2 or m/s^2.
+        effort: Maximum joint torque, N m or N, of the prior plant.
+        pairs: Pairs for collision avoidance: geometry names and as many names of the others, see ``lgsim.distance``;
+            static.
+        clearance: The minimum distance of the pairs, m.
     """
 
     lower: NumbersLike | None = None
@@ -101,22 +102,24 @@ class ExcitationLimits(eqx.Module):
             out[name] = jnp.broadcast_to(array, (model.nv,))
         for name, low, high in zip(model.joint_names, out["lower"], out["upper"], strict=False):
             if not low < high:
-                raise ValueError(f"lower, upper: {name} has no room between {low:g} and {high:g}")
+                raise ValueError(
+                    f"lower, upper: expected a lower limit below the upper one, got {low:g} and {high:g} for {name}"
+                )
         return out
 
 
 @dataclass(frozen=True)
 class OptimalExcitation:
-    """A motion that shows the unknowns.
+    """An excitation trajectory.
 
     Attributes:
-        parameters: The unknowns that it is to show.
+        parameters: The unknowns of the design.
         coefficients: Coefficients of the series (nv, size).
-        initial_criterion: The criterion of the motion that the search began with.
-        criterion: The criterion reached: logarithm of the information for each unknown.
-        margins: By limit the least distance to it, in its unit; not negative but for rounding.
-        verdict: How it ended: converged, at the limits that the motion touches, with the combinations of the unknowns
-            that no motion shows, or failed, where its iterations were used up and a better motion may be near.
+        initial_criterion: The criterion of the initial motion.
+        criterion: The final criterion: logarithm of the information per unknown.
+        margins: By limit the smallest distance to it, in its unit; nonnegative up to rounding.
+        verdict: The outcome: converged, with active limits and combinations that are not identifiable; or failed, if
+            the maximum number of iterations was reached and a better motion may exist.
     """
 
     parameters: Parameters
@@ -130,7 +133,7 @@ class OptimalExcitation:
 
     @property
     def gain(self) -> float:
-        """The factor by which the information for each unknown has grown over that of the first motion."""
+        """The factor by which the information per unknown increased relative to the initial motion."""
         return float(np.exp(self.criterion - self.initial_criterion))
 
     def motion(
@@ -140,10 +143,10 @@ class OptimalExcitation:
         return self.series.motion(self.coefficients, jnp.asarray(t, self.coefficients.dtype))
 
     def trajectory(self, rate: float = 1000.0, periods: float = 1.0) -> Trajectory:
-        """The motion with the joint forces of the prior plant, at even times, to be replayed.
+        """Sample the motion, with the joint torques of the prior plant, uniformly for execution on a robot.
 
         Args:
-            rate: Samples for each second, Hz.
+            rate: Sampling rate, Hz.
         """
         time = np.arange(round(periods * self.series.period * rate) + 1) / rate
         plant = self.parameters.plant
@@ -152,10 +155,10 @@ class OptimalExcitation:
         return Trajectory(plant.model, time, *arrays, method="excitation", dt=1 / rate)
 
     def save(self, path: str | Path, rate: float = 1000.0) -> Path:
-        """Write ``trajectory(rate)`` as ``.csv``, ``.npz`` or ``.parquet``, whole or not at all.
+        """Write ``trajectory(rate)`` as ``.csv``, ``.npz`` or ``.parquet``, atomically.
 
         Raises:
-            ValueError: the ending is another one.
+            ValueError: the file extension is not supported.
         """
         return self.trajectory(rate).save(path)
 
@@ -164,19 +167,19 @@ class ExcitationProblem(eqx.Module):
     """The design of a motion: a criterion and limits as functions of the coefficients of a series (nv, size).
 
     Attributes:
-        parameters: The unknowns that the motion is to show, linearized at the prior.
-        limits: The limits that the motion must keep, by default those of the model.
-        criterion: The criterion that is to be large, by default ``DOptimal()``.
+        parameters: The unknowns of the design, linearized at the prior.
+        limits: The limits of the motion, by default those of the model.
+        criterion: The criterion to be maximized, by default ``DOptimal()``.
         noise: The noise of the signals, by default ``SignalNoise()``.
-        points: Number of even times of a period at which all is computed; at least ten for each harmonic.
+        points: Number of uniform times of a period for the evaluation; at least ten for each harmonic.
         joint_limits: The limits of joints by name (nv,).
-        identifiable_basis: Combinations of the coordinates that some motion shows (p, r). Coordinates are counted in
-            standard deviations of their blocks' priors, and where there is none, so that joint forces are as sensitive
-            to each: ``AOptimal`` and ``EOptimal`` depend on that, ``DOptimal`` does not.
+        identifiable_basis: Combinations of the coordinates that are identifiable from some motion (p, r). Coordinates
+            are scaled by the standard deviations of their blocks' priors, or without a prior to equal sensitivity of
+            the joint torques: ``AOptimal`` and ``EOptimal`` depend on the scale, ``DOptimal`` does not.
 
     Raises:
-        ValueError: a joint has not one number for each degree of freedom, there are too few points, or a limit is
-            wrong.
+        ValueError: a joint does not have one coordinate for each degree of freedom, there are too few points, or a
+            limit is invalid.
     """
 
     parameters: Parameters
@@ -210,7 +213,7 @@ class ExcitationProblem(eqx.Module):
 
     @property
     def grid_fraction(self) -> float:
-        """The fraction of symmetric limits that q, v and a must keep at the points to keep the limits between them.
+        """The fraction of symmetric limits on q, v and a at the points that guarantees the limits between them.
 
         Source: Ehlich and Zeller 1964, Schwankung von Polynomen zwischen Gitterpunkten: a trigonometric polynomial of
         degree K is at most ``1 / cos(pi K / n)`` times as large between n even points as at them.
@@ -218,7 +221,7 @@ class ExcitationProblem(eqx.Module):
         return float(np.cos(np.pi * self.series.harmonics / self.points))
 
     def information(self, coefficients: Float[Array, "nv size"]) -> Float[Array, "r r"]:
-        """The information of one period about ``identifiable_basis``, for a sample at each of the points."""
+        """The information of one period with respect to ``identifiable_basis``, for one sample at each point."""
         q, v, a = self.series.motion(coefficients, self.times())
         x = jnp.zeros(self.parameters.size, self.parameters.dtype)
         signals, J = torque_residual_jacobian(self.parameters, x, TorqueSamples(q, v, a, jnp.zeros_like(v)))
@@ -226,7 +229,7 @@ class ExcitationProblem(eqx.Module):
         return jnp.einsum("tjp,tjq->pq", J, J)
 
     def criterion_value(self, coefficients: Float[Array, "nv size"]) -> Float[Array, ""]:
-        """The criterion of a motion, logarithm of the information for each unknown."""
+        """The criterion of a motion, the logarithm of the information per unknown."""
         return self.criterion(self.information(coefficients))
 
     def times(self, fine: int = 1) -> Float[Array, " n"]:
@@ -235,10 +238,10 @@ class ExcitationProblem(eqx.Module):
         return jnp.arange(n, dtype=self.parameters.dtype) * (self.series.period / n)
 
     def margins(self, coefficients: Float[Array, "nv size"], fine: int = 1) -> dict[str, Float[Array, "n _"]]:
-        """Distances to the limits by name, (n, nv) or (n, pairs), in their units; negative where a limit is broken.
+        """Distances to the limits by name, (n, nv) or (n, pairs), in their units; negative where a limit is violated.
 
         Args:
-            fine: Factor by which the times are denser than the points.
+            fine: Oversampling factor relative to the points.
         """
         q, v, a = self.series.motion(coefficients, self.times(fine))
         plant, limit = self.parameters.plant, {name: x[None] for name, x in self.joint_limits.items()}
@@ -254,7 +257,7 @@ class ExcitationProblem(eqx.Module):
     def constraints(
         self, coefficients: Float[Array, "nv size"], fraction: Float[Array, ""]
     ) -> Float[Array, " constraints"]:
-        """Values c at the points, where c <= 0 if the motion keeps to a fraction of the limits, as parts of them."""
+        """Relative constraint values c at the points; c <= 0 if the motion stays within a fraction of the limits."""
         rows = self.constraint_rows(coefficients, fraction)
         return jnp.concatenate([row.reshape(-1) for row in rows.values()])
 
@@ -271,12 +274,12 @@ class ExcitationProblem(eqx.Module):
         rows |= {name: jnp.abs(x) / limit[name] - fraction for name, x in sizes.items()}
         if self.limits.pairs is not None:
             gap = distance(plant.model, q, *self.limits.pairs) - self.limits.clearance
-            # a length that makes meters a number like the others
+            # a length scale that makes distances dimensionless
             rows["clearance"] = (1 - fraction) - gap / 0.1
         return rows
 
     def limits_met(self, coefficients: Float[Array, "nv size"], fraction: float) -> tuple[str, ...]:
-        """The limits that a motion touches where it keeps to a fraction of them, by name and joint or pair."""
+        """The active limits of a motion within a fraction of the limits, by name and joint or pair."""
         rows = _constraint_rows(self, coefficients, jnp.asarray(fraction, coefficients.dtype))
         dofs = dof_names(self.parameters.plant.model)
         pairs = [" and ".join(pair) for pair in zip(*(self.limits.pairs or ()), strict=True)]
@@ -288,7 +291,9 @@ class ExcitationProblem(eqx.Module):
         return tuple(found)
 
     def unseen_combinations(self) -> tuple[tuple[str, float], ...]:
-        """The combinations of the unknowns that no motion shows, each with the prior's share: 1, or NaN without one."""
+        """The combinations of the unknowns that are not identifiable from any motion, with the prior's share: 1, or NaN
+        without a prior.
+        """
         names = self.parameters.names
         known = np.isfinite(self.parameters.prior_deviations(np.full(len(names), np.inf)))
         return tuple(
@@ -297,9 +302,10 @@ class ExcitationProblem(eqx.Module):
         )
 
     def random_coefficients(self, key: Key[Array, ""], size: float = 0.5) -> Float[Array, "nv size"]:
-        """Random coefficients about the middle of the joints, of motions that reach a fraction ``size`` of a limit.
+        """Random coefficients about the middle of the joint ranges, of motions that reach a fraction ``size`` of a
+        limit.
 
-        Clearance and forces are not looked at.
+        Clearance and joint torques are not considered.
         """
         middle, half = _middle_and_half_range(self.joint_limits)
         c = jax.random.normal(key, (middle.size, self.series.size), self.parameters.dtype).at[:, 0].set(0)
@@ -318,22 +324,23 @@ def design_excitation(
     iterations: int = 300,
     outer_iterations: int = 8,
 ) -> OptimalExcitation:
-    """The motion with the most information that a search from a random one, or from ``start``, finds.
+    """Maximize the information of a motion, from a random motion or from ``start``.
 
-    An augmented Lagrangian for the limits around quasi-Newton steps (L-BFGS of scipy) with exact gradients; a local
-    maximum. Limits of position, velocity and acceleration hold at all times. Those of forces and clearance hold at
-    points ``FINE`` times as dense as the design's: where one is broken in between, the search goes on with tighter
+    An augmented Lagrangian for the limits around quasi-Newton steps (L-BFGS of scipy) with exact gradients; it finds a
+    local maximum. Limits of position, velocity and acceleration hold at all times. Those of torques and clearance hold
+    at ``FINE`` times as many points as in the design: if one is violated in between, the search continues with tighter
     limits.
 
     Args:
-        key: The random key of the first motion, ``jax.random.key(0)`` if None.
-        start: Coefficients of the first motion instead.
-        iterations: Largest number of quasi-Newton iterations in each outer one.
-        outer_iterations: Largest number of updates of the multipliers, and of the limits.
+        key: The random key of the initial motion, ``jax.random.key(0)`` if None.
+        start: Coefficients of the initial motion instead.
+        iterations: Maximum number of quasi-Newton iterations in each outer one.
+        outer_iterations: Maximum number of updates of the multipliers, and of the limits.
 
     Raises:
-        ValueError: no motion within the limits was found; its message names the limit. Or ``start`` has a wrong shape.
-        ModuleNotFoundError: scipy is missing.
+        ValueError: no motion within the limits was found, with the violated limit in the message; or ``start`` has a
+            wrong shape.
+        ModuleNotFoundError: scipy is not installed.
     """
     if start is None:
         found = problem.random_coefficients(jax.random.key(0) if key is None else key)
@@ -366,8 +373,8 @@ def design_excitation(
         fraction *= 0.98
     worst = min(margins, key=lambda name: margins[name])
     raise ValueError(
-        f"limits: no motion within them was found; {worst} is broken by {-margins[worst]:.3g}. Start from a smaller"
-        " motion (start=), allow more iterations, or look whether the machine can stand still within them"
+        f"limits: no motion within the limits was found, {worst} is violated by {-margins[worst]:.3g}. Start from a"
+        " smaller motion (start=), increase iterations, or check that the model can stand still within the limits"
     )
 
 
@@ -378,26 +385,26 @@ def _verdict(
     history: SearchHistory,
     iterations: int,
 ) -> Verdict:
-    """How the search for a motion within the limits ended."""
+    """The verdict of the search for a motion within the limits."""
     bounds, unseen = problem.limits_met(coefficients, fraction), problem.unseen_combinations()
     if not history.settled:
         said = (
-            f"failed: all {counted(iterations, 'iteration')} of the last search were used, and the motion, which keeps"
-            f" the limits, may still get better: the criterion is {history.values[-1]:.4g}"
+            f"failed: the last search used all {counted(iterations, 'iteration')}. The motion is within the limits,"
+            f" but may not be optimal: the criterion is {history.values[-1]:.4g}"
         )
         if len(history.values) > 1:
             said += f", {history.values[-1] - history.values[-2]:+.2g} by that search"
-        return Verdict(Outcome.FAILED, f"{said}. Give more iterations, or go on from here (start=)", bounds, unseen)
+        return Verdict(Outcome.FAILED, f"{said}. Increase iterations, or continue from here (start=)", bounds, unseen)
     count = f"{len(unseen)} of {problem.parameters.size} combinations"
     named = first_names([name for name, _ in unseen])
-    return converged(bounds, "limit", unseen, f"{count} shown by no motion ({named})")
+    return converged(bounds, "limit", unseen, f"{count} not identifiable from any motion ({named})")
 
 
 @compiled
 def _motion_with_forces(
     plant: Plant, series: Fourier, coefficients: Float[Array, "nv size"], t: Float[Array, " n"]
 ) -> tuple[Float[Array, "n nv"], Float[Array, "n nv"], Float[Array, "n nv"]]:
-    """(q, v, joint forces) at times."""
+    """(q, v, joint torques) at times."""
     q, v, a = series.motion(coefficients, t)
     return q, v, plant.joint_forces(q, v, a)
 
@@ -409,7 +416,7 @@ _constraint_rows = compiled(ExcitationProblem.constraint_rows)
 def _judge(
     problem: ExcitationProblem, coefficients: Float[Array, "nv size"]
 ) -> tuple[Float[Array, ""], dict[str, Float[Array, "n _"]]]:
-    """(the criterion, the margins at the fine times) of a motion."""
+    """The criterion, and the margins at the fine times, of a motion."""
     return problem.criterion_value(coefficients), problem.margins(coefficients, FINE)
 
 
@@ -426,7 +433,7 @@ def _flat_constraints(
 def _middle_and_half_range(
     limit: dict[str, Float[Array, "*one nv"]],
 ) -> tuple[Float[Array, "*one nv"], Float[Array, "*one nv"]]:
-    """(middle, half of the range) of the joints; the place next to zero, and 1, where a side has no limit."""
+    """Center and half range of the joints; for a one-sided limit the position closest to zero, and 1."""
     low, high = limit["lower"], limit["upper"]
     bounded = jnp.isfinite(low) & jnp.isfinite(high)
     span = jnp.where(bounded, high, 1) - jnp.where(bounded, low, -1)
@@ -434,7 +441,7 @@ def _middle_and_half_range(
 
 
 def _identifiable_basis(parameters: Parameters) -> Float[np.ndarray, "p r"]:
-    """A basis of the combinations that random states show, orthonormal in scaled coordinates."""
+    """A basis of the combinations that are identifiable from random states, orthonormal in scaled coordinates."""
     J = _random_sensitivities(parameters)
     size = np.sqrt(np.mean(J * J, axis=0))
     seen = size > ROUNDING * np.max(size)
@@ -444,14 +451,14 @@ def _identifiable_basis(parameters: Parameters) -> Float[np.ndarray, "p r"]:
 
 
 def _random_sensitivities(parameters: Parameters) -> Float[np.ndarray, "n p"]:
-    """The derivatives of the signals by the coordinates at random states."""
+    """The derivatives of the signals with respect to the coordinates at random states."""
     q, v, a = random_states(parameters.plant.model)
     J = _sensitivities(parameters, TorqueSamples(q, v, a, jnp.zeros_like(v)))
     return np.asarray(J).reshape(-1, parameters.size)
 
 
 def _state_information(parameters: Parameters) -> Float[np.ndarray, "p p"]:
-    """What random states tell of the coordinates."""
+    """The information matrix of the coordinates at random states."""
     J = _random_sensitivities(parameters)
     return J.T @ J
 

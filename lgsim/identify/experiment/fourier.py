@@ -20,15 +20,15 @@ from lgsim.support.packages import package
 class Fourier(eqx.Module):
     """The series ``q_j(t) = c_j0 + sum_k (A_jk sin(k w t) + B_jk cos(k w t)) / k``, k = 1 ... harmonics.
 
-    ``w = 2 pi / period``. The coefficients (nv, size) are combinations of a basis in which velocity and acceleration
-    are zero at t = 0 and at the end of each period, so that a machine at rest can begin and stop.
+    ``w = 2 pi / period``. The coefficients (nv, size) refer to a basis in which velocity and acceleration are zero at t
+    = 0 and at the end of each period, so that a robot starts and ends at rest.
 
     Attributes:
         period: The period, s.
         harmonics: Number of harmonics.
 
     Raises:
-        ValueError: the period is not positive, or there are less than three harmonics.
+        ValueError: the period is not positive, or there are fewer than three harmonics.
 
     Source: Swevers, Ganseman, Tukel, De Schutter and Van Brussel 1997, Optimal robot excitation and identification,
     IEEE Transactions on Robotics and Automation 13(5), eq. (12).
@@ -41,7 +41,7 @@ class Fourier(eqx.Module):
         if not is_traced(self.period) and not self.period > 0:
             raise ValueError(f"period: expected a positive time in s, got {self.period}")
         if self.harmonics < 3:
-            raise ValueError(f"harmonics: expected at least 3, so that a rest is possible, got {self.harmonics}")
+            raise ValueError(f"harmonics: expected at least 3 for a start at rest, got {self.harmonics}")
 
     @property
     def size(self) -> int:
@@ -51,7 +51,7 @@ class Fourier(eqx.Module):
     def basis(
         self, t: ArrayLike
     ) -> tuple[Float[Array, "*times size"], Float[Array, "*times size"], Float[Array, "*times size"]]:
-        """(values, first, second time derivatives) of the functions of the basis at times, s."""
+        """Values, first and second time derivatives of the basis functions at times, s."""
         k, w = np.arange(1, self.harmonics + 1), 2 * np.pi / self.period
         t = jnp.asarray(t)
         K = jnp.asarray(k.reshape((1,) * t.ndim + k.shape), t.dtype)
@@ -67,20 +67,20 @@ class Fourier(eqx.Module):
     def motion(
         self, coefficients: Float[Array, "nv size"], t: ArrayLike
     ) -> tuple[Float[Array, "*times nv"], Float[Array, "*times nv"], Float[Array, "*times nv"]]:
-        """(q, v, a) at times t, s, of coefficients; q in rad or m."""
+        """(q, v, a) for coefficients at times t, s; q in rad or m."""
         q, v, a = (basis @ coefficients.T for basis in self.basis(t))
         return q, v, a
 
     @property
     def _combinations(self) -> tuple[Float[np.ndarray, "k m"], Float[np.ndarray, "k m"]]:
-        """Orthonormal (A, B) with sum A_k = 0 and sum k B_k = 0: no velocity, no acceleration at t = 0."""
+        """Orthonormal (A, B) with sum A_k = 0 and sum k B_k = 0: zero velocity and acceleration at t = 0."""
         k = np.arange(1.0, self.harmonics + 1)
         null_space = package("scipy.linalg", "identify").null_space
         return null_space(np.ones((1, len(k)))), null_space(k[None])
 
 
 def check_joints(model: Model) -> None:
-    """Raise where a joint has not one number for each degree of freedom.
+    """Check that each joint has one coordinate for each degree of freedom.
 
     Raises:
         ValueError: a joint is spherical, planar or free.
@@ -89,6 +89,6 @@ def check_joints(model: Model) -> None:
     for name, joint, mimic in zip(tree.joint_names, tree.joints, tree.mimics, strict=True):
         if mimic is None and isinstance(joint, GroupJoint):
             raise ValueError(
-                f"joint {name!r}: expected joints with one number for each degree of freedom, got"
-                f" {type(joint).__name__}; lock it (model.lock) or hold the base fixed while the machine is excited"
+                f"joint {name!r}: expected joints with one coordinate for each degree of freedom, got"
+                f" {type(joint).__name__}; lock it (model.lock) and hold the base fixed during the experiment"
             )

@@ -1,1 +1,1 @@
-"""Logs of robots: MCAP files, ROS 2 bags and LeRobot data sets, as columns that a recording is made of."""
+"""Robot logs (MCAP files, ROS 2 bags and LeRobot data sets) as columns of a recording."""

@@ -1,4 +1,4 @@
-"""LeRobot data sets, versions 2 and 3: parquet files of lists of numbers, whose names are in meta/info.json.
+"""LeRobot data sets, versions 2 and 3: parquet files of lists of numbers, with names in meta/info.json.
 
 Version 2 has a file for each episode, data/chunk-000/episode_000000.parquet; version 3 has several episodes in a file,
 data/chunk-000/file-000.parquet. Times start from 0 in each episode.
@@ -30,22 +30,22 @@ _QUANTITIES = {
     "observation.state": "q", "observation.position": "q", "observation.velocity": "v", "observation.effort": "tau",
     "observation.torque": "tau", "observation.current": "current", "observation.qpos": "q", "observation.qvel": "v",
 }  # fmt: skip
-_BETWEEN = MAX_GAP + 1  # usual steps between two episodes
+_BETWEEN = MAX_GAP + 1  # gap between two episodes, in usual steps
 _BOOKKEEPING = ("timestamp", "frame_index", "episode_index")
-_FASTEST = 1e9  # frames a second
-_ROWS = 65536  # rows of a file that are read at a time
-_WIDEST = 10_000  # numbers of a feature: what has more is no state of a robot
-_STAMP_ERROR = 1e-3  # s: stamps are stored in float32, and frame_index / fps says them exactly
+_FASTEST = 1e9  # frames per second
+_ROWS = 65536  # number of rows that are read at a time
+_WIDEST = 10_000  # components of a feature: a robot state has fewer
+_STAMP_ERROR = 1e-3  # s: stamps are stored in float32; frame_index / fps is exact
 
 
 class _Dataset(NamedTuple):
-    """The files of a data set and what its meta/info.json says.
+    """The files of a data set and the content of its meta/info.json.
 
     Attributes:
         files: The parquet files.
-        fps: Frames a second; None where it is not said.
-        names: Names of the numbers of a feature.
-        findings: What is wrong with it.
+        fps: Frames per second; None if unknown.
+        names: Names of the components of each feature.
+        findings: Problems of the data set.
     """
 
     files: list[Path]
@@ -55,7 +55,7 @@ class _Dataset(NamedTuple):
 
 
 def is_lerobot(path: Path) -> bool:
-    """Whether a path is a LeRobot data set, or one of its parquet files."""
+    """True if a path is a LeRobot data set, or one of its parquet files."""
     return _root(path) is not None
 
 
@@ -71,20 +71,20 @@ def _root(path: Path) -> Path | None:
 def read_lerobot(
     path: Path, model: Model, topics: Mapping[str, Any], columns: Mapping[str, Any], episode: int | None
 ) -> Table:
-    """The columns of a data set, called "<feature>/<name>", such as "observation.state/elbow.pos".
+    """Read the columns of a data set, called "<feature>/<name>", such as "observation.state/elbow.pos".
 
-    Names that say no quantity take that of their feature: ``observation.state`` is positions.
+    Names without a quantity take that of their feature: ``observation.state`` contains positions.
 
     Args:
         path: The folder of the data set, or one of its parquet files.
-        topics: What a map says of features.
-        columns: What a map says of columns.
-        episode: The episode; None for all of them, one after the other.
+        topics: Entries of the map by feature.
+        columns: Entries of the map by column.
+        episode: Index of the episode; None for all of them, concatenated.
 
     Raises:
-        TopicFault: a feature of the map is not there.
-        ValueError: no file can be read, or there is no such episode.
-        ModuleNotFoundError: pyarrow is missing.
+        TopicFault: a feature of the map does not exist.
+        ValueError: no file can be read, or the episode does not exist.
+        ModuleNotFoundError: pyarrow is not installed.
     """
     package("pyarrow.parquet", "data", "a LeRobot data set")
     given = read_topics(topics, model)
@@ -96,7 +96,7 @@ def read_lerobot(
             raise TopicFault(name, "", f"the data set has no such feature; it has {listed(sorted(arrays))}")
     time, breaks = _times(arrays, found.fps)
     if breaks:
-        findings.append(Finding("clock jump", "time", 0, counted(breaks + 1, "episode"), "put one after the other"))
+        findings.append(Finding("clock jump", "time", 0, counted(breaks + 1, "episode"), "episodes concatenated"))
     table: dict[str, Float[np.ndarray, " n"]] = {"timestamp": time}
     slots, scales = {"timestamp": TIME}, {}
     for feature, array in arrays.items():
@@ -112,7 +112,7 @@ def read_lerobot(
                 slots[column], scales[column] = slot, unit_scale(slot, topic)
     unread = [name for name in table if name not in slots and name not in columns and name.split("/")[0] in given]
     findings += [
-        Finding("unused column", name, 0, "its name says no joint and quantity", "not read") for name in unread
+        Finding("unused column", name, 0, "its name contains no joint and quantity", "not read") for name in unread
     ]
     kept = {name: x for name, x in table.items() if name in slots or name in columns}
     if not any(slot.channel == "q" for slot in slots.values()) and not any(name in columns for name in table):
@@ -139,7 +139,7 @@ def _dataset(path: Path, episode: int | None) -> _Dataset:
     except (ValueError, TypeError, AttributeError, RecursionError, OSError) as error:
         features, where = {}, "meta/info.json"
         text = " ".join(str(error).split())[:80]
-        findings = [Finding("damaged file", where, 0, text, "numbers are taken in the model's order")]
+        findings = [Finding("damaged file", where, 0, text, "values are assumed to be in the model's order")]
     names = {name: _flat(about.get("names")) for name, about in features.items()}
     fps = info.get("fps") if isinstance(info, dict) else None
     known = float(fps) if isinstance(fps, int | float) and not isinstance(fps, bool) and 0 < fps < _FASTEST else None
@@ -147,7 +147,7 @@ def _dataset(path: Path, episode: int | None) -> _Dataset:
 
 
 def _flat(names: Any) -> list[str]:
-    """Names that stand in a list, or in lists by a word such as "motors"."""
+    """Names in a list, or in lists by a word such as "motors"."""
     if isinstance(names, Mapping):
         return [str(x) for part in names.values() if isinstance(part, list) for x in part]
     return [str(x) for x in names] if isinstance(names, list) else []
@@ -156,7 +156,7 @@ def _flat(names: Any) -> list[str]:
 def _arrays(
     found: _Dataset, wanted: set[str], path: Path, episode: int | None
 ) -> tuple[dict[str, Float[np.ndarray, "n k"]], list[Finding]]:
-    """The features that are wanted, of all files that can be read, and what cannot be."""
+    """Read the wanted features of all readable files, and list the problems of the others."""
     parts: dict[str, list[Float[np.ndarray, "_ k"]]] = {}
     findings = []
     for file in found.files:
@@ -167,7 +167,7 @@ def _arrays(
                 if {n: x.shape[1] for n, x in batch.items()} != {
                     n: x[0].shape[1] for n, x in parts.items() if x
                 } and any(parts.values()):
-                    raise ValueError("its columns are not those of the files before")
+                    raise ValueError("its columns differ from those of the previous files")
                 for name, array in batch.items():
                     parts[name].append(array)
         except FileSizeError:
@@ -184,7 +184,7 @@ def _arrays(
 
 
 def _batches(file: Path, wanted: set[str], episode: int | None) -> Iterator[dict[str, Float[np.ndarray, "_ k"]]]:
-    """The features of a parquet file that hold numbers, some rows at a time; ValueError where it is damaged."""
+    """Read the numeric features of a parquet file, some rows at a time; raises ValueError for a damaged file."""
     arrow = package("pyarrow", "data")
     try:
         opened = open_parquet(file, ())
@@ -206,7 +206,7 @@ def _batches(file: Path, wanted: set[str], episode: int | None) -> Iterator[dict
 
 
 def _has_numbers(kind: Any, arrow: Any) -> bool:
-    """Whether a type of columns is a number or a list of numbers."""
+    """True if a column type is a number or a list of numbers."""
     types = arrow.types
     if types.is_fixed_size_list(kind) or types.is_list(kind) or types.is_large_list(kind):
         kind = kind.value_type
@@ -214,7 +214,7 @@ def _has_numbers(kind: Any, arrow: Any) -> bool:
 
 
 def _matrix(column: Any, arrow: Any) -> Float[np.ndarray, "n k"] | None:
-    """A column of numbers or of lists of one length as an array; None for others."""
+    """A column of numbers, or of lists of equal length, as an array; None for others."""
     kind = column.type
     if arrow.types.is_fixed_size_list(kind) or arrow.types.is_list(kind) or arrow.types.is_large_list(kind):
         rows = column.to_pylist()
@@ -236,7 +236,7 @@ def _matrix(column: Any, arrow: Any) -> Float[np.ndarray, "n k"] | None:
 
 
 def _times(arrays: Mapping[str, Float[np.ndarray, "n k"]], fps: float | None) -> tuple[Float[np.ndarray, " n"], int]:
-    """The times of all rows, episodes one after the other, and how many times another one begins."""
+    """The times of all rows, with concatenated episodes, and the number of episode boundaries."""
     frames = arrays["frame_index"][:, 0] if "frame_index" in arrays else None
     time = arrays["timestamp"][:, 0].copy() if "timestamp" in arrays else None
     if time is None or (
@@ -254,7 +254,7 @@ def _times(arrays: Mapping[str, Float[np.ndarray, "n k"]], fps: float | None) ->
 
 
 def _number_names(found: _Dataset, feature: str, width: int, model: Model) -> list[str]:
-    """The names of a feature's numbers; without any, those of the joints where there are as many, or numbers."""
+    """Names of a feature's components; without any, the joint names if there are as many, or indices."""
     names = found.names.get(feature, [])
     if len(names) == width and len(set(names)) == width:
         return names
@@ -263,7 +263,7 @@ def _number_names(found: _Dataset, feature: str, width: int, model: Model) -> li
 
 
 def _slot(name: str, feature: str, topic: Topic, model: Model) -> Slot | None:
-    """The place in a recording of a number of a feature."""
+    """The slot in a recording of a component of a feature."""
     if feature not in _QUANTITIES:
         return None
     quantity = _QUANTITIES[feature]

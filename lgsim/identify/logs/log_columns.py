@@ -1,4 +1,4 @@
-"""Which columns of a recording the numbers of a log are: by the names of joints and frames, and by a map of topics."""
+"""Assignment of log messages to columns of a recording, by the names of joints and frames and by a map of topics."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _RATES = {"q": "", "v": "/s", "a": "/s^2"}
 
 
 class TopicFault(ValueError):
-    """A map says of a topic what cannot be.
+    """A topic's entry in a map is invalid.
 
     Attributes:
-        key: The key of its table that is wrong; "" for all of it.
-        reason: What is wrong.
+        key: The invalid key of its table; "" for the whole table.
+        reason: The fault.
     """
 
     def __init__(self, topic: str, key: str, reason: str) -> None:
@@ -37,18 +37,18 @@ class TopicFault(ValueError):
 
 
 class Topic(NamedTuple):
-    """What a map says of a topic.
+    """The options of a topic in a map.
 
     Attributes:
-        named: Whether the map names it.
-        ignored: Whether it is not to be read.
-        joint: The joint whose pose or state its messages are, where they name none; "" for none.
-        frame: The frame of an IMU; "" for that of the messages.
-        names: Names of joints by the names that the messages have.
-        unit: The unit of positions; velocities and accelerations are in the same one by time. None for SI.
-        effort: What efforts are: "tau" or "current".
-        by_log: Whether the times of recording count, not those in the messages.
-        delay: By how much the messages are late, s.
+        named: True if the map names the topic.
+        ignored: True to skip the topic.
+        joint: The joint of pose or state messages without a joint name; "" for none.
+        frame: The frame of an IMU; "" for the frame in the messages.
+        names: Joint names by the names in the messages.
+        unit: Unit of positions; velocities and accelerations are per second and per second squared. None for SI.
+        effort: Quantity of efforts: "tau" or "current".
+        by_log: True to use the times of recording instead of those in the messages.
+        delay: Delay of the messages, s.
     """
 
     name: str
@@ -64,13 +64,13 @@ class Topic(NamedTuple):
 
 
 def read_topics(given: Mapping[str, Any], model: Model) -> dict[str, Topic]:
-    """The topics of a map by name.
+    """Parse the topics of a map.
 
     Args:
-        given: By topic a table, or "ignore".
+        given: A table, or "ignore", by topic.
 
     Raises:
-        TopicFault: a table is wrong.
+        TopicFault: a table is invalid.
     """
     return {name: _topic(name, table, model) for name, table in given.items()}
 
@@ -82,11 +82,11 @@ def _topic(name: str, table: Any, model: Model) -> Topic:
         raise TopicFault(name, "", f'expected a table such as {{ joint = "..." }} or "ignore", got {table!r}')
     for key in table:
         if key not in _TOPIC_KEYS:
-            raise TopicFault(name, key, unknown_name("expected another key", key, _TOPIC_KEYS))
+            raise TopicFault(name, key, unknown_name("expected a valid key", key, _TOPIC_KEYS))
     names, joints = table.get("names", {}), [name for name, part in model.v_slices.items() if part.stop > part.start]
     for key, kind in (("joint", str), ("frame", str), ("names", Mapping), ("unit", str), ("effort", str)):
         if not isinstance(table.get(key, kind() if kind is str else {}), kind):
-            raise TopicFault(name, key, f"expected {'a table' if kind is Mapping else 'a text'}, got {table[key]!r}")
+            raise TopicFault(name, key, f"expected {'a table' if kind is Mapping else 'a string'}, got {table[key]!r}")
     delay = table.get("delay", 0.0)
     if isinstance(delay, bool) or not isinstance(delay, int | float) or not abs(delay) <= _LONGEST_DELAY:
         raise TopicFault(name, "delay", f"expected a time in s, got {shown(delay)}")
@@ -109,13 +109,13 @@ def _topic(name: str, table: Any, model: Model) -> Topic:
 
 
 def slot_of(label: str, frame: str, channel: Channel, topic: Topic, model: Model) -> Slot | None:
-    """The place in a recording of a number of a message; None where it has none.
+    """The slot in a recording of a component of a message; None if it has none.
 
     Args:
-        label: What the number is: "elbow/position", "qw", "gyroscope/x".
-        frame: The frame that the message names.
+        label: Label of the component: "elbow/position", "qw", "gyroscope/x".
+        frame: The frame in the message.
         channel: The channel of the message.
-        topic: What a map says of its topic.
+        topic: The topic's options.
     """
     owner, _, field = label.rpartition("/")
     if owner in _SENSORS:
@@ -136,7 +136,7 @@ def slot_of(label: str, frame: str, channel: Channel, topic: Topic, model: Model
 
 
 def _pose_slot(field: str, topic: Topic, frame: str, model: Model) -> Slot | None:
-    """The place of a number of a pose or a twist: by the map, or that of a free body that the message names."""
+    """The slot of a component of a pose or twist: by the map, or of a free body named in the message."""
     names = {model.topology.body_names[i]: name for i, name in enumerate(model.joint_names)
              if (model.topology.joints[i].nq, model.topology.joints[i].nv) == (7, 6)}  # fmt: skip
     topic = topic if topic.joint else topic._replace(joint=names.get(frame, ""))
@@ -144,9 +144,7 @@ def _pose_slot(field: str, topic: Topic, frame: str, model: Model) -> Slot | Non
         return None
     joint = model.topology.joints[model.topology.joint_names.index(topic.joint)]
     if not has_quaternion(joint):
-        raise TopicFault(
-            topic.name, "joint", f"expected a free or a ball joint, whose pose the messages are, got {topic.joint!r}"
-        )
+        raise TopicFault(topic.name, "joint", f"expected a free or ball joint for pose messages, got {topic.joint!r}")
     if joint.nv == 3:
         turn = {"q": _POSE[3:], "v": _TWIST[3:]}
         return next((Slot(c, topic.joint, names.index(field)) for c, names in turn.items() if field in names), None)
@@ -156,7 +154,7 @@ def _pose_slot(field: str, topic: Topic, frame: str, model: Model) -> Slot | Non
 
 
 def unit_scale(slot: Slot, topic: Topic) -> float:
-    """SI units in one of the unit that a map says of a topic's positions."""
+    """Factor to SI of the unit of a topic's positions."""
     if topic.unit is None or slot.channel not in _RATES:
         return 1.0
     unit: Unit | None = parse_unit(topic.unit + _RATES[slot.channel])
@@ -164,5 +162,5 @@ def unit_scale(slot: Slot, topic: Topic) -> float:
 
 
 def first_joints(labels: Sequence[str]) -> list[str]:
-    """The names of joints in labels, each once."""
+    """The joint names in labels, without duplicates."""
     return list(dict.fromkeys(label.rpartition("/")[0].split("/")[0] for label in labels if "/" in label))

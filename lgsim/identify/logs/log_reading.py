@@ -1,4 +1,4 @@
-"""Logs as tables: the topics that a machine and a map ask for, on the clock of the one with the positions."""
+"""Reading logs as tables: the topics selected by a model and a map, resampled to the clock of the positions."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from lgsim.support.packages import package
 from lgsim.support.reading.size_limits import check_size
 
 LOGS = {".mcap": McapFile, ".db3": SqliteBag}
-"""The readers by the endings of files."""
+"""The readers by file extension."""
 
-_MOST_DAMAGES = 20  # that are named one by one
-_MOST_STREAMS = 200  # with further names than these a log is damaged
-_CHECKED = 100  # messages after which the size of what is kept is checked
-_FEWEST = 4  # messages of a stream
+_MOST_DAMAGES = 20  # maximum number of damages that are listed one by one
+_MOST_STREAMS = 200  # number of different names above which a log counts as damaged
+_CHECKED = 100  # number of messages between checks of the memory use
+_FEWEST = 4  # minimum number of messages of a stream
 
 
 class _Gathered(NamedTuple):
-    """What was read of a log."""
+    """The content of a log that was read."""
 
     streams: list[Stream]
     channels: dict[str, Channel]
@@ -48,12 +48,12 @@ class _Gathered(NamedTuple):
 
 
 def is_log(path: Path) -> bool:
-    """Whether a path is a log by its ending, or a folder with such files."""
+    """True if a path is a log by its extension, or a folder with such files."""
     return path.suffix.lower() in LOGS or (path.is_dir() and bool(_log_files(path)))
 
 
 def _log_files(folder: Path) -> list[Path]:
-    """The files of a bag, by their numbers."""
+    """The files of a bag, sorted by number."""
     found = [path for path in folder.iterdir() if path.suffix.lower() in LOGS]
     return sorted(found, key=lambda path: [int(x) if x.isdigit() else x for x in re.split(r"(\d+)", path.name)])
 
@@ -61,22 +61,22 @@ def _log_files(folder: Path) -> list[Path]:
 def read_log(
     path: Path, model: Model, topics: Mapping[str, Any], columns: Mapping[str, Any], automatic: bool = True
 ) -> Table:
-    """The columns of a log, on the clock of the stream with the most positions.
+    """Read the columns of a log, resampled to the clock of the stream with the most positions.
 
-    A column's name is "<topic>/<joint>/<quantity>", such as "/joint_states/elbow/position", or "<topic>/<number>" where
-    messages name no joint. Messages that cannot be read are left out, and findings say where.
+    Columns are called "<topic>/<joint>/<quantity>", such as "/joint_states/elbow/position", or "<topic>/<number>" for
+    messages without joint names. Unreadable messages are skipped and listed in the findings.
 
     Args:
         path: An MCAP file, a ``.db3`` file, or the folder of a bag.
-        model: The machine, whose joints and frames say which topics matter.
-        topics: What a map says of topics.
-        columns: What a map says of columns.
-        automatic: Whether topics are read that no map names.
+        model: The model, whose joints and frames determine the relevant topics.
+        topics: Entries of the map by topic.
+        columns: Entries of the map by column.
+        automatic: True to read topics that are not in the map.
 
     Raises:
-        TopicFault: a topic of the map is not there or cannot be read.
-        ValueError: the log has none of the machine's joints.
-        ModuleNotFoundError: a package of the extra ``logs`` is missing.
+        TopicFault: a topic of the map does not exist or cannot be read.
+        ValueError: the log contains none of the model's joints.
+        ModuleNotFoundError: a package of the extra ``logs`` is not installed.
     """
     package("mcap", "logs", "a log")
     package("rosbags", "logs", "a log")
@@ -90,7 +90,7 @@ def read_log(
             )
         kind = gathered.channels[name].type
         if not topic.ignored and kind not in MESSAGE_TYPES:
-            raise TopicFault(name, "", f"its messages are {kind}; read are {', '.join(MESSAGE_TYPES)}")
+            raise TopicFault(name, "", f"its messages are {kind}; supported types are {', '.join(MESSAGE_TYPES)}")
     findings = _damage_findings(path, gathered)
     chosen = _choose(gathered, given, columns, model)
     if not any((slot is not None and slot.channel == "q") or name in columns for one in chosen
@@ -103,7 +103,7 @@ def _messages(files: list[Path], wanted: Any) -> Iterator[tuple[Path, RawMessage
     for file in files:
         with file.open("rb") as opened:
             head = opened.read(16)
-        # a file is what it begins as, whatever it is called
+        # the content determines the type of a file, not its name
         kind = LOGS[file.suffix.lower()]
         kind = McapFile if head.startswith(MCAP_MAGIC) else SqliteBag if head == SQLITE_MAGIC else kind
         for message in kind(file, wanted).messages():
@@ -111,7 +111,7 @@ def _messages(files: list[Path], wanted: Any) -> Iterator[tuple[Path, RawMessage
 
 
 def _gather(files: list[Path], given: dict[str, Topic], columns: Mapping[str, Any], automatic: bool) -> _Gathered:
-    """Read the messages of all channels that may matter into streams."""
+    """Read the messages of all relevant channels into streams."""
     channels: dict[str, Channel] = {}
 
     def wanted(channel: Channel) -> bool:
@@ -144,21 +144,21 @@ def _take(
     raw: RawMessage, place: int, decoder: Decoder, labels: dict[tuple[str, object], tuple[list[str], Stream]],
     streams: dict[tuple[str, frozenset[str]], Stream], frames: dict[str, str],
 ) -> Damage | None:  # fmt: skip
-    """Put the numbers of a message into its stream; what is wrong with it."""
+    """Append the numbers of a message to its stream; returns the fault, if any."""
     topic, kind = raw.channel.topic, MESSAGE_TYPES[raw.channel.type]
     try:
         numbers: Numbers = decoder.numbers(raw)
     except ValueError as error:
-        return Damage(raw.where, f"{topic}: {error}; the message is left out")
+        return Damage(raw.where, f"{topic}: {error}; the message is skipped")
     known = labels.get((topic, numbers.key))
     if known is None:
         own = list(kind.labels(numbers.key))
-        # one topic may have several senders, each with joints of its own
+        # one topic may have several senders, each with other joints
         owners = frozenset(label.partition("/")[0] for label in own)
         stream = streams.get((topic, owners))
         if stream is None:
             if len(streams) >= _MOST_STREAMS:
-                return Damage(raw.where, f"{topic}: further names of joints; the message is left out")
+                return Damage(raw.where, f"{topic}: too many different joint names; the message is skipped")
             stream = streams[topic, owners] = Stream(topic, own, kind.rank)
         stream.extend(own)
         known = labels[topic, numbers.key] = own, stream
@@ -169,19 +169,19 @@ def _take(
 
 
 class _Chosen(NamedTuple):
-    """A stream with its columns: (name, place among its numbers, the place in a recording or None)."""
+    """A stream with its columns: (name, index among its components, slot in the recording or None)."""
 
     stream: Stream
     columns: list[tuple[str, int, Slot | None]]
 
     @property
     def positions(self) -> int:
-        """How many positions it gives."""
+        """The number of positions of the stream."""
         return sum(slot is not None and slot.channel == "q" for _, _, slot in self.columns)
 
 
 def _choose(gathered: _Gathered, given: dict[str, Topic], columns: Mapping[str, Any], model: Model) -> list[_Chosen]:
-    """The streams that give something, each quantity once, the one with the most positions first."""
+    """The streams with usable quantities, each quantity once, the one with the most positions first."""
     found, most = [], {}
     for stream in gathered.streams:
         most[stream.topic] = max(most.get(stream.topic, 0), len(stream))
@@ -191,7 +191,7 @@ def _choose(gathered: _Gathered, given: dict[str, Topic], columns: Mapping[str, 
         for i, label in enumerate(stream.labels):
             name = f"{stream.topic}/{label}"
             slot = log_columns.slot_of(label, gathered.frames.get(stream.topic, ""), channel, topic, model)
-            # what is never there gives nothing
+            # streams that are always missing are not used
             if (slot is not None or name in columns) and (name in columns or np.isfinite(stream.values[:, i]).any()):
                 own.append((name, i, None if name in columns else slot))
         if own and len(stream) >= min(_FEWEST, most[stream.topic]):
@@ -242,18 +242,18 @@ def _table(
 
 
 def _quaternion_columns(one: _Chosen) -> list[Any]:
-    """The columns of a stream's quaternion, where it has one."""
+    """The columns of a stream's quaternion, if it has one."""
     labels = list(one.stream.labels)
     names = ["qx", "qy", "qz", "qw"]
     return [np.array([labels.index(name) for name in names])] if set(names) <= set(labels) else []
 
 
 def _clock_findings(one: _Chosen, clock: Clock, base: str) -> list[Finding]:
-    """What is to be said of the times of a stream."""
+    """Findings about the times of a stream."""
     found, topic = [], one.stream.topic
     if clock.offset:
-        seen = f"its stamps are those of another clock, {-clock.offset:+.6g} s off those of {base}"
-        done = "moved by the times of recording; what delay is left, [delays] of a map can estimate"
+        seen = f"its stamps are of another clock, with an offset of {-clock.offset:+.6g} s from {base}"
+        done = "aligned by the times of recording; [delays] of a map can estimate the remaining delay"
         found.append(Finding("other clock", _where(one), 0, seen, done))
     if clock.without:
         found.append(Finding("invalid time", topic, clock.without, "messages without a stamp", "left out"))
@@ -261,7 +261,7 @@ def _clock_findings(one: _Chosen, clock: Clock, base: str) -> list[Finding]:
 
 
 def _where(one: _Chosen) -> str:
-    """The channels that a stream gives."""
+    """The channels of a stream."""
     channels = dict.fromkeys(
         f"imu {slot.owner}" if slot.channel in ("accelerometer", "gyroscope") else slot.channel
         for _, _, slot in one.columns if slot is not None
@@ -270,16 +270,16 @@ def _where(one: _Chosen) -> str:
 
 
 def _coverage(one: _Chosen, values: Float[np.ndarray, "n k"], base: str) -> list[Finding]:
-    """A stream that has nothing at a good part of the times."""
+    """A finding for a stream without data at a large fraction of the times."""
     lost = np.all(np.isnan(values), axis=1)
     if not lost.any():
         return []
-    seen = f"{100 * lost.mean():.2g} % of the times of {base} lie outside or in holes of its own"
+    seen = f"{100 * lost.mean():.2g} % of the times of {base} are outside its range or in its gaps"
     return [Finding("missing values", one.stream.topic, int(lost.sum()), seen, "taken as missing")]
 
 
 def _unused(gathered: _Gathered, chosen: list[_Chosen], given: dict[str, Topic]) -> list[Finding]:
-    """The topics that could have been read and give nothing."""
+    """The readable topics that are not used."""
     used, found = {one.stream.topic for one in chosen}, []
     for name, channel in gathered.channels.items():
         topic = given.get(name)
@@ -288,27 +288,27 @@ def _unused(gathered: _Gathered, chosen: list[_Chosen], given: dict[str, Topic])
         count = sum(len(stream) for stream in gathered.streams if stream.topic == name)
         kind = channel.type.rpartition("/")[2]
         if "Pose" in kind or kind in ("Odometry", "JointControllerState"):
-            seen, key = f"{kind} does not say which joint it is of", f'"{name}" = {{ joint = "..." }}'
+            seen, key = f"{kind} does not specify a joint", f'"{name}" = {{ joint = "..." }}'
         elif kind == "Imu":
             frame = gathered.frames.get(name, "")
-            seen, key = f"the machine has no frame {frame!r}", f'"{name}" = {{ frame = "..." }}'
+            seen, key = f"the model has no frame {frame!r}", f'"{name}" = {{ frame = "..." }}'
         else:
-            seen = "another topic has its numbers, or none of its names is that of a joint"
+            seen = "another topic provides its values, or none of its names is a joint name"
             key = f'"{name}" = {{ names = {{ ... }} }}'
         if not count:
-            seen = "it has no message that can be read"
-        found.append(Finding("unused topic", name, count, seen, f"not read; a map can say it in [topics]: {key}"))
+            seen = "it has no readable message"
+        found.append(Finding("unused topic", name, count, seen, f"not read; specify it in [topics] of a map: {key}"))
     return found
 
 
 def _stray(gathered: _Gathered) -> list[Finding]:
-    """Messages that are too few to be a stream: a name in them is damaged."""
+    """Streams with too few messages, which indicate damaged names."""
     found = []
     for topic in dict.fromkeys(stream.topic for stream in gathered.streams):
         own = [stream for stream in gathered.streams if stream.topic == topic]
         few = sum(len(stream) for stream in own if len(stream) < _FEWEST)
         if few and any(len(stream) >= _FEWEST for stream in own):
-            found.append(Finding("damaged file", topic, few, "messages with names that few others have", "left out"))
+            found.append(Finding("damaged file", topic, few, "messages with rare names", "left out"))
     return found
 
 
@@ -325,15 +325,15 @@ def _damage_findings(path: Path, gathered: _Gathered) -> list[Finding]:
 
 
 def _nothing(gathered: _Gathered, model: Model, findings: list[Finding]) -> str:
-    """Why a log gives no positions, in words."""
+    """The reason why a log has no positions, as a message."""
     damaged = f"; {findings[0].seen}; {findings[0].done}" if findings else ""
     if not gathered.channels:
-        return f"expected an MCAP file or a ROS 2 bag with topics, got none that can be read{damaged}"
+        return f"expected an MCAP file or a ROS 2 bag with topics, got none that are readable{damaged}"
     joints = [name for name, part in model.v_slices.items() if part.stop > part.start]
     readable = {n: c for n, c in gathered.channels.items() if c.type in MESSAGE_TYPES}
     if not readable:
         kinds = listed([f"{name} ({channel.type})" for name, channel in gathered.channels.items()])
-        return f"expected a topic of sensor_msgs/msg/JointState or another type that is read, got {kinds}"
+        return f"expected a topic of sensor_msgs/msg/JointState or another supported type, got {kinds}"
     names = list(dict.fromkeys(n for s in gathered.streams for n in log_columns.first_joints(s.labels)))
     if not names:
         return f"expected messages with positions on {listed(list(readable))}, got none{damaged}"

@@ -1,7 +1,7 @@
 """MCAP files, chunk by chunk: https://mcap.dev/spec.
 
-A file that is whole is read by the index at its end, so that chunks without a wanted topic are skipped. Without the
-index its records are read from the first one on, up to where the file is cut or damaged.
+A complete file is read by the index at its end, so that chunks without a wanted topic are skipped. Without the index
+its records are read sequentially, up to the point where the file is truncated or damaged.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ MAGIC = b"\x89MCAP0\r\n"
 _HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK = 1, 2, 3, 4, 5, 6
 _CHUNK_INDEX, _STATISTICS, _DATA_END = 8, 11, 15
 _KNOWN = range(1, 16)
-_PRIVATE = 0x80  # opcodes from here on are anybody's, and skipped
+_PRIVATE = 0x80  # opcodes from here on are private, and skipped
 _FRAME = struct.Struct("<BQ")  # opcode and length of a record
 _FOOTER_BYTES = _FRAME.size + 20 + len(MAGIC)
 _CHUNK_HEAD = struct.Struct("<QQQII")  # first and last time, size, checksum, length of the compression's name
 _MESSAGE_HEAD = struct.Struct("<HIQQ")  # channel, sequence, log time, publish time
 _LARGEST = 2**31  # bytes of a chunk: a larger one is a damaged length
-_MOST_UNPACKED = 100  # times the size of the file: what its chunks may have together whatever the limit is
+_MOST_UNPACKED = 100  # limit on the unpacked size of all chunks together, relative to the size of the file
 _FAULTS = (ValueError, struct.error, IndexError, KeyError, OverflowError, MemoryError, EOFError, RuntimeError)
 
 
 class _Chunk(NamedTuple):
-    """A chunk of the index: its place, its length with the frame, the channels that it has, or None if unknown."""
+    """A chunk of the index: its position, its length with the frame, its channels, or None if unknown."""
 
     start: int
     length: int
@@ -41,7 +41,7 @@ class _Chunk(NamedTuple):
 
 
 class _Index(NamedTuple):
-    """What stands at the end of a file: its chunks and how many messages it has; None where that is not said."""
+    """The index of a file: its chunks and number of messages; None if unknown."""
 
     chunks: list[_Chunk]
     messages: int | None
@@ -52,7 +52,7 @@ class McapFile:
     """The messages of an MCAP file.
 
     Args:
-        wanted: Which channels to read.
+        wanted: Selects the channels to read.
     """
 
     def __init__(self, path: Path, wanted: Wanted) -> None:
@@ -64,12 +64,12 @@ class McapFile:
         self._size, self._unpacked = path.stat().st_size, 0
 
     def messages(self) -> Iterator[RawMessage | Damage]:
-        """The wanted messages in the order of the file, with what is damaged among them."""
+        """Iterate over the wanted messages in the order of the file, and over its damages."""
         with self.path.open("rb") as file:
             size = file.seek(0, 2)
             file.seek(0)
             if file.read(len(MAGIC)) != MAGIC:
-                yield Damage("byte 0", "does not begin as an MCAP file")
+                yield Damage("byte 0", "not the beginning of an MCAP file")
             index = self._index(file, size)
             if index is not None and index.chunks:
                 yield from self._by_index(file, index)
@@ -79,7 +79,7 @@ class McapFile:
     # the index
 
     def _index(self, file: IO[bytes], size: int) -> _Index | None:
-        """The index; None where it is missing or damaged. Schemas and channels are kept."""
+        """The index; None if it is missing or damaged. Schemas and channels are stored."""
         if size < len(MAGIC) + _FOOTER_BYTES:
             return None
         file.seek(size - _FOOTER_BYTES)
@@ -115,17 +115,17 @@ class McapFile:
             file.seek(chunk.start)
             data = file.read(chunk.length)
             if _FRAME.unpack_from(data) != (_CHUNK, chunk.length - _FRAME.size):
-                yield Damage(f"byte {chunk.start}", "the head of a chunk is damaged")
+                yield Damage(f"byte {chunk.start}", "the header of a chunk is damaged")
             yield from self._chunk(data[_FRAME.size :], chunk.start)
 
     def _is_wanted(self, channel: int) -> bool:
-        """Whether a channel is to be read; an unknown one might."""
+        """True if a channel is to be read; unknown ones count as wanted."""
         return channel not in self._channels or self._channels[channel][1]
 
     # without the index
 
     def _by_walk(self, file: IO[bytes], end: int, size: int, broken: bool) -> Iterator[RawMessage | Damage]:
-        """All records from the first one on; `broken` says that the file should have had an index."""
+        """Iterate over all records sequentially; `broken` reports that the file should have had an index."""
         at, ended = len(MAGIC), False
         while at < end:
             file.seek(at)
@@ -136,8 +136,10 @@ class McapFile:
                 break
             fits = length <= end - at - _FRAME.size and (opcode in _KNOWN or opcode >= _PRIVATE)
             if not fits or (opcode == _CHUNK and length > _LARGEST):
-                what = f"a record is cut or damaged; the {end - at} bytes from there on are left out: `mcap recover`"
-                yield Damage(f"byte {at}", f"{what} of the MCAP tools writes a whole file of what can be read", True)
+                what = (
+                    f"a record is truncated or damaged; the {end - at} bytes from there on are skipped: `mcap recover`"
+                )
+                yield Damage(f"byte {at}", f"{what} of the MCAP tools writes a valid file of the readable part", True)
                 return
             if opcode == _CHUNK:
                 yield from self._chunk(file.read(length), at)
@@ -145,14 +147,14 @@ class McapFile:
                 yield from self._record(opcode, file.read(length), at)
             at += _FRAME.size + length
         if broken and not ended:
-            yield Damage(f"byte {size}", "the file ends without its index; it was read up to there", True)
+            yield Damage(f"byte {size}", "the file ends without its index; it was read up to this point", True)
         elif broken:
             yield Damage(f"byte {at}", "the index at the end of the file is damaged; the messages were read without it")
 
     # records
 
     def _chunk(self, content: bytes, at: int) -> Iterator[RawMessage | Damage]:
-        """The messages of a chunk."""
+        """Iterate over the messages of a chunk."""
         where = f"byte {at}"
         try:
             _, _, size, crc, letters = _CHUNK_HEAD.unpack_from(content)
@@ -165,32 +167,32 @@ class McapFile:
         except FileSizeError:
             raise
         except _FAULTS as error:
-            yield Damage(where, f"the head of a chunk is damaged ({_short(error)}); its messages are left out")
+            yield Damage(where, f"the header of a chunk is damaged ({_short(error)}); its messages are skipped")
             return
         try:
             records = _decompressed(name, data, size)
         except ModuleNotFoundError:
             raise
-        except Exception as error:  # each package of a compression has errors of its own
-            yield Damage(where, f"a chunk cannot be decompressed ({_short(error)}); its messages are left out")
+        except Exception as error:  # each compression package has its own exceptions
+            yield Damage(where, f"a chunk cannot be decompressed ({_short(error)}); its messages are skipped")
             return
         if crc and zlib.crc32(records) != crc:
-            if name:  # one wrong bit of compressed bytes spoils many numbers
-                yield Damage(where, "the checksum of a chunk is wrong; its messages are left out")
+            if name:  # one wrong bit of compressed bytes corrupts many values
+                yield Damage(where, "the checksum of a chunk is wrong; its messages are skipped")
                 return
-            yield Damage(where, "the checksum of a chunk is wrong; read all the same: some number in it may be wrong")
+            yield Damage(where, "the checksum of a chunk is wrong; it was read anyway: some of its values may be wrong")
         done = 0
         for opcode, inner, offset in _frames(records):
             done = offset + _FRAME.size + len(inner)
             yield from self._record(opcode, inner, at, offset)
         if done < len(records):
-            yield Damage(f"{where}, +{done} in the chunk", "a record is damaged; the rest of the chunk is left out")
+            yield Damage(f"{where}, +{done} in the chunk", "a record is damaged; the rest of the chunk is skipped")
 
     def _count(self, size: int) -> None:
-        """Count the bytes of a chunk before it is unpacked; those of a large log may pass the limit together.
+        """Add up the unpacked sizes of chunks; a large log may exceed the limit in total.
 
         Raises:
-            FileSizeError: it has more than the limit, or all together have, and more than a log of that size can have.
+            FileSizeError: a chunk exceeds the limit, or all together exceed it and what a log of that size can contain.
         """
         check_size(self.path, size, "has a chunk of")
         self._unpacked += size
@@ -198,7 +200,7 @@ class McapFile:
             check_size(self.path, self._unpacked)
 
     def _record(self, opcode: int, content: bytes, at: int, offset: int | None = None) -> Iterator[RawMessage | Damage]:
-        """The message of a record; a schema or a channel is kept."""
+        """The message of a record; a schema or a channel is stored."""
         where = f"byte {at}" + ("" if offset is None else f", +{offset} in the chunk")
         try:
             if opcode in (_SCHEMA, _CHANNEL):
@@ -206,14 +208,14 @@ class McapFile:
             elif opcode == _MESSAGE:
                 number, _, log_time, _ = _MESSAGE_HEAD.unpack_from(content)
                 if number not in self._channels:
-                    yield Damage(where, f"a message of a channel that is not known, {number}; it is left out")
+                    yield Damage(where, f"a message of an unknown channel, {number}; it is skipped")
                 elif self._channels[number][1]:
                     yield RawMessage(self._channels[number][0], log_time, content[_MESSAGE_HEAD.size :], where)
         except (*_FAULTS, self._errors.McapError) as error:
-            yield Damage(where, f"a record is damaged ({_short(error)}); it is left out")
+            yield Damage(where, f"a record is damaged ({_short(error)}); it is skipped")
 
     def _declare(self, opcode: int, content: bytes) -> None:
-        """Keep a schema or a channel; the first of each number counts, for later ones only repeat it."""
+        """Store a schema or a channel; later ones with the same number are repetitions."""
         if opcode == _SCHEMA:
             schema = self._read(self._records.Schema, content)
             self._schemas.setdefault(schema.id, schema)
@@ -228,12 +230,12 @@ class McapFile:
             self._channels[channel.id] = found, self._wanted(found)
 
     def _read(self, kind: Any, content: bytes) -> Any:
-        """A record of the package mcap from its bytes."""
+        """Parse a record of the package mcap from its bytes."""
         return kind.read(self._streams.ReadDataStream(BytesIO(content)))
 
 
 def _frames(data: bytes) -> Iterator[tuple[int, bytes, int]]:
-    """(opcode, content, offset) of each whole record."""
+    """Iterate over (opcode, content, offset) of the complete records."""
     at = 0
     while at + _FRAME.size <= len(data):
         opcode, length = _FRAME.unpack_from(data, at)
@@ -244,11 +246,11 @@ def _frames(data: bytes) -> Iterator[tuple[int, bytes, int]]:
 
 
 def _decompressed(name: str, data: bytes, size: int) -> bytes:
-    """The records of a chunk.
+    """Decompress the records of a chunk.
 
     Raises:
-        ValueError: the compression has no such name, or there are more than ``size`` bytes.
-        ModuleNotFoundError: its package is missing.
+        ValueError: the compression is unknown, or there are more than ``size`` bytes.
+        ModuleNotFoundError: its package is not installed.
     """
     if name == "zstd":
         return unzstd(data, size)
@@ -260,6 +262,6 @@ def _decompressed(name: str, data: bytes, size: int) -> bytes:
 
 
 def _short(error: BaseException) -> str:
-    """The text of an error as one short phrase."""
+    """The text of an error, shortened."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text[:80]

@@ -1,7 +1,7 @@
-"""Messages of logs as labeled numbers: the types that can be read, and how their bytes are decoded.
+"""Decoding of log messages to labeled numbers, for the supported message types.
 
-Each type that is read has a `MessageType`, which says what labels, such as "elbow/position", a message's numbers have.
-The bytes are decoded by the definition that the log brings along, or, for logs without, by those of ROS 2.
+Each supported type has a `MessageType`, which defines the labels, such as "elbow/position", of a message's numbers. The
+bytes are decoded by the definition in the log, or else by that of ROS 2.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Numbers(NamedTuple):
     """The numbers of one message.
 
     Attributes:
-        stamp: The time of its header, ns; None where it has none.
-        key: What the labels of the numbers depend on.
-        frame: The frame whose motion it is, or that of its header.
+        stamp: The time of its header, ns; None if it has none.
+        key: Determines the labels of the numbers.
+        frame: The frame of the motion, or that of the header.
     """
 
     stamp: int | None
@@ -39,12 +39,12 @@ class Numbers(NamedTuple):
 
 
 class MessageType(NamedTuple):
-    """A type of messages.
+    """A supported message type.
 
     Attributes:
-        numbers: The numbers of a decoded message; ValueError where it contradicts itself.
+        numbers: Extracts the numbers of a decoded message; raises ValueError for an inconsistent one.
         labels: The labels of these numbers from their key: "joint/quantity" or "quantity".
-        rank: Which topic gives a quantity that several have: that of the lowest rank.
+        rank: Priority of the type for a quantity that several topics have; the lowest rank is used.
     """
 
     numbers: Callable[[Any], tuple[Hashable, Float[np.ndarray, " n"]]]
@@ -57,13 +57,13 @@ def _joint_state(message: Any) -> tuple[Hashable, Float[np.ndarray, " n"]]:
 
 
 def _by_name(names: Sequence[str], fields: dict[str, Any]) -> tuple[Hashable, Float[np.ndarray, " n"]]:
-    """Numbers of several joints, a list for each quantity; lists may be empty."""
+    """Numbers of several joints, one list for each quantity; lists may be empty."""
     given = {field: np.asarray(values, float) for field, values in fields.items() if len(values)}
     for field, values in given.items():
         if values.shape != (len(names),):
-            raise ValueError(f"{len(names)} names, but {len(values)} numbers of {field}")
+            raise ValueError(f"{len(names)} names, but {len(values)} values of {field}")
     if len(set(names)) < len(names):
-        raise ValueError("a name stands there twice")
+        raise ValueError("a name occurs twice")
     parts = list(given.values())
     return (tuple(names), tuple(given)), np.concatenate(parts) if parts else np.zeros(0)
 
@@ -79,17 +79,17 @@ def _dynamic_joint_state(message: Any) -> tuple[Hashable, Float[np.ndarray, " n"
         raise ValueError(f"{len(names)} names, but interfaces of {len(values)}")
     for name, one in zip(names, values, strict=True):
         if len(one.interface_names) != len(one.values):
-            raise ValueError(f"{name}: {len(one.interface_names)} interfaces, but {len(one.values)} numbers")
+            raise ValueError(f"{name}: {len(one.interface_names)} interfaces, but {len(one.values)} values")
     labels = tuple(
         f"{name}/{interface}" for name, one in zip(names, values, strict=True) for interface in one.interface_names
     )
     if len(set(labels)) < len(labels):
-        raise ValueError("a name stands there twice")
+        raise ValueError("a name occurs twice")
     return labels, np.array([x for one in values for x in one.values], float)
 
 
 def _trajectory_state(message: Any) -> tuple[Hashable, Float[np.ndarray, " n"]]:
-    """What a controller measured as "joint/position", what it wanted and gave as "joint/reference/position"."""
+    """Values of a controller: measured as "joint/position", reference and output as "joint/reference/position"."""
     fields: dict[str, Any] = {}
     for part, prefix in (
         ("actual", ""), ("feedback", ""), ("desired", "reference/"), ("reference", "reference/"), ("output", "output/"),
@@ -125,7 +125,7 @@ def _dofs(states: Iterable[Any]) -> tuple[Hashable, Float[np.ndarray, " n"]]:
 def _imu(message: Any) -> tuple[Hashable, Float[np.ndarray, " n"]]:
     a, w = message.linear_acceleration, message.angular_velocity
     values = np.array([a.x, a.y, a.z, w.x, w.y, w.z], float)
-    # the first number of a covariance is -1 where the sensor does not measure the quantity: sensor_msgs/Imu
+    # the first element of a covariance is -1 if the sensor does not measure the quantity: sensor_msgs/Imu
     for at, covariance in ((0, message.linear_acceleration_covariance), (3, message.angular_velocity_covariance)):
         if len(covariance) and covariance[0] == -1:
             values[at : at + 3] = np.nan
@@ -166,13 +166,13 @@ MESSAGE_TYPES = {
     "geometry_msgs/msg/PoseWithCovarianceStamped": MessageType(_pose_with_covariance, _labels, 1),
     "nav_msgs/msg/Odometry": MessageType(_odometry, _labels, 0),
 }
-"""The types whose messages are read, by name."""
+"""The supported message types by name."""
 
 _POINT = "trajectory_msgs/JointTrajectoryPoint"
 _MULTI = "trajectory_msgs/MultiDOFJointTrajectoryPoint"
 _PARTS = ("reference", "feedback", "error", "output", "desired", "actual")
 _OLD_PARTS = ("desired", "actual", "error")
-# of bags that were recorded before they brought their definitions, newest first: control_msgs is not part of ROS itself
+# definitions for bags that do not contain them, newest first: control_msgs is not part of ROS itself
 _DEFINITIONS = {
     "control_msgs/msg/InterfaceValue": ("string[] interface_names\nfloat64[] values\n",),
     "control_msgs/msg/DynamicJointState": (
@@ -194,21 +194,21 @@ _DEFINITIONS = {
 
 
 class Decoder:
-    """Decodes the messages of the channels of one log."""
+    """Decoder of the messages of the channels of one log."""
 
     def __init__(self) -> None:
         self._typesys = package("rosbags.typesys", "logs")
         self._stores: dict[Channel, list[Any]] = {}
 
     def numbers(self, raw: RawMessage) -> Numbers:
-        """The numbers of a message of one of ``MESSAGE_TYPES``.
+        """Decode a message of one of ``MESSAGE_TYPES``.
 
         Raises:
-            ValueError: its bytes are no such message, or it contradicts itself; the text says how.
+            ValueError: the bytes are not such a message, or the message is inconsistent; the text gives the reason.
         """
         channel = raw.channel
         if channel.encoding not in ("cdr", "ros1"):
-            raise ValueError(f"messages in {channel.encoding!r} are not read, only in cdr")
+            raise ValueError(f"messages in {channel.encoding!r} are not supported, only cdr")
         if channel not in self._stores:
             self._stores[channel] = self._make_stores(channel)
         fault: Exception | None = None
@@ -221,10 +221,10 @@ class Decoder:
             except ValueError as error:
                 fault = fault or error
                 continue
-            except Exception as error:  # whatever rosbags meets in damaged bytes
+            except Exception as error:  # any exception that rosbags raises for damaged bytes
                 fault = fault or error
                 continue
-            if place:  # the definition that fits first fits the next message too
+            if place:  # the first matching definition probably fits the next message too
                 self._stores[channel].insert(0, self._stores[channel].pop(place))
             frame = getattr(message, "child_frame_id", None) or getattr(header, "frame_id", "")
             return Numbers(stamp, key, values, str(frame))
@@ -232,17 +232,17 @@ class Decoder:
         raise ValueError(text or type(fault).__name__)
 
     def _make_stores(self, channel: Channel) -> list[Any]:
-        """The collections of types by which the messages of a channel may be decoded.
+        """The type collections that can decode the messages of a channel.
 
         Raises:
-            ValueError: the definition that the log brings along is damaged.
+            ValueError: the definition in the log is damaged.
         """
         make, stores = self._typesys.get_typestore, self._typesys.Stores
         if channel.definition:
             store = make(stores.EMPTY)
             try:
                 store.register(self._parsed(channel))
-            except Exception as error:  # whatever the parser meets in damaged text
+            except Exception as error:  # any exception that the parser raises for damaged text
                 raise ValueError(f"the definition of {channel.type} is damaged") from error
             return [store]
         if channel.encoding == "ros1":
@@ -257,13 +257,13 @@ class Decoder:
         return found
 
     def _parsed(self, channel: Channel) -> Any:
-        """The types of a definition that a log brings along."""
+        """The types of a definition in a log."""
         if channel.schema in ("ros2idl", "omgidl"):
             separator, types = "=" * 80 + "\n", {}
             parts = channel.definition.split(separator) if separator in channel.definition else [channel.definition]
             for part in filter(str.strip, parts):
                 text = part.split("\n", 1)[1] if part.startswith("IDL: ") else part
-                # what a file includes stands in another part
+                # included definitions are in another part
                 types |= self._typesys.get_types_from_idl(re.sub(r"(?m)^\s*#.*$", "", text))
             return types
         return self._typesys.get_types_from_msg(channel.definition, channel.type)

@@ -1,4 +1,4 @@
-"""What a log consists of: messages as they were stored, and the places where it is damaged."""
+"""Raw content of a log: stored messages and damaged places."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 
 class Channel(NamedTuple):
-    """Messages of one topic.
+    """The channel of a topic.
 
     Attributes:
-        type: The type of its messages, such as "sensor_msgs/msg/JointState".
-        encoding: How they are stored: "cdr", "ros1", ...
+        type: The type of the messages, such as "sensor_msgs/msg/JointState".
+        encoding: Their serialization: "cdr", "ros1", ...
         schema: The language of the definition: "ros2msg", "ros2idl", "ros1msg", or "" for none.
         definition: The definition of the type, "" for none.
     """
@@ -24,12 +24,12 @@ class Channel(NamedTuple):
 
 
 class RawMessage(NamedTuple):
-    """A message as it was stored.
+    """A stored message.
 
     Attributes:
-        channel: What it is a message of.
-        log_time: The time at which it was recorded, ns.
-        where: Its place in the file.
+        channel: The channel of the message.
+        log_time: The time of recording, ns.
+        where: Its position in the file.
     """
 
     channel: Channel
@@ -39,12 +39,12 @@ class RawMessage(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """A part of a log that could not be read as it was written.
+    """A damaged part of a log.
 
     Attributes:
-        where: The place in the file.
-        what: What is wrong there, and what was done about it.
-        truncated: Whether the file ends too early.
+        where: The position in the file.
+        what: The fault and the action taken.
+        truncated: True if the file ends too early.
     """
 
     where: str
@@ -53,10 +53,10 @@ class Damage(NamedTuple):
 
 
 Wanted = Callable[[Channel], bool]
-"""Whether the messages of a channel are to be read."""
+"""Decides if the messages of a channel are read."""
 
 
 def type_name(name: str) -> str:
-    """A type's name in the form of ROS 2: "sensor_msgs/JointState" and "sensor_msgs::msg::JointState" are the same."""
+    """Normalize a type name to ROS 2: "sensor_msgs/JointState" and "sensor_msgs::msg::JointState" are equal."""
     parts = [part for part in name.replace("::", "/").split("/") if part]
     return "/".join([parts[0], "msg", parts[-1]]) if len(parts) > 1 else name

@@ -1,4 +1,4 @@
-"""The sqlite files of ROS 2 bags (.db3), which need no other file beside them."""
+"""ROS 2 bags in sqlite files (.db3), read without their metadata."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from lgsim.identify.logs.raw_messages import Channel, Damage, RawMessage, Wanted
 from lgsim.support.reading.size_limits import size_limit
 
 MAGIC = b"SQLite format 3\x00"
-_ZSTD = b"\x28\xb5\x2f\xfd"  # how a compressed message begins; one in CDR begins with 0
+_ZSTD = b"\x28\xb5\x2f\xfd"  # magic number of a compressed message; one in CDR begins with 0
 _LARGEST = 2**30  # bytes of one message
 _FAULTS = (sqlite3.Error, OverflowError, MemoryError, UnicodeDecodeError)
-_RECOVER = "`.recover` of the program sqlite3 writes a whole database of what can be read"
+_RECOVER = "`.recover` of the program sqlite3 writes a valid database of the readable part"
 _TABLES = ("topics", "messages", "message_definitions")
 _PLAIN = ("CREATE TABLE ", "CREATE INDEX ", "CREATE UNIQUE INDEX ", "CREATE TRIGGER ")
-_COMPUTED = (2, 3)  # marks of such columns in table_xinfo
-# steps of sqlite's machine: a row takes some twenty of them and eight bytes at least
+_COMPUTED = (2, 3)  # values of such columns in table_xinfo
+# steps of sqlite's bytecode: a row takes about twenty of them and at least eight bytes
 _STEPS, _WORK, _LEAST_WORK = 10_000, 100, 5 * 10**7
 
 
@@ -28,16 +28,16 @@ class SqliteBag:
     """The messages of one file of a bag.
 
     Args:
-        wanted: Which channels to read.
+        wanted: Selects the channels to read.
     """
 
     def __init__(self, path: Path, wanted: Wanted) -> None:
         self.path, self._wanted, self._exhausted = path, wanted, False
 
     def messages(self) -> Iterator[RawMessage | Damage]:
-        """The wanted messages by their numbers, with what is damaged among them."""
+        """Iterate over the wanted messages in the order of their ids, and over damages."""
         try:
-            # a log is never written to, and another program may still hold its lock
+            # a log is opened read-only, and another program may still hold its lock
             base = sqlite3.connect(f"file:{quote(str(self.path.absolute()))}?immutable=1", uri=True)
         except sqlite3.Error as error:
             yield Damage("byte 0", f"the database cannot be opened: {error}", True)
@@ -51,10 +51,10 @@ class SqliteBag:
             base.close()
 
     def _check_tables(self, base: Any) -> None:
-        """Check that the database consists of plain tables: a view or a computed column may never end.
+        """Check that the database consists of plain tables: rows of a view or a computed column may be unlimited.
 
         Raises:
-            ValueError: it has something else.
+            ValueError: it contains something else.
         """
         try:
             base.execute("PRAGMA trusted_schema = OFF").fetchall()
@@ -63,21 +63,21 @@ class SqliteBag:
         except _FAULTS:
             return  # damaged: the list of topics cannot be read either
         for name, statement in rows:
-            # what sqlite stores begins so, whoever wrote the statement
+            # sqlite stores this prefix, whoever wrote the statement
             if statement is not None and not str(statement).startswith(_PLAIN):
                 what = " ".join(str(statement).split())[:60]
                 raise ValueError(
                     f"{self.path}: {str(name)[:60]}: expected the tables of a ROS 2 bag, got {what!r}; views and"
-                    " virtual tables are not read, since their rows may never end"
+                    " virtual tables are not read, since their number of rows may be unlimited"
                 )
         for column in columns:
             if column[6] in _COMPUTED:
                 raise ValueError(
-                    f"{self.path}: {str(column[1])[:60]}: expected a column of a ROS 2 bag, got one that is computed"
+                    f"{self.path}: {str(column[1])[:60]}: expected a column of a ROS 2 bag, got a computed one"
                 )
 
     def _limit_work(self, base: Any, size: int) -> None:
-        """End queries that take far more steps than rows of a file of that size need."""
+        """Abort queries that take far more steps than a file of that size requires."""
         left = [_LEAST_WORK + _WORK * size]
 
         def used_up() -> bool:
@@ -88,7 +88,7 @@ class SqliteBag:
         base.set_progress_handler(used_up, _STEPS)
 
     def _read(self, base: Any) -> Iterator[RawMessage | Damage]:
-        """The messages up to the first page of the database that cannot be read."""
+        """Iterate over the messages up to the first unreadable page of the database."""
         try:
             channels = self._channels(base)
         except (*_FAULTS, TypeError, ValueError) as error:
@@ -106,25 +106,25 @@ class SqliteBag:
                     last = number
         except _FAULTS as error:
             what = "its queries take more steps than its size explains" if self._exhausted else f"{error}"
-            left = "the messages behind are left out"
+            left = "the remaining messages are skipped"
             yield Damage(f"message {last + 1}", f"{what}; {left}" + ("" if self._exhausted else f": {_RECOVER}"), True)
 
     def _message(self, channel: Channel, number: int, log_time: object, data: object) -> RawMessage | Damage:
         where = f"message {number}"
         if not isinstance(data, bytes) or not isinstance(log_time, int):
-            return Damage(where, "a message has no bytes or no time; it is left out")
+            return Damage(where, "a message has no bytes or no time; it is skipped")
         if data[:4] != _ZSTD:
             return RawMessage(channel, log_time, data, where)
         try:
             plain = unzstd(data, min(_LARGEST, size_limit()))
         except ModuleNotFoundError:
             raise
-        except Exception as error:  # the package's own errors
-            return Damage(where, f"a message cannot be decompressed ({error}); it is left out")
+        except Exception as error:  # exceptions of the package
+            return Damage(where, f"a message cannot be decompressed ({error}); it is skipped")
         return RawMessage(channel, log_time, plain, where)
 
     def _channels(self, base: Any) -> dict[int, Channel]:
-        """The topics by their numbers, with definitions where the bag has them."""
+        """The topics by id, with their definitions if the bag has them."""
         definitions: dict[str, tuple[str, str]] = {}
         try:
             rows = base.execute("SELECT topic_type, encoding, encoded_message_definition FROM message_definitions")

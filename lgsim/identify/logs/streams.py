@@ -1,4 +1,4 @@
-"""Streams of a log: numbers with the same labels at the times of their own clock, and how they get a common one."""
+"""Streams of a log: numbers with equal labels at the times of their own clock, and clock alignment."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from jaxtyping import Bool, Float, Int
 
 from lgsim.identify.logs.messages import Numbers
 
-_HOLE = 3.5  # usual steps of a stream: across a longer one nothing is interpolated
+_HOLE = 3.5  # usual steps of a stream: longer gaps are not interpolated
 _NS = 1e-9
-_NONE = -(2**63)  # for a stamp that is not there
-_SET_BACK = 2 * 10**8  # ns: messages come a little out of order, but not by so much
-_STAYS = 50  # messages after which a clock that was set back is still behind
-_ANOTHER_CLOCK = 0.5  # s: stamps that lie by so much more off the time of recording are of a clock of their own
+_NONE = -(2**63)  # a missing stamp
+_SET_BACK = 2 * 10**8  # ns: larger than the disorder of messages
+_STAYS = 50  # number of messages after which a clock that was set back is still behind
+_ANOTHER_CLOCK = 0.5  # s: stamps with a larger offset from the time of recording belong to another clock
 
 
 class Stream:
-    """Numbers of one topic with the same labels, in the order in which they were recorded.
+    """Numbers of one topic with equal labels, in the order of recording.
 
     Attributes:
-        labels: What each number is.
-        rank: That of the topic's type: of two streams with one quantity the lower rank gives it.
-        shift: What is added to its times where the clock of recording was set back (n,), ns; None for nothing.
+        labels: Labels of the numbers.
+        rank: Rank of the topic's type: of two streams with one quantity the lower rank is used.
+        shift: Correction of the times for resets of the recording clock (n,), ns; None for none.
     """
 
     def __init__(self, topic: str, labels: Sequence[str], rank: int) -> None:
@@ -38,7 +38,7 @@ class Stream:
         return len(self._log)
 
     def append(self, numbers: Numbers, labels: Sequence[str], log_time: int, place: int) -> None:
-        """Take the numbers of the message at a place of the log; labels may come in another order or be fewer."""
+        """Append the numbers of a message at a position in the log; labels may have another order or be fewer."""
         order = self._orders.get(numbers.key)
         if order is None:
             own = {label: i for i, label in enumerate(self.labels)}
@@ -51,7 +51,7 @@ class Stream:
         self._places.append(place)
 
     def extend(self, labels: Sequence[str]) -> None:
-        """Add the numbers that later messages have too; those of earlier ones are missing."""
+        """Add labels that only later messages have; values of earlier messages are missing."""
         new = tuple(label for label in labels if label not in self.labels)
         if new:
             rows = np.hstack([self.values, np.full((len(self), len(new)), np.nan)])
@@ -64,23 +64,23 @@ class Stream:
 
     @property
     def stamps(self) -> Int[np.ndarray, " n"]:
-        """The times in the messages (n,), ns; without meaning where ``stamped`` is false."""
+        """The times in the messages (n,), ns; invalid where ``stamped`` is false."""
         stamps = np.where(self.stamped, np.frombuffer(self._stamps, np.int64), 0)
         if self.shift is None:
             return stamps
-        # stamps of another clock were not set back with that of recording
+        # stamps of another clock were not set back with the recording clock
         went_back = np.diff(stamps[self.stamped]) < -_SET_BACK
         return stamps + (self.shift if went_back.any() else 0)
 
     @property
     def stamped(self) -> Bool[np.ndarray, " n"]:
-        """Which messages have a time of their own (n,): a sender without a clock writes 0 again and again."""
+        """A mask of the messages with a valid time of their own (n,): a sender without a clock always writes 0."""
         stamps = np.frombuffer(self._stamps, np.int64)
         return (stamps != _NONE) & ((stamps != 0) | (np.count_nonzero(stamps == 0) == 1))
 
     @property
     def places(self) -> Int[np.ndarray, " n"]:
-        """The places of the messages (n,) among all of the log."""
+        """The positions of the messages (n,) among all messages of the log."""
         return np.frombuffer(self._places, np.int64)
 
     @property
@@ -94,10 +94,10 @@ def _clipped(time: int) -> int:
 
 
 def set_back(streams: Sequence[Stream]) -> list[tuple[int, float]]:
-    """Shift the times of streams after each place where the clock of recording was set back by more than 0.2 s.
+    """Correct the times of streams after each reset of the recording clock by more than 0.2 s.
 
     Returns:
-        (place among all messages, by how much, s) of each.
+        (position among all messages, correction, s) of each reset.
     """
     count = max((int(stream.places[-1]) + 1 for stream in streams if len(stream)), default=0)
     times = np.full(count, np.iinfo(np.int64).min)
@@ -123,10 +123,10 @@ class Clock(NamedTuple):
     """The times of a stream.
 
     Attributes:
-        time: The times (n,), s, after the first of the first stream; NaN where a message has no time.
-        own: Whether they come from the messages; else they are those of recording.
-        offset: By how much stamps were moved to the clock of recording because theirs is another one, s; 0 for not.
-        without: How many of the messages had no time of their own.
+        time: The times (n,), s, relative to the first of the first stream; NaN for a message without a time.
+        own: True if they come from the messages, false for the times of recording.
+        offset: Offset that was added to stamps of another clock, s; 0 for none.
+        without: Number of messages without a time of their own.
     """
 
     time: Float[np.ndarray, " n"]
@@ -136,15 +136,15 @@ class Clock(NamedTuple):
 
 
 def clocks(streams: Sequence[Stream], by_log: Sequence[bool]) -> list[Clock]:
-    """The times of streams after the first time of the first one.
+    """The times of streams relative to the first time of the first one.
 
-    Stamps of messages are preferred, for the time of recording has the delays of the way there. Stamps of two computers
-    are of two clocks: the median of (time of recording - stamp) of a stream tells its clock from that of the first one
-    with stamps, which is by convention the right one, and such stamps are moved by the difference.
+    Stamps of messages are preferred, since the time of recording contains transport delays. Stamps of two computers are
+    of two clocks: the median of (time of recording - stamp) of a stream is compared with that of the first stream with
+    stamps, which is the reference by convention, and such stamps are shifted by the difference.
 
     Args:
-        streams: The streams, that of the positions first.
-        by_log: For each of them, whether the times of recording are asked for.
+        streams: The streams; the one with the positions comes first.
+        by_log: For each of them, True to use the times of recording.
     """
     ticks: list[tuple[Int[np.ndarray, " n"], bool, int, int]] = []  # times in ns, stamps or not, offset, missing
     reference: int | None = None
@@ -158,13 +158,13 @@ def clocks(streams: Sequence[Stream], by_log: Sequence[bool]) -> list[Clock]:
         offset = behind - reference if abs(behind - reference) * _NS > _ANOTHER_CLOCK else 0
         ticks.append((stream.stamps + offset, True, offset, int(np.count_nonzero(~stamped))))
     if reference is not None and abs(reference) * _NS > _ANOTHER_CLOCK and not all(own for _, own, _, _ in ticks):
-        # streams without stamps are on the clock of recording, and the others go there too
+        # streams without stamps are on the recording clock, so that the others are aligned with it
         ticks = [(time + reference if own else time, own, offset, lost) for time, own, offset, lost in ticks]
     found, start = [], None
     for stream, (time, own, offset, lost) in zip(streams, ticks, strict=True):
         known = stream.stamped if own else np.ones(len(stream), bool)
         start = int(time[known].min()) if start is None and known.any() else start
-        # differences in whole ns: a float of the time since 1970 has steps of 240 ns
+        # integer differences in ns: a float of the time since 1970 has a resolution of 240 ns
         found.append(Clock(np.where(known, (time - (start or 0)) * _NS, np.nan), own, offset * _NS, lost))
     return found
 
@@ -173,12 +173,12 @@ def resample(
     time: Float[np.ndarray, " n"], clock: Float[np.ndarray, " m"], values: Float[np.ndarray, "m k"],
     quaternions: Sequence[Int[np.ndarray, " 4"]] = (),
 ) -> Float[np.ndarray, "n k"]:  # fmt: skip
-    """The numbers of a stream at other times, on straight lines; NaN outside and across holes.
+    """Interpolate the numbers of a stream linearly at other times; NaN outside and across gaps.
 
     Args:
-        time: The times that are asked for, s.
+        time: The query times, s.
         clock: The times of the stream, s.
-        quaternions: The columns of each quaternion, which keeps its sign from one message to the next and its norm.
+        quaternions: The columns of each quaternion, whose sign is made continuous and which is normalized.
     """
     known = np.isfinite(clock)
     clock, values = clock[known], values[known]
@@ -199,7 +199,7 @@ def resample(
     inside = (s >= 0) & (s <= 1) & ((gap <= _HOLE * usual) | (s == 0) | (s == 1))
     s = s[inside, None]
     low, high = values[i[inside]], values[i[inside] + 1]
-    # a number that is missing on one side does not matter at the other
+    # values that are missing on one side do not affect the other
     out[inside] = np.where(s == 0, low, np.where(s == 1, high, low + s * (high - low)))
     for at in quaternions:
         norm = np.linalg.norm(out[:, at], axis=1, keepdims=True)

@@ -1,7 +1,7 @@
-"""Posteriors: the noise and the priors of a ``PosteriorProblem``.
+"""Noise models and priors of a ``PosteriorProblem``.
 
-The noise is ``KnownNoise``, ``HalfNormalNoise`` or ``InverseGammaNoise``; with ``SerialCorrelation`` it remembers. A
-``PhysicalPrior`` is stated of physical numbers.
+The noise is ``KnownNoise``, ``HalfNormalNoise`` or ``InverseGammaNoise``, with ``SerialCorrelation`` if it is not
+white. A ``PhysicalPrior`` is a density of physical parameters.
 """
 
 from lgsim.identify.posterior.noise_models import HalfNormalNoise as HalfNormalNoise

@@ -1,4 +1,4 @@
-"""The posterior density of the unknowns in coordinates without bounds, which samplers of other packages take."""
+"""The posterior density of the unknowns in unconstrained coordinates, for samplers of other packages."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Unknowns(NamedTuple):
 
     Attributes:
         x: Coordinates of the plant, within their bounds (p,).
-        s: Tangents of unknown first states at their guesses, window by window (size,).
-        u: Coordinates of the noise: logarithms of the deviations, where they are sampled.
-        c: Coordinates of the noise's correlations, where they are sampled.
+        s: Tangents of unknown initial states at their guesses, window by window (size,).
+        u: Coordinates of the noise: logarithms of the standard deviations, if they are sampled.
+        c: Coordinates of the noise correlations, if they are sampled.
         log_jacobian: The sum of ``log |dx/dz|``.
     """
 
@@ -49,21 +49,21 @@ class Unknowns(NamedTuple):
 
 
 class LogDensity(eqx.Module):
-    """The logarithm of a posterior density, a function of coordinates z without bounds, and what z stands for.
+    """The log density of a posterior as a function of unconstrained coordinates z.
 
     ``log p(z) = log p(records | x, s, u, c) + log p(x) + log |dx/dz| + log p(s) + log p(u) + log p(c)`` up to a
-    constant. It is a density of z itself, with respect to Lebesgue measure: coordinates x within bounds bring their
-    Jacobian, so that a flat prior stays flat in x. z has, in order: the plant's coordinates by an ``IntervalChart``
-    (those without bounds are x), tangents of unknown first states at their guesses, logarithms of sampled deviations of
-    the noise, coordinates of its correlations. ``names`` tells them.
+    constant. It is a density of z with respect to Lebesgue measure: bounded coordinates x contribute their Jacobian, so
+    that a flat prior stays flat in x. z contains, in this order: the plant's coordinates by an ``IntervalChart`` (equal
+    to x without bounds), tangents of unknown initial states at their guesses, logarithms of sampled standard deviations
+    of the noise, coordinates of its correlations. ``names`` lists them.
 
-    A pytree: an argument of ``jit``, so that other numbers of the records do not compile again, and batched by
-    ``jax.vmap``. Pure and differentiable to any order in both modes.
+    A pytree: it can be an argument of ``jit``, so that other records of the same shape do not compile again, and it is
+    batched by ``jax.vmap``. Pure and differentiable to any order in both modes.
 
     Attributes:
-        correlation: How the noise remembers, or None.
-        start: Coordinates z from which a search may start; not a draw.
-        columns: A name for each column of the records.
+        correlation: Serial correlation of the noise, or None.
+        start: Coordinates z at which a search may start; not a draw.
+        columns: Names of the columns of the records.
     """
 
     parameters: Parameters
@@ -96,7 +96,7 @@ class LogDensity(eqx.Module):
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
-        """Numbers of coordinates of the plant, of first states, of the noise and of its correlations."""
+        """Dimensions of the coordinates of the plant, of initial states, of the noise and of its correlations."""
         states, dim = self.records.start_shape
         n = len(self.columns)
         sampled = self.correlation is not None and self.correlation.is_sampled
@@ -109,7 +109,7 @@ class LogDensity(eqx.Module):
 
     @property
     def names(self) -> list[str]:
-        """A name for each coordinate z."""
+        """Names of the coordinates z."""
         _, _, u, c = self.sizes
         states, dim = self.records.start_shape
         names = [f"z of {name}" for name in self.parameters.names]
@@ -118,7 +118,7 @@ class LogDensity(eqx.Module):
         return names + [f"correlation coordinate of {name}" for name in self.columns[:c]]
 
     def has_own_prior(self) -> Bool[np.ndarray, " size"]:
-        """Which coordinates z have a prior of their own that can be normalized; outside of ``jit``."""
+        """A mask of the coordinates z with a proper prior; outside of ``jit``."""
         parameters = self.parameters
         deviations = parameters.prior_deviations(np.full(parameters.size, np.nan))
         lower, upper = map(np.asarray, parameters.bounds())
@@ -126,11 +126,11 @@ class LogDensity(eqx.Module):
         for prior in self.physical_priors:
             own[parameters.slices[prior.block]] = True
         _, s, u, c = self.sizes
-        # first states are measured, or have a prior by their guess; both show in the curvature
+        # initial states are measured, or have a prior about their guess; both contribute to the curvature
         return np.concatenate([own, np.zeros(s, bool), np.ones(u + c, bool)])
 
     def unknowns(self, z: Float[Array, " size"]) -> Unknowns:
-        """What coordinates z stand for."""
+        """Convert coordinates z to unknowns."""
         p, s, u, _ = self.sizes
         x, log_jacobian = self.chart.point(z[:p])
         return Unknowns(x, z[p : p + s], z[p + s : p + s + u], z[p + s + u :], log_jacobian)
@@ -140,11 +140,13 @@ class LogDensity(eqx.Module):
         return self.parameters.plant_at(self.unknowns(z).x)
 
     def model_at(self, z: Float[Array, " size"]) -> Model:
-        """The machine at coordinates z; ``jax.vmap`` makes a batch of machines of a batch of draws."""
+        """The model at coordinates z; ``jax.vmap`` makes a batch of models of a batch of draws."""
         return self.plant_at(z).model
 
     def values(self, z: Float[Array, " size"]) -> dict[str, Float[Array, ""]]:
-        """The physical numbers at coordinates z, by name and unit, sampled deviations and correlations included."""
+        """The physical parameters at coordinates z, by name and unit, including sampled standard deviations and
+        correlations.
+        """
         at = self.unknowns(z)
         out = dict(self.parameters.values(at.x))
         if self.noise.is_sampled:
@@ -155,21 +157,21 @@ class LogDensity(eqx.Module):
         return out
 
     def residuals(self, z: Float[Array, " size"]) -> Float[Array, "rows columns"]:
-        """What the plant at z gives less what was recorded, in the records' units."""
+        """Predicted minus recorded values of the plant at z, in the records' units."""
         at = self.unknowns(z)
         return self.records.residuals(at.x, at.s).reshape(-1, len(self.columns))
 
     def noise_deviations(self, z: Float[Array, " size"], key: Key[Array, ""] | None = None) -> Float[Array, " columns"]:
-        """Standard deviations of the noise at z, (columns,); with a key a draw where they are integrated out."""
+        """Standard deviations of the noise at z, (columns,); with a key, a draw where they are integrated out."""
         at = self.unknowns(z)
         return self.noise.deviations(at.u, self._sums(at), key)
 
     def replicate(self, z: Float[Array, " size"], key: Key[Array, ""]) -> Float[Array, "rows columns"]:
-        """A draw of what new records of the same motion would show less what was recorded, in the records' units.
+        """A draw of new records of the same motion minus the recorded ones, in the records' units.
 
-        The plant at z with new noise of the model, also where a reading has no weight. Over draws of z this is the
-        posterior predictive distribution: where the model is right, zero lies within its quantiles as often as these
-        say.
+        The prediction at z plus noise from the noise model, also for readings without weight. Over draws of z this is
+        the posterior predictive distribution. If the model is correct, zero lies within its quantiles with their
+        nominal frequency.
         """
         at = self.unknowns(z)
         first, second = jax.random.split(key)
@@ -193,9 +195,9 @@ class LogDensity(eqx.Module):
 
         Args:
             x: Coordinates of the plant, within their bounds.
-            s: Tangents of first states, by default zero: the guesses.
-            deviations: Deviations of the noise where they are sampled, by default those of the residuals.
-            correlations: Correlations of the noise where they are sampled, by default zero.
+            s: Tangents of initial states, by default zero: the guesses.
+            deviations: Standard deviations of the noise if they are sampled, by default those of the residuals.
+            correlations: Correlations of the noise if they are sampled, by default zero.
         """
         _, states, u, c = self.sizes
         s = jnp.zeros(states, x.dtype) if s is None else s
@@ -217,23 +219,23 @@ class LogDensity(eqx.Module):
 
 
 def log_density(problem: PosteriorProblem) -> LogDensity:
-    """The logarithm of the posterior density of a problem in coordinates without bounds, up to a constant.
+    """Build the log posterior density of a problem in unconstrained coordinates, up to a constant.
 
-    A function of z (size,) or (*batch, size): blackjax takes it as ``logdensity_fn``, numpyro as
+    The result is a function of z (size,) or (*batch, size): pass it to blackjax as ``logdensity_fn``, to numpyro as
     ``potential_fn=lambda z: -density(z)`` or by ``numpyro.factor``. The records are prepared once, by one program:
-    joint forces that are affine in the unknowns are compressed, so that an evaluation does not go through the samples.
+    joint torques that are affine in the unknowns are compressed, so that an evaluation does not pass over the samples.
 
     Args:
         problem: Unknowns, records and noise.
 
     Raises:
-        TypeError: the problem is none, or a dtype is not the model's.
-        ValueError: a shape is wrong, a number with a weight is not finite, or bounds leave no room.
+        TypeError: the argument is not a PosteriorProblem, or a dtype differs from the model's.
+        ValueError: a shape is wrong, a value with a weight is not finite, or bounds coincide.
     """
     if not isinstance(problem, PosteriorProblem):
         raise TypeError(
-            f"problem: expected a PosteriorProblem, got {type(problem).__name__}; PosteriorProblem.from_fit(fit) makes"
-            " one"
+            f"problem: expected a PosteriorProblem, got {type(problem).__name__}; create one with"
+            " PosteriorProblem.from_fit(fit)"
         )
     if not is_traced(problem):
         problem.check()
@@ -259,7 +261,9 @@ def _prepare(problem: PosteriorProblem) -> LogDensity:
 
 
 def _reach(density: LogDensity, x: Float[Array, " p"]) -> Float[Array, " p"]:
-    """How far coordinates may be moved for nothing in the prior: half of its deviation, or a hundredth of a unit."""
+    """Distances by which coordinates may be moved without effect on the prior: half of its standard deviation, or a
+    hundredth of a unit.
+    """
     J = jax.jacfwd(density.parameters.prior_residuals)(x)
     information = jnp.sum(J**2, axis=0)
     known = information > 0

@@ -1,4 +1,4 @@
-"""Draws of a posterior as physical numbers, machines and predictions."""
+"""Draws of a posterior as physical parameters, models and predictions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _QUANTILES = (0.05, 0.5, 0.95)
 
 @dataclass(frozen=True)
 class PosteriorDraws:
-    """Draws that a sampler made of a ``LogDensity``.
+    """Draws of a ``LogDensity`` by a sampler.
 
     Attributes:
-        z: The draws (..., size), of chains or in one row.
+        z: The draws (..., size), with or without an axis of chains.
     """
 
     density: LogDensity
@@ -37,40 +37,40 @@ class PosteriorDraws:
 
     @cached_property
     def flat(self) -> Float[Array, "draws size"]:
-        """The draws of all chains in one row."""
+        """The draws of all chains along one axis."""
         return jnp.reshape(self.z, (-1, self.z.shape[-1]))
 
     @cached_property
     def values(self) -> dict[str, Float[np.ndarray, "*draws"]]:
-        """The physical numbers of all draws, by name and unit: what ``numpyro.diagnostics`` and plots take."""
+        """The physical parameters of all draws, by name and unit, as input for ``numpyro.diagnostics`` and plots."""
         found = np.asarray(_values(self.density, self.flat))
         names = value_names(self.density.values, self.flat[0])
         return {name: found[:, i].reshape(self.z.shape[:-1]) for i, name in enumerate(names)}
 
     @property
     def plants(self) -> Plant:
-        """The plants of all draws in one row, as one plant whose arrays have a leading axis."""
+        """The plants of all draws, as one plant whose arrays have a leading axis."""
         return _plants(self.density, self.flat)
 
     @property
     def models(self) -> Model:
-        """The machines of all draws in one row, as one ``Model`` whose arrays have a leading axis, for ``jax.vmap``."""
+        """The models of all draws, as one ``Model`` whose arrays have a leading axis, for ``jax.vmap``."""
         return self.plants.model
 
     def predictive(self, key: Key[Array, ""]) -> Float[Array, "draws rows columns"]:
-        """``LogDensity.replicate`` of each draw: new records of the same motion less the recorded ones.
+        """``LogDensity.replicate`` of each draw: new records of the same motion minus the recorded ones.
 
-        Their quantiles are predictive intervals about the records; ``replicate`` of the density of other records with
-        the same unknowns (and, where first states are unknown, as many of them) gives those of other motions.
+        Their quantiles are predictive intervals relative to the records. For other motions, use ``replicate`` of the
+        density of other records with the same unknowns, and the same number of unknown initial states if there are any.
         """
         return _predictive(self.density, self.flat, jax.random.split(key, len(self.flat)))
 
     def prior_values(self, key: Key[Array, ""], count: int = 2000) -> dict[str, Float[np.ndarray, " count"]]:
-        """The physical numbers at draws of the priors, for comparison.
+        """Draws of the physical parameters from the priors, for comparison.
 
-        Coordinates with a ``prior_deviation`` are normal within their bounds, others uniform between two bounds. Where
-        there is neither, or a ``PhysicalPrior``, numbers that they move are NaN: that prior is no distribution, or not
-        known as one. ``Parameters.priors``, which are measurements, do not count.
+        Coordinates with a ``prior_deviation`` are normal within their bounds, others uniform between two bounds.
+        Parameters are NaN if they depend on a coordinate without either, or with a ``PhysicalPrior``, since that prior
+        is not a known distribution. ``Parameters.priors``, which are measurements, do not enter.
         """
         first, second, third = jax.random.split(key, 3)
         density, columns = self.density, self.density.columns
@@ -86,10 +86,10 @@ class PosteriorDraws:
         return out
 
     def summary(self) -> str:
-        """A table of the numbers: prior plant, mean, standard deviation, 5 %, 50 % and 95 % quantiles, as text."""
+        """A table of the parameters: prior, mean, standard deviation, 5 %, 50 % and 95 % quantiles, as text."""
         start = self.density.parameters.values(jnp.zeros_like(self.density.start[: self.density.parameters.size]))
         width = max(len(name) for name in self.values)
-        head = "".join(f"  {word:>12}" for word in ("prior", "mean", "deviation", *(f"{q:.0%}" for q in _QUANTILES)))
+        head = "".join(f"  {word:>12}" for word in ("prior", "mean", "std. dev.", *(f"{q:.0%}" for q in _QUANTILES)))
         lines = [f"{'':{width}}{head}"]
         for name, draws in self.values.items():
             prior = f"{float(start[name]):12.6g}" if name in start else f"{'':12}"

@@ -1,4 +1,4 @@
-"""Coordinates without bounds for numbers within bounds, with the logarithm of the Jacobian."""
+"""Unconstrained coordinates for bounded parameters, with the logarithm of the Jacobian."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 
 
 class IntervalChart(eqx.Module):
-    """Numbers x within bounds as functions of coordinates z without any, one by one.
+    """Bounded parameters x as elementwise functions of unconstrained coordinates z.
 
     ``x = z`` without bounds, ``lower + exp(z)`` with a lower one, ``upper - exp(z)`` with an upper one,
     ``lower + (upper - lower) / (1 + exp(-z))`` with both. A density of x becomes one of z by the factor ``dx/dz``.
@@ -24,11 +24,11 @@ class IntervalChart(eqx.Module):
     upper: Float[Array, " p"]
 
     def point(self, z: Float[Array, " p"]) -> tuple[Float[Array, " p"], Float[Array, ""]]:
-        """(the numbers x at coordinates z, the sum of ``log |dx/dz|``)."""
+        """The parameters x at coordinates z, and the sum of ``log |dx/dz|``."""
         above, below, lower, upper = self._sides()
         both, one = above & below, above ^ below
         width = jnp.where(both, upper - lower, 1)
-        # of each branch that is not taken the argument is harmless, so that no derivative is infinite
+        # arguments of branches that are not taken are replaced, so that no derivative is infinite
         single = jnp.where(one, z, 0)
         inside = jnp.where(both, z, 0)
         half = jnp.where(above, lower + jnp.exp(single), upper - jnp.exp(single))
@@ -37,7 +37,7 @@ class IntervalChart(eqx.Module):
         return x, jnp.sum(jnp.where(both, logistic, single))
 
     def coordinates(self, x: Float[Array, " p"]) -> Float[Array, " p"]:
-        """The coordinates z of numbers x; infinite on a bound."""
+        """The coordinates z of parameters x; infinite on a bound."""
         above, below, lower, upper = self._sides()
         both, one = above & below, above ^ below
         distance = jnp.where(above, x - lower, upper - x)
@@ -45,12 +45,12 @@ class IntervalChart(eqx.Module):
         return jnp.where(both, logit, jnp.where(one, jnp.log(jnp.where(one, distance, 1)), x))
 
     def interior(self, x: Float[Array, " p"], distance: Float[Array, " p"]) -> Float[Array, " p"]:
-        """Numbers x moved away from their bounds to a distance, at most to a quarter of the way between two bounds."""
+        """Move x away from its bounds to a distance, at most to a quarter of the interval between two bounds."""
         above, below, lower, upper = self._sides()
         room = jnp.minimum(distance, jnp.where(above & below, (upper - lower) / 4, jnp.inf))
         return jnp.clip(x, jnp.where(above, lower + room, -jnp.inf), jnp.where(below, upper - room, jnp.inf))
 
     def _sides(self) -> tuple[Bool[Array, " p"], Bool[Array, " p"], Float[Array, " p"], Float[Array, " p"]]:
-        """(whether there is a lower bound, an upper one, these bounds with zero for none)."""
+        """(has a lower bound, has an upper bound, the bounds with zero for infinite ones)."""
         above, below = jnp.isfinite(self.lower), jnp.isfinite(self.upper)
         return above, below, jnp.where(above, self.lower, 0), jnp.where(below, self.upper, 0)

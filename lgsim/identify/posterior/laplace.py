@@ -1,4 +1,4 @@
-"""The Gaussian of a posterior at its mode: where chains start, and the scale and shape of their steps."""
+"""The Laplace approximation of a posterior: starting points and mass matrix for samplers."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from lgsim.support import check
 from lgsim.support.check import is_traced
 
 _TOLERANCES = {"float64": 1e-8, "float32": 1e-2}
-"""Gain in log density that ends a search, by dtype."""
+"""Gain in log density below which the search stops, by dtype."""
 
 
 class LaplaceApproximation(NamedTuple):
-    """The normal distribution of z with the mode of a log density and its curvature there.
+    """The normal distribution at the mode of a log density with the covariance from its curvature.
 
     Attributes:
         mean: The mode (size,).
         covariance: Inverse of the Hessian of the negative log density (size, size): the inverse mass matrix of
-            Hamiltonian Monte Carlo. Curvatures that are less than rounding count as that: the variance is then a bound.
+            Hamiltonian Monte Carlo. Curvatures below rounding are replaced by the rounding level, so that the variance
+            is then a bound.
         log_density: The log density at the mode.
-        iterations: Number of Newton steps tried.
-        converged: Whether the last step would have gained less than ``tolerance``.
+        iterations: Number of Newton steps, including rejected ones.
+        converged: True if the last step would have gained less than ``tolerance``.
     """
 
     mean: Float[Array, " size"]
@@ -41,7 +42,9 @@ class LaplaceApproximation(NamedTuple):
     def draw(
         self, key: Key[Array, ""], shape: tuple[int, ...] = (), dispersion: float = 1.0
     ) -> Float[Array, "*shape size"]:
-        """Draws of the normal distribution, its deviations times ``dispersion``: above 1 for starts of chains."""
+        """Draws of the normal distribution with standard deviations times ``dispersion``; use values above 1 for
+        starting points of chains.
+        """
         values, vectors = jnp.linalg.eigh(self.covariance)
         root = vectors * jnp.sqrt(jnp.maximum(values, 0))[None]
         normal = jax.random.normal(key, (*shape, self.mean.size), self.mean.dtype)
@@ -50,7 +53,7 @@ class LaplaceApproximation(NamedTuple):
 
 
 class _State(NamedTuple):
-    """A point of the search: coordinates, value, slope and curvature of the negative log density, damping."""
+    """A point of the search: coordinates, value, gradient and Hessian of the negative log density, damping."""
 
     z: Array
     cost: Array
@@ -68,20 +71,20 @@ def laplace_approximation(
     max_iterations: int = 200,
     tolerance: float | None = None,
 ) -> LaplaceApproximation:
-    """The mode of a posterior by damped Newton steps, with the covariance that its curvature there means.
+    """Find the mode of a posterior by damped Newton steps, with the covariance from the curvature at the mode.
 
-    Compiled once for each structure; under ``jax.vmap`` for many densities in one call. In the space of z, where the
-    densities of bounded numbers and of deviations have an interior mode.
+    Compiles once for each structure; use ``jax.vmap`` for many densities in one call. The search runs in the
+    coordinates z, in which the densities of bounded parameters and of standard deviations have an interior mode.
 
     Args:
-        start: First coordinates z, by default ``density.start``: those of the fit, or of the prior.
-        max_iterations: Largest number of steps.
-        tolerance: The gain in log density of an undamped step that ends the search, by default 1e-8 in float64 and 1e-2
-            in float32: a seventh of a deviation.
+        start: Initial coordinates z, by default ``density.start``: those of the fit, or of the prior.
+        max_iterations: Maximum number of steps.
+        tolerance: The gain in log density of an undamped step at which the search stops, by default 1e-8 in float64 and
+            1e-2 in float32: a seventh of a standard deviation.
 
     Raises:
-        ValueError: the density is not finite at the start; or a combination of coordinates is determined neither by the
-            records nor by a prior, so that there is no posterior (it cannot be normalized).
+        ValueError: the density is not finite at the start; or a combination of coordinates has neither information from
+            the records nor a prior, so that the posterior is improper.
     """
     check.count("max_iterations", max_iterations)
     first = density.start if start is None else start
@@ -90,19 +93,19 @@ def laplace_approximation(
     found, H, finite = _search(density, first, max_iterations, jnp.asarray(tolerance, first.dtype))
     if not is_traced(density, first):
         if not bool(finite):
-            raise ValueError("start: the density is not finite there; give another one")
+            raise ValueError("start: expected coordinates with a finite density; choose another start")
         lost = _undetermined(density, H)
         if lost:
             raise ValueError(
-                f"density: neither records nor priors determine combinations of {', '.join(lost)}: no posterior. Give"
-                " their blocks a prior_deviation, or leave some out"
+                "density: the posterior is improper, neither records nor priors determine combinations of"
+                f" {', '.join(lost)}. Give their blocks a prior_deviation, or leave some out"
             )
     return found
 
 
 def _undetermined(density: LogDensity, H: Float[Array, "size size"]) -> list[str]:
-    """The names of coordinates without a prior of their own in combinations along which the density is flat."""
-    # a direction without any curvature has no part in coordinates that a prior curves
+    """Names of the coordinates without a proper prior in combinations along which the density is flat."""
+    # a direction without curvature has no component along coordinates that a prior curves
     free = np.flatnonzero(~density.has_own_prior())
     if not free.size:
         return []
@@ -114,7 +117,7 @@ def _undetermined(density: LogDensity, H: Float[Array, "size size"]) -> list[str
 def _search(
     density: LogDensity, start: Float[Array, " size"], max_iterations: int, tolerance: Float[Array, ""]
 ) -> tuple[LaplaceApproximation, Float[Array, "size size"], Bool[Array, ""]]:
-    """(what was found, the Hessian there, whether the start is finite)."""
+    """(approximation, the Hessian at the mode, True if the start is finite)."""
 
     def cost(z: Array) -> Array:
         return -density(z)
@@ -136,7 +139,7 @@ def _search(
         return control_flow.cond(better, lambda: expand(trial, damping, s.tried + 1), lambda: worse)
 
     def more(s: _State) -> Array:
-        # where no step of any size helps, rounding ends the search: what is left is not gained
+        # if no step size decreases the cost, the remaining gain is rounding and the search ends
         return ~s.converged & (s.tried < max_iterations) & jnp.isfinite(s.cost) & (s.damping < 1 / tolerance**2)
 
     first = expand(start, jnp.asarray(0.01, start.dtype), jnp.array(0))
@@ -146,7 +149,9 @@ def _search(
 
 
 def _inverse(H: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """The inverse of a Hessian at a minimum, its eigenvalues in coordinates of unit curvature no less than rounding."""
+    """The inverse of a Hessian at a minimum; eigenvalues in coordinates of unit curvature are at least the rounding
+    level.
+    """
     values, vectors, scale = _spectrum(H)
     rounding = values[-1] * (values.size * float(jnp.finfo(values.dtype).eps))
     inverse = (vectors / jnp.maximum(values, rounding)[None]) @ vectors.T
@@ -154,20 +159,22 @@ def _inverse(H: Float[Array, "n n"]) -> Float[Array, "n n"]:
 
 
 def _newton(H: Float[Array, "n n"], g: Float[Array, " n"], damping: Float[Array, ""]) -> Float[Array, " n"]:
-    """The Newton step of minus a gradient in the absolute Hessian, damped in coordinates of unit curvature.
+    """The Newton step for the negative gradient with the absolute Hessian, damped in coordinates of unit curvature.
 
     Source: Dauphin et al. 2014, Identifying and attacking the saddle point problem, for the absolute values.
     """
     values, vectors, scale = _spectrum(H)
     curvature = jnp.abs(values) + damping
     along = vectors.T @ (scale * g)
-    # along what does not change the density at all there is no step
+    # no step along directions in which the density is constant
     moves = jnp.where(curvature > 0, along / jnp.where(curvature > 0, curvature, 1), 0)
     return scale * (vectors @ moves)
 
 
 def _spectrum(H: Float[Array, "n n"]) -> tuple[Float[Array, " n"], Float[Array, "n n"], Float[Array, " n"]]:
-    """(eigenvalues, rising, eigenvectors, scale) of ``diag(scale) H diag(scale)``, whose diagonal is +-1 or 0."""
+    """(eigenvalues in ascending order, eigenvectors, scale) of ``diag(scale) H diag(scale)``, whose diagonal is +-1 or
+    0.
+    """
     diagonal = jnp.abs(jnp.diagonal(H))
     scale = jnp.where(diagonal > 0, 1 / jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1)), 1)
     values, vectors = jnp.linalg.eigh(scale[:, None] * H * scale[None])

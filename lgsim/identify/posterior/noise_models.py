@@ -1,4 +1,4 @@
-"""Noise of recorded signals as a part of a posterior: deviations that are known, sampled or integrated out."""
+"""Noise models of a posterior: standard deviations that are known, sampled or integrated out."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from lgsim.identify.unknowns.plant import NumbersLike
 
 
 def as_numbers(given: NumbersLike | None) -> Any:
-    """Numbers as an array, so that others do not compile again; None stays."""
+    """Convert a value to an array, so that new values do not compile again; None stays None."""
     return None if given is None else jnp.asarray(given, float)
 
 
 class ResidualSums(eqx.Module):
-    """What a density needs of residuals: sums over all samples, for each column.
+    """Sums of the residuals over all samples, for each column: the sufficient statistics of a density.
 
     Attributes:
-        counts: Sums of the weights (columns,): how many readings there are.
+        counts: Sums of the weights (columns,): the number of readings.
         squares: Weighted sums of squares (columns,).
     """
 
@@ -32,12 +32,12 @@ class ResidualSums(eqx.Module):
     squares: Float[Array, " columns"]
 
     def losses(self, deviations: Float[Array, " columns"]) -> Float[Array, " columns"]:
-        """Weighted sums of the losses of residuals by standard deviations: here of their squares."""
+        """Weighted sums of the losses of normalized residuals; here their squares."""
         return self.squares / deviations**2
 
 
 class RobustSums(ResidualSums):
-    """The same of single residuals, for losses that are no squares.
+    """Single residuals, for robust losses.
 
     Attributes:
         residuals: Residuals (sets, n, columns), finite everywhere.
@@ -53,41 +53,41 @@ class RobustSums(ResidualSums):
 
 
 class NoiseModel(eqx.Module):
-    """The standard deviations of the columns of records, with what is known of them beforehand.
+    """Standard deviations of the columns of records, with their prior.
 
-    Given deviations s the density of the residuals r with weights w is, up to a constant,
-    ``prod (1 / s exp(-rho(r^2 / s^2) / 2))^w``, rho being the loss of the estimator: normal for squares.
+    Given standard deviations s, the density of the residuals r with weights w is, up to a constant, ``prod (1 / s
+    exp(-rho(r^2 / s^2) / 2))^w``, where rho is the loss of the estimator: normal for least squares.
     """
 
     @property
     def is_sampled(self) -> bool:
-        """Whether the logarithms of the deviations are coordinates of the posterior."""
+        """True if the logarithms of the standard deviations are coordinates of the posterior."""
         return False
 
     def check(self, loss: Loss) -> None:
-        """Raise where the model does not go with a loss.
+        """Check that the model supports a loss.
 
         Raises:
-            ValueError: the model integrates the deviations out, and the loss is no square.
+            ValueError: the model integrates the standard deviations out, and the loss is not quadratic.
         """
 
     def draw_prior(self, key: Key[Array, ""], shape: tuple[int, int]) -> Float[Array, "count columns"]:
-        """Draws of the deviations from their prior; NaN where that is no distribution."""
+        """Draws of the standard deviations from their prior; NaN if the prior is improper."""
         return jnp.full(shape, jnp.nan)
 
     @abstractmethod
     def log_density(self, u: Float[Array, " _"], sums: ResidualSums) -> Float[Array, ""]:
-        """The logarithm of the density of the residuals, and of the prior of coordinates u, up to a constant."""
+        """The log density of the residuals, and of the prior of coordinates u, up to a constant."""
 
     @abstractmethod
     def deviations(
         self, u: Float[Array, " _"], sums: ResidualSums, key: Key[Array, ""] | None = None
     ) -> Float[Array, " columns"]:
-        """Deviations of the columns at a point of the posterior, (columns,).
+        """Standard deviations of the columns at a point of the posterior, (columns,).
 
         Args:
             sums: Sums of the residuals at the point.
-            key: For deviations that are integrated out: a draw of them; None for their most likely values.
+            key: For standard deviations that are integrated out: the key of a draw; None for their most likely values.
         """
 
 
@@ -111,12 +111,15 @@ class KnownNoise(NoiseModel):
 
 
 class HalfNormalNoise(NoiseModel):
-    """Noise of unknown deviation s with the prior ``p(s) ~ exp(-(s / scale)^2 / 2)``, s > 0, for any loss.
+    """Noise of unknown standard deviation s with a half-normal prior, for any loss.
 
-    Its coordinates are ``log s``; the density of these has the factor s, the Jacobian.
+    The prior is ``p(s) ~ exp(-(s / scale)^2 / 2)``, s > 0.
+
+    Its coordinates are ``log s``, whose density includes the Jacobian s.
 
     Attributes:
-        scale: Scale of the prior, one number or (columns,), in the records' units: s is below twice that with 95 %.
+        scale: Scale of the prior, one value or (columns,), in the records' units: s is below twice the scale with 95 %
+            probability.
     """
 
     scale: Float[Array, " *columns"] = eqx.field(converter=as_numbers)
@@ -143,13 +146,13 @@ class HalfNormalNoise(NoiseModel):
 class InverseGammaNoise(NoiseModel):
     """Noise of unknown variance v that is integrated out, with the prior ``p(v) ~ v^(-shape - 1) exp(-scale / v)``.
 
-    With the sum of squares S of N readings of a column the rest has the density ``(scale + S/2)^-(shape + N/2)``, and
-    the variance of the noise is inverse gamma with ``shape + N/2`` and ``scale + S/2``.
-    No coordinates are added. Zero for both, the default, is Jeffreys's prior ``1 / v``, which knows nothing.
+    For the sum of squares S of N readings of a column, the marginal density is ``(scale + S/2)^-(shape + N/2)``, and
+    the variance of the noise is inverse gamma with ``shape + N/2`` and ``scale + S/2``. No coordinates are added. Zero
+    for both, the default, is the noninformative Jeffreys prior ``1 / v``.
 
     Attributes:
-        shape: Half the number of readings that the prior is worth, one number or (columns,).
-        scale: Half their sum of squares, one number or (columns,), in the square of the records' units.
+        shape: Half the number of readings to which the prior is equivalent, one value or (columns,).
+        scale: Half their sum of squares, one value or (columns,), in the square of the records' units.
 
     Source: Gelman et al. 2013, Bayesian Data Analysis, 3rd edition, section 3.3.
     """
@@ -160,7 +163,7 @@ class InverseGammaNoise(NoiseModel):
     def check(self, loss: Loss) -> None:
         if not isinstance(loss, SquaredLoss):
             raise ValueError(
-                f"noise: InverseGammaNoise goes with squares, and the estimator's loss is {type(loss).__name__}; take"
+                f"noise: InverseGammaNoise requires a quadratic loss, got {type(loss).__name__} of the estimator; use"
                 " HalfNormalNoise(scale) or KnownNoise(deviation)"
             )
 
@@ -181,7 +184,7 @@ class InverseGammaNoise(NoiseModel):
         seen = sums.counts > 0
         shape = _columns(self.shape, sums) + sums.counts / 2
         scale = _columns(self.scale, sums) + sums.squares / 2
-        # a column without readings says nothing, not even the logarithm of zero
+        # a column without readings contributes nothing, not even the logarithm of zero
         return jnp.where(seen, shape, _columns(self.shape, sums)), jnp.where(seen, scale, 1)
 
 

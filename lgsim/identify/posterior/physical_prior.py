@@ -1,4 +1,4 @@
-"""Priors that are stated of physical numbers, in their units, instead of coordinates."""
+"""Priors on physical parameters in their units, instead of coordinates."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from lgsim.identify.unknowns.parameters import Parameters
 
 
 class PhysicalPrior(eqx.Module):
-    """A prior density of the physical numbers of one block, with respect to the product of their own units.
+    """A prior density of the physical parameters of one block, with respect to the product of their units.
 
-    The numbers are those of ``block.values``, in order: for ``Inertias`` the ten standard parameters of each body, for
-    ``Masses`` the masses. The density of the block's coordinates x is that of the numbers times ``|d numbers / dx|``,
-    the other blocks' coordinates being given. The block must have ``prior_deviation=None``, which would be a second
-    prior.
+    The parameters are those of ``block.values``, in order: for ``Inertias`` the ten standard parameters of each body,
+    for ``Masses`` the masses. The density of the block's coordinates x is the density of the parameters times ``|d
+    parameters / dx|``, given the coordinates of the other blocks. The block must have ``prior_deviation=None``, since
+    otherwise it would have two priors.
 
     Attributes:
-        log_prob: ``log_prob(numbers)``: the logarithm of the density of numbers (size,), up to a constant.
-        block: The place of the block among ``Parameters.blocks``.
+        log_prob: ``log_prob(values)``: the log density of the parameters (size,), up to a constant.
+        block: Index of the block in ``Parameters.blocks``.
     """
 
     log_prob: Callable[[Float[Array, " size"]], Float[Array, ""]]
     block: int = eqx.field(static=True, default=0)
 
     def check(self, parameters: Parameters) -> None:
-        """Raise where the prior does not fit the unknowns.
+        """Check that the prior fits the unknowns.
 
         Raises:
-            ValueError: there is no such block, it has a prior of its own, or not as many numbers as coordinates.
+            ValueError: the block does not exist, has a prior of its own, or does not have as many parameters as
+                coordinates.
         """
         count = len(parameters.blocks)
         if not 0 <= self.block < count:
@@ -42,17 +43,18 @@ class PhysicalPrior(eqx.Module):
         name = type(block).__name__
         if block.prior_deviation is not None:
             raise ValueError(
-                f"physical_priors: the block {name} has a prior_deviation already; give it prior_deviation=None"
+                f"physical_priors: expected a block without a prior, but {name} has a prior_deviation; set"
+                " prior_deviation=None"
             )
         numbers = len(block.values(parameters.plant))
         if numbers != size:
             raise ValueError(
-                f"physical_priors: {name} has {size} coordinates and {numbers} numbers; a density of the numbers says"
-                " nothing of the coordinates. Give the block a prior_deviation"
+                f"physical_priors: expected as many parameters as coordinates, but {name} has {size} coordinates and"
+                f" {numbers} parameters; give the block a prior_deviation instead"
             )
 
     def log_density(self, parameters: Parameters, x: Float[Array, " p"]) -> Float[Array, ""]:
-        """The logarithm of the density of the block's coordinates at x, the other coordinates being given."""
+        """The log density of the block's coordinates at x, given the other coordinates."""
         block, place = parameters.blocks[self.block], parameters.slices[self.block]
 
         def numbers(own: Float[Array, " size"]) -> tuple[Float[Array, " size"], Float[Array, " size"]]:

@@ -1,4 +1,4 @@
-"""The problem whose posterior is sought: unknowns, records, and what is known of the noise."""
+"""Definition of a Bayesian identification problem: unknowns, records and noise model."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ if TYPE_CHECKING:
 
 
 class PosteriorProblem(eqx.Module):
-    """What ``log_density`` makes a density of: the arguments of ``fit``, and what is known of the noise.
+    """The input of ``log_density``: the arguments of ``fit``, and a noise model.
 
     The prior is that of the fit: coordinates x of blocks with a ``prior_deviation`` are normal about zero (within their
-    bounds), all others have a constant density of x within their bounds; ``Parameters.priors`` count as measurements.
+    bounds), all others have a constant density of x within their bounds. ``Parameters.priors`` count as measurements.
 
     Attributes:
         samples: ``TorqueSamples`` or ``SensorRecords``.
-        estimator: ``TorqueFit`` or ``SimulationFit``, of which the loss, windows, method and noise count.
-        correlation: How the noise remembers, or None for white noise.
-        physical_priors: Priors of physical numbers instead of coordinates.
-        x: Coordinates from which a search may start (p,): those of a fit, or zero.
-        starts: First states of the windows (windows, state) from which a search may start, or None.
+        estimator: ``TorqueFit`` or ``SimulationFit``, of which the loss, windows, integration method and noise are
+            used.
+        correlation: Serial correlation of the noise, or None for white noise.
+        physical_priors: Priors on physical parameters instead of coordinates.
+        x: Coordinates at which a search may start (p,): those of a fit, or zero.
+        starts: Initial states of the windows (windows, state) at which a search may start, or None.
     """
 
     parameters: Parameters
@@ -61,16 +62,16 @@ class PosteriorProblem(eqx.Module):
         x: Float[Array, " p"] | None = None,
         starts: Float[Array, "windows state"] | None = None,
     ) -> None:
-        """The problem of ``fit(parameters, samples, estimator)``.
+        """Collect the arguments of ``fit(parameters, samples, estimator)`` and a noise model.
 
         Args:
             estimator: By default ``TorqueFit()``.
-            noise: By default that of the estimator: the deviations that it is given (of ``SimulationFit`` those of the
-                channels), or, where it estimates them, ``InverseGammaNoise()``.
+            noise: By default the estimator's: its given standard deviations (for ``SimulationFit`` those of the
+                channels), or ``InverseGammaNoise()`` if it estimates them.
 
         Raises:
-            TypeError: an argument is of the wrong kind or dtype.
-            ValueError: a shape is wrong, a number with a weight is not finite, or a prior does not fit a block.
+            TypeError: an argument has the wrong type or dtype.
+            ValueError: a shape is wrong, a value with a weight is not finite, or a prior does not fit a block.
         """
         given = TorqueFit() if estimator is None else estimator
         if not isinstance(parameters, Parameters):
@@ -103,17 +104,17 @@ class PosteriorProblem(eqx.Module):
         correlation: SerialCorrelation | None = None,
         physical_priors: Sequence[PhysicalPrior] = (),
     ) -> PosteriorProblem:
-        """The problem that a fit has solved, from where it ended; arguments as of the class."""
+        """The problem of a fit, starting at its solution; arguments as in the class."""
         return cls(
             fit.parameters, fit.samples, fit.estimator, noise, correlation, physical_priors, fit.estimate.x,
             fit.estimate.starts,
         )  # fmt: skip
 
     def check(self) -> None:
-        """Raise where records and unknowns do not fit each other; outside of ``jit`` and ``vmap`` only.
+        """Check that records and unknowns fit each other; outside of ``jit`` and ``vmap`` only.
 
         Raises:
-            TypeError, ValueError: as of the class; or two bounds leave no room.
+            TypeError, ValueError: as in the class; or two bounds coincide.
         """
         self.estimator.check(self.parameters, self.samples)
         lower, upper = self.parameters.bounds()
@@ -121,11 +122,14 @@ class PosteriorProblem(eqx.Module):
             return
         for name, low, high in zip(self.parameters.names, np.asarray(lower), np.asarray(upper), strict=True):
             if not low < high:
-                raise ValueError(f"blocks: the bounds of {name} leave no room; leave it out of the unknowns")
+                raise ValueError(
+                    f"blocks: expected a lower bound below the upper one, but those of {name} coincide; leave it out"
+                    " of the unknowns"
+                )
 
 
 def _default_noise(estimator: TorqueFit | SimulationFit, parameters: Parameters, samples: Any) -> NoiseModel:
-    """What the estimator knows of the noise."""
+    """The noise model of the estimator."""
     if isinstance(estimator, TorqueFit):
         return InverseGammaNoise() if estimator.noise is None else KnownNoise(estimator.noise)
     if estimator.estimate_noise:

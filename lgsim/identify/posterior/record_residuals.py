@@ -1,4 +1,4 @@
-"""Records prepared for a posterior: residuals as functions of the unknowns, or sums that no longer need the samples."""
+"""Records prepared for a posterior: residuals as functions of the unknowns, or their compressed sums."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from lgsim.simulation.equations_of_motion import state_space
 
 
 class PreparedRecords(eqx.Module):
-    """Records with the residuals that a plant leaves, as functions of its coordinates x and of first states s.
+    """Records with residuals as functions of the plant's coordinates x and of initial states s.
 
     Attributes:
-        correlation: How the noise remembers, or None for white noise.
+        correlation: Serial correlation of the noise, or None for white noise.
         weights: Weights of the residuals (sets, n, columns).
     """
 
@@ -40,22 +40,24 @@ class PreparedRecords(eqx.Module):
 
     @property
     def start_shape(self) -> tuple[int, int]:
-        """(number of first states that are unknown, dimension of each)."""
+        """(number of unknown initial states, dimension of each)."""
         return 0, 0
 
     @abstractmethod
     def residuals(self, x: Float[Array, " p"], s: Float[Array, " _"]) -> Float[Array, "sets n columns"]:
-        """What the plant gives less what was recorded, in the records' units."""
+        """Predicted minus recorded values, in the records' units."""
 
     def start_log_density(self, x: Float[Array, " p"], s: Float[Array, " _"]) -> Float[Array, ""]:
-        """The logarithm of the density of first states, and of gaps between windows, up to a constant."""
+        """The log density of initial states, and of gaps between windows, up to a constant."""
         return jnp.zeros((), x.dtype)
 
     def sums(
         self, x: Float[Array, " p"], s: Float[Array, " _"], c: Float[Array, " _"]
     ) -> tuple[ResidualSums, Float[Array, ""]]:
-        """(sums of the residuals, or of their innovations at coordinates c; the logarithm of the Jacobian of these)."""
-        # what has no weight may be anything, but must not spoil derivatives
+        """Sums of the residuals, or of their innovations at coordinates c; and the logarithm of the Jacobian of the
+        innovations.
+        """
+        # values without weight are arbitrary, but must not affect derivatives
         r = jnp.where(self.weights > 0, self.residuals(x, s), 0)
         change = jnp.zeros((), r.dtype)
         if self.correlation is not None:
@@ -68,7 +70,7 @@ class PreparedRecords(eqx.Module):
 
 
 class TorqueResiduals(PreparedRecords):
-    """Residuals of joint forces, from all samples at each evaluation."""
+    """Residuals of joint torques, from all samples at each evaluation."""
 
     samples: TorqueSamples
 
@@ -77,11 +79,11 @@ class TorqueResiduals(PreparedRecords):
 
 
 class CompressedTorqueResiduals(TorqueResiduals):
-    """White residuals of signals that are affine in all unknown numbers: their squares without the samples.
+    """White residuals of signals that are affine in all unknowns: sums of squares without access to the samples.
 
-    The factor R_j of a QR decomposition of [sensitivities, residuals at the prior] of each signal, weights counted,
-    gives the weighted sum of squares ``|R_j (d, 1)|^2`` for dynamic parameters that moved by d: the cost of an
-    evaluation does not depend on the number of samples, and no sum of squares is a difference of large numbers.
+    The factor R_j of a QR decomposition of [sensitivities, residuals at the prior] of each signal, including weights,
+    gives the weighted sum of squares ``|R_j (d, 1)|^2`` for dynamic parameters changed by d. The cost of an evaluation
+    is independent of the number of samples, and no sum of squares is a difference of large numbers.
 
     Attributes:
         factors: The factors (nv, k + 1, k + 1).
@@ -98,14 +100,14 @@ class CompressedTorqueResiduals(TorqueResiduals):
 
 
 class SimulatedResiduals(PreparedRecords):
-    """Residuals of simulated readings, in windows whose first states are unknown."""
+    """Residuals of simulated readings, in windows with unknown initial states."""
 
     shooting: Shooting
     windows: Windows
 
     @property
     def free(self) -> np.ndarray:
-        """The places of the windows whose first states are unknown."""
+        """Indices of the windows with unknown initial states."""
         count, sets = len(self.windows.start), self.weights.shape[0]
         every = np.arange(count)
         return every[every % (count // sets) > 0] if self.shooting.known_start else every
@@ -115,13 +117,13 @@ class SimulatedResiduals(PreparedRecords):
         return len(self.free), state_space(self.parameters.plant.model).dim
 
     def starts(self, s: Float[Array, " _"]) -> Float[Array, "windows state"]:
-        """First states of the windows for tangents s at their guesses."""
+        """Initial states of the windows for tangents s at their guesses."""
         space = state_space(self.parameters.plant.model)
         tangents = jnp.zeros((len(self.windows.start), space.dim), s.dtype)
         return jax.vmap(space.move)(tangents.at[self.free].set(s.reshape(self.start_shape)), self.windows.start)
 
     def tangents(self, starts: Float[Array, "windows state"]) -> Float[Array, " _"]:
-        """The tangents s of first states."""
+        """The tangents s of initial states."""
         space = state_space(self.parameters.plant.model)
         return jax.vmap(space.difference)(self.windows.start, starts)[self.free].reshape(-1)
 
@@ -151,7 +153,7 @@ class SimulatedResiduals(PreparedRecords):
 def torque_records(
     parameters: Parameters, samples: TorqueSamples, loss: Loss, correlation: SerialCorrelation | None
 ) -> TorqueResiduals:
-    """Records of joint forces, compressed where signals are affine in the unknowns, noise white and losses squares."""
+    """Prepare records of joint torques; compressed for affine signals, white noise and a quadratic loss."""
     weights = samples.weight[None]
     indices = parameters.affine_indices
     if indices is None or correlation is not None or not isinstance(loss, SquaredLoss):
@@ -174,7 +176,7 @@ def torque_records(
 def simulated_records(
     parameters: Parameters, samples: SensorRecords, estimator: SimulationFit, correlation: SerialCorrelation | None
 ) -> SimulatedResiduals:
-    """Records of sensors, in the windows of an estimator, with its smallest gaps."""
+    """Prepare records of sensors, in the windows of an estimator, with its smallest gaps."""
     rounds = estimator.in_rounds(parameters, samples)
     return SimulatedResiduals(
         parameters, estimator.loss, correlation, rounds.weights, rounds.shooting, rounds.windows

@@ -1,4 +1,4 @@
-"""Noise that remembers: residuals as autoregressive processes of first order, and their innovations."""
+"""Serially correlated noise: first-order autoregressive residuals and their innovations."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from lgsim.support.check import is_traced
 
 
 class SerialCorrelation(eqx.Module):
-    """Noise ``r_t = a r_(t-1) + sqrt(1 - a^2) e_t`` at even times, with white e of the noise's deviation.
+    """First-order autoregressive noise at a uniform sampling interval.
 
-    Across k - 1 readings that are missing the coefficient is ``a^k``. Coefficients that are not given are uniform
-    between -1 and 1, one for each column, with the coordinates c: ``a = tanh(c / 2)``. Weights between 0 and 1 make the
-    density of an innovation, given what came before, count less.
+    ``r_t = a r_(t-1) + sqrt(1 - a^2) e_t`` with white e of the noise's standard deviation.
+
+    Across k - 1 missing readings the coefficient is ``a^k``. Unknown coefficients are uniform between -1 and 1, one for
+    each column, with the coordinates c: ``a = tanh(c / 2)``. Weights between 0 and 1 reduce the contribution of an
+    innovation, given the previous readings.
 
     Attributes:
-        coefficient: The correlation of neighbors a, one number or (columns,), in -1 < a < 1, or None.
-        starts: The rows of the records, rising, with which a new recording begins, beside the first one.
+        coefficient: The lag-one correlation a, one value or (columns,), with -1 < a < 1; None if unknown.
+        starts: Rows of the records, ascending, at which a new recording begins, apart from the first row.
     """
 
     coefficient: Float[Array, " *columns"] | None = eqx.field(converter=as_numbers, default=None)
@@ -37,7 +39,7 @@ class SerialCorrelation(eqx.Module):
 
     @property
     def is_sampled(self) -> bool:
-        """Whether the coefficients are unknown."""
+        """True if the coefficients are unknown."""
         return self.coefficient is None
 
     def coefficients(self, c: Float[Array, " _"], columns: int) -> Float[Array, " columns"]:
@@ -47,13 +49,15 @@ class SerialCorrelation(eqx.Module):
         return jnp.broadcast_to(self.coefficient.astype(c.dtype), (columns,))
 
     def log_prior(self, c: Float[Array, " _"]) -> Float[Array, ""]:
-        """The logarithm of the density of coordinates c, up to a constant: that of the Jacobian."""
+        """The log density of coordinates c, up to a constant: that of the Jacobian."""
         return jnp.sum(jax.nn.log_sigmoid(c) + jax.nn.log_sigmoid(-c))
 
     def innovations(
         self, c: Float[Array, " _"], r: Float[Array, "sets n columns"], weights: Float[Array, "sets n columns"]
     ) -> tuple[Float[Array, "sets n columns"], Float[Array, ""]]:
-        """(innovations of residuals r in the residuals' own deviation, the logarithm of their density by that of r)."""
+        """Innovations of residuals r, scaled to the standard deviation of r, and the logarithm of their density with
+        respect to r.
+        """
         before = self._previous(weights)
         has = before >= 0
         k = jnp.where(has, jnp.arange(r.shape[1])[None, :, None] - before, 1)
@@ -66,7 +70,7 @@ class SerialCorrelation(eqx.Module):
     def draw(
         self, key: Key[Array, ""], c: Float[Array, " _"], shape: tuple[int, int, int], dtype: DTypeLike
     ) -> Float[Array, "sets n columns"]:
-        """Noise of deviation one at all times."""
+        """Noise of unit standard deviation at all times."""
         e = jax.random.normal(key, shape, dtype)
         a = self.coefficients(c, shape[2])
         begins = np.isin(np.arange(shape[1]), (0, *self.starts))
@@ -81,7 +85,7 @@ class SerialCorrelation(eqx.Module):
         return jnp.moveaxis(rows, 0, 1)
 
     def _previous(self, weights: Float[Array, "sets n columns"]) -> Int[Array, "sets n columns"]:
-        """The row of the last reading before each row in the same recording, -1 for none."""
+        """The row of the previous reading in the same recording for each row, -1 for none."""
         n = weights.shape[1]
         rows = jnp.arange(n)[None, :, None]
         seen = jax.lax.cummax(jnp.where(weights > 0, rows, -1), axis=1)

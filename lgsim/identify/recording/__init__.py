@@ -1,6 +1,6 @@
-"""Recorded motion: checks that mend or name what is wrong, delays, smoothing.
+"""Recorded motion: checks that repair or name faults, delay estimation, smoothing.
 
-``check_recording`` does for recordings from elsewhere what ``read_recording`` does for files; ``smooth`` works with
+``check_recording`` validates recordings from other sources as ``read_recording`` does for files; ``smooth`` uses
 ``Spline`` or ``Butterworth``.
 """
 

@@ -1,4 +1,4 @@
-"""Checks of single channels: quaternions, whole turns, missing numbers, stuck encoders, saturated torques."""
+"""Checks of single channels: quaternions, angle wrapping, missing values, stuck encoders, saturated torques."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from lgsim.identify.recording.smoothing import align_signs, differences
 from lgsim.multibody.model import Model
 from lgsim.support.messages import counted
 
-_NORM = 1e-3  # beyond what rounding to three digits does to a norm
-_TURN_RANGE = 1.05  # turns: what an encoder within one turn covers, with its noise
-_NO_NORM = 0.5  # below: no rotation can be read from it
-_LONG_RUN = 5  # times as long as is usual, and at least as many samples
-_QUANTA = 3.0  # smallest steps of a sensor: what is larger is no rounding
-_STEP_AFTER = 3.0  # usual steps: what a stuck encoder makes up for
-_STEP_BEFORE = 0.3  # usual steps: what does not stop at once
-_MOVED = 0.05  # rad or m by the velocity, while the position never changes
-_SAME_WAY = 2.0  # times: ways by position and by velocity that differ by less are the same
-_FLAT = 1e-9  # of the level: flat
-_AT_LIMIT = 0.999  # of the effort limit
-_ABOVE = 1e-3  # of the range: by so much would the torque have passed a flat top
+_NORM = 1e-3  # more than the effect of rounding to three digits on a norm
+_TURN_RANGE = 1.05  # revolutions: the range of a single-turn encoder, with its noise
+_NO_NORM = 0.5  # below this norm a quaternion does not define a rotation
+_LONG_RUN = 5  # times the usual length, and at least as many samples
+_QUANTA = 3.0  # resolution steps of a sensor: larger differences are not rounding
+_STEP_AFTER = 3.0  # usual steps: the jump of a stuck encoder when it recovers
+_STEP_BEFORE = 0.3  # usual steps: a joint that slows down gradually
+_MOVED = 0.05  # rad or m by the velocity, while the position is constant
+_SAME_WAY = 2.0  # largest ratio of the distances by position and by velocity that count as equal
+_FLAT = 1e-9  # relative to the level: flat
+_AT_LIMIT = 0.999  # relative to the effort limit
+_ABOVE = 1e-3  # relative to the range: minimum overshoot of the torque beyond a flat top
 
 
 def normalize_quaternions(recording: Recording) -> CheckedRecording:
-    """Give quaternions the norm one and signs that do not jump; those near zero count as missing."""
+    """Normalize quaternions and make their signs continuous; those with a norm near zero count as missing."""
     findings, q = [], recording.q.copy()
     for name, at, _ in quaternions(recording.model.topology):
         norm = np.linalg.norm(q[:, at], axis=1)
@@ -53,7 +53,7 @@ def normalize_quaternions(recording: Recording) -> CheckedRecording:
 
 
 def unwrap_angles(recording: Recording) -> CheckedRecording:
-    """Make angles continuous that jump by whole turns, where they stay within one."""
+    """Unwrap angles that jump by full revolutions, if they stay within one."""
     findings, q = [], recording.q.copy()
     for name, at_q, _ in angles(recording.model):
         known = np.flatnonzero(np.isfinite(q[:, at_q]))
@@ -61,26 +61,26 @@ def unwrap_angles(recording: Recording) -> CheckedRecording:
         turns = np.round(steps / (2 * np.pi))
         turns[np.abs(steps - 2 * np.pi * turns) > np.pi / 2] = 0
         if turns.any() and np.ptp(q[known, at_q]) > _TURN_RANGE * 2 * np.pi:
-            # no encoder of one turn gives that, so that nobody knows which of the jumps are turns
+            # not the range of a single-turn encoder, so that the jumps cannot be identified as wraps
             findings.append(_more_than_a_turn(name, q[known, at_q], int(np.count_nonzero(turns))))
         elif turns.any():
-            seen = f"{np.count_nonzero(turns)} jumps by whole turns"
+            seen = f"{np.count_nonzero(turns)} jumps by full revolutions"
             findings.append(Finding("wraparound", f"q {name}", 0, seen, "made continuous"))
             q[known[1:], at_q] -= 2 * np.pi * np.cumsum(turns)
     return recording.with_channels({"q": q}), findings
 
 
 def _more_than_a_turn(name: str, x: Float[np.ndarray, " n"], jumps: int) -> Finding:
-    """What an angle is that jumps like one within a turn, but covers more than a turn."""
+    """Suspicious angles: jumps of a single-turn encoder, but a range of more than one revolution."""
     steps = np.abs(np.diff(x))
     degrees = np.ptp(x) <= _TURN_RANGE * 360 and bool(np.any(np.abs(steps - 360) < 90))
-    seen = f"from {x.min():.4g} to {x.max():.4g} rad, with {counted(jumps, 'jump')} like whole turns"
+    seen = f"from {x.min():.4g} to {x.max():.4g} rad, with {counted(jumps, 'jump')} by full revolutions"
     seen += "; looks like degrees, with jumps by 360" if degrees else "; looks like degrees" if jumps > 1 else ""
-    return Finding("implausible units", f"q {name}", len(x), seen, "not changed: mend the map", True)
+    return Finding("implausible units", f"q {name}", len(x), seen, "not changed: fix the map", True)
 
 
 def bridge_missing_values(recording: Recording) -> CheckedRecording:
-    """Put straight lines in the place of missing numbers, with the weight 0."""
+    """Interpolate missing values linearly, with weight 0."""
     findings, arrays = [], {}
     tree = recording.model.topology
     for channel, array in recording.channels.items():
@@ -99,7 +99,7 @@ def bridge_missing_values(recording: Recording) -> CheckedRecording:
             elif lost.any() and not lost.all():
                 seen = f"{100 * lost.mean():.2g} % are missing"
                 where = f"{channel} {name}".strip()
-                findings.append(Finding("missing values", where, int(lost.sum()), seen, "bridged, weight 0"))
+                findings.append(Finding("missing values", where, int(lost.sum()), seen, "interpolated, weight 0"))
     for _, at, _ in quaternions(tree):
         norm = np.linalg.norm(arrays["q"][:, at], axis=1, keepdims=True)
         arrays["q"][:, at] /= np.where(norm > 0, norm, 1)
@@ -107,12 +107,12 @@ def bridge_missing_values(recording: Recording) -> CheckedRecording:
 
 
 def _is_unactuated(model: Model, channel: str, joint: str) -> bool:
-    """Whether nobody expects this quantity of a joint: the force on a floating base."""
+    """True if the quantity of a joint is not expected: the force on a floating base."""
     return model.topology.floats and joint == model.joint_names[0] and channel in ("tau", "current")
 
 
 def exclude_stuck_encoders(recording: Recording) -> CheckedRecording:
-    """Give positions that stand still while the joint moves the weight 0."""
+    """Give constant positions weight 0 while the joint moves."""
     findings, weights = [], {name: x.copy() for name, x in recording.weights.items()}
     for name, at_q, at_v in encoders(recording.model):
         x = recording.q[:, at_q]
@@ -120,7 +120,7 @@ def exclude_stuck_encoders(recording: Recording) -> CheckedRecording:
         stuck = _stuck(recording.time, x, v)
         if stuck.any():
             first = recording.time[np.argmax(stuck)]
-            seen = f"the same number from t = {first:g} s on, while the joint moves"
+            seen = f"constant from t = {first:g} s on, while the joint moves"
             findings.append(Finding("stuck encoder", f"q {name}", int(stuck.sum()), seen, "weight 0"))
             weights["q"][np.ix_(stuck, at_v)] = 0
             if recording.v is not None and not np.ptp(recording.v[np.ix_(stuck, at_v)]):
@@ -131,7 +131,7 @@ def exclude_stuck_encoders(recording: Recording) -> CheckedRecording:
 def _stuck(
     time: Float[np.ndarray, " n"], x: Float[np.ndarray, "n k"], v: Float[np.ndarray, "n m"] | None
 ) -> Bool[np.ndarray, " n"]:
-    """Which samples of an encoder only repeat the one before while the joint moves."""
+    """A mask of the samples of an encoder that repeat the previous value while the joint moves."""
     steps = np.max(np.abs(np.diff(x, axis=0)), axis=1)
     out, moves = np.zeros(len(x), bool), steps[steps > 0]
     way = None if v is None else np.concatenate([[np.zeros(v.shape[1])], np.cumsum(_trapezoids(time, v), axis=0)])
@@ -157,7 +157,7 @@ def _stuck(
 
 
 def exclude_saturated_torques(recording: Recording) -> CheckedRecording:
-    """Give torques the weight 0 where their curve has a flat top."""
+    """Give torques weight 0 where their curve has a flat top."""
     findings = []
     if recording.tau is None:
         return recording, findings
@@ -175,7 +175,7 @@ def exclude_saturated_torques(recording: Recording) -> CheckedRecording:
 
 
 def _flat_tops(x: Float[np.ndarray, " n"], limit: float) -> Bool[np.ndarray, " n"]:
-    """Which samples lie on flat tops at the largest value, or at the limit."""
+    """A mask of the samples on flat tops at the largest value, or at the limit."""
     out, steps = np.zeros(len(x), bool), np.abs(np.diff(x))
     if not np.any(steps > 0):
         return out
@@ -196,14 +196,14 @@ def _flat_tops(x: Float[np.ndarray, " n"], limit: float) -> Bool[np.ndarray, " n
                 (side[first] - side[start]) / max(first - start, 1),
                 (side[last - 1] - side[end]) / max(end - last + 1, 1),
             )
-            above = max(slopes) * (last - first) / 4  # of a parabola with these slopes at both ends
+            above = max(slopes) * (last - first) / 4  # peak of a parabola with these slopes at both ends
             if above > max(_QUANTA * smallest, _ABOVE * np.ptp(x)) or at_limit:
                 out[first:last] = True
     return out
 
 
 def add_missing_velocities(recording: Recording) -> CheckedRecording:
-    """Add velocities that were not measured: central differences on the group, with the weight 0."""
+    """Add missing velocities: central differences on the group, with weight 0."""
     tree = recording.model.topology
     v = np.zeros((len(recording), tree.nv)) if recording.v is None else recording.v.copy()
     lost = np.ones(tree.nv, bool) if recording.v is None else np.all(recording.weights["v"] == 0, axis=0)
@@ -217,15 +217,15 @@ def add_missing_velocities(recording: Recording) -> CheckedRecording:
             v[part, lost] = found[:, lost]
     weights = np.zeros_like(v) if recording.v is None else recording.weights["v"]
     names = [name for name, columns in channel_parts(recording.model, "v") if lost[columns].any()]
-    seen = "not measured" if recording.v is not None else "no joint's was measured"
+    seen = "not measured" if recording.v is not None else "no joint was measured"
     where = "v" if recording.v is None else f"v {', '.join(names)}"
-    done = "central differences of the positions, weight 0; smooth gives better ones"
+    done = "central differences of the positions, weight 0; smooth gives better estimates"
     finding = Finding("missing velocity", where, len(recording), seen, done)
     return recording.with_channels({"v": v}, weights={**recording.weights, "v": weights}), [finding]
 
 
 def _trapezoids(time: Float[np.ndarray, " n"], v: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "m k"]:
-    """The areas below v between each two samples."""
+    """The integral of v between consecutive samples."""
     return (v[1:] + v[:-1]) / 2 * np.diff(time)[:, None]
 
 

@@ -1,4 +1,4 @@
-"""Names of measured columns: their units as factors to SI, and the place in a recording that a name means."""
+"""Names of measured columns: their units as factors to SI, and their slots in a recording."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Unit(NamedTuple):
     """A unit of measurement.
 
     Attributes:
-        factor: SI units in one of it.
-        dimension: The kind of quantity that it measures, such as "angle" or "length/time^2".
+        factor: Number of SI units in one of this unit.
+        dimension: The dimension of the quantity, such as "angle" or "length/time^2".
     """
 
     factor: float
@@ -45,7 +45,7 @@ UNITS = {
     "A": Unit(1.0, "current"), "mA": Unit(1e-3, "current"),
     "-": Unit(1.0, "number"), "1": Unit(1.0, "number"),
 }  # fmt: skip
-"""All units by name, in the spelling that ``parse_unit`` makes of others."""
+"""All units by name, in the normalized spelling of ``parse_unit``."""
 
 _SPELLINGS = {
     " ": "", "·": "", "*": "", ".": "", "°": "deg", "µ": "u", "μ": "u", "²": "^2", "/sec": "/s", "/s/s": "/s^2",
@@ -54,7 +54,7 @@ _SPELLINGS = {
 
 
 def parse_unit(name: str) -> Unit | None:
-    """The unit that a text such as "deg/s", "N m" or "rad/s²" names; None where it names none."""
+    """The unit of a text such as "deg/s", "N m" or "rad/s²"; None for an unknown one."""
     plain = name.strip()
     for spelling, own in sorted(_SPELLINGS.items(), key=lambda pair: -len(pair[0])):
         plain = plain.replace(spelling, own)
@@ -63,17 +63,17 @@ def parse_unit(name: str) -> Unit | None:
 
 
 def units_of(dimension: str) -> str:
-    """The names of the units of a dimension, separated by commas."""
+    """Names of the units of a dimension, separated by commas."""
     return ", ".join(name for name, one in UNITS.items() if one.dimension == dimension)
 
 
 class Slot(NamedTuple):
-    """The place in a recording that a column fills.
+    """The destination of a column in a recording.
 
     Attributes:
         channel: A name of ``recording.CHANNELS``, of ``SENSORS``, or "time".
-        owner: The joint or frame that the numbers belong to; "" for the time.
-        index: The place of the number among those of its owner, from 0.
+        owner: The joint or frame of the values; "" for the time.
+        index: Index of the value among those of its owner, from 0.
     """
 
     channel: str
@@ -86,7 +86,7 @@ class Slot(NamedTuple):
 
 TIME = Slot("time", "", 0)
 SENSORS = {"accelerometer": 0, "gyroscope": 3}
-"""The channels of an IMU, with the place of each one's first number among the IMU's six."""
+"""The channels of an IMU, with the index of the first component of each among the IMU's six."""
 
 _CHANNELS = {
     "q": "q pos position positions angle angles coordinate",
@@ -109,9 +109,9 @@ _BASES = ("base", "floating_base", "root")
 
 
 def _number_labels(joint: Joint, channel: str) -> list[tuple[str, ...]]:
-    """The labels, such as "x" or "qw", of each number that a joint has in a channel.
+    """The labels, such as "x" or "qw", of each component of a joint in a channel.
 
-    An empty tuple stands for a number that only its index tells from others, or that is the only one.
+    An empty tuple marks a single component, or one that only its index distinguishes from others.
     """
     if joint.nv == 1:
         return [()]
@@ -120,7 +120,7 @@ def _number_labels(joint: Joint, channel: str) -> list[tuple[str, ...]]:
     if channel == "q" and has_quaternion(joint):
         slides = [(axis, f"p{axis}") for axis, turns in rows if not turns]
         return slides + [(f"q{axis}", axis) if same else (f"q{axis}",) for axis in "wxyz"]
-    if len(set(rows)) < len(rows):  # two screws of a kind about one axis: only the index tells them apart
+    if len(set(rows)) < len(rows):  # two screw joints about the same axis: only the index distinguishes them
         return [()] * joint.nv
     slide, turn = {"q": ("p", "q"), "tau": ("f", "n")}.get(channel, ("v", "w"))
     bare = same or channel == "q"
@@ -128,7 +128,7 @@ def _number_labels(joint: Joint, channel: str) -> list[tuple[str, ...]]:
 
 
 def split_unit(name: str) -> tuple[str, str | None]:
-    """(name without its unit in brackets, the unit's text or None): "q j1 [deg]" gives ("q j1", "deg")."""
+    """The name without its unit in brackets, and the text of the unit or None: "q j1 [deg]" gives ("q j1", "deg")."""
     found = re.fullmatch(r"(.*?)\s*[\[(]([^\[\]()]+)[\])]\s*", name)
     if found and parse_unit(found[2]) is not None and not found[2].strip().isdigit():
         return found[1], found[2]
@@ -136,12 +136,12 @@ def split_unit(name: str) -> tuple[str, str | None]:
 
 
 def parse_name(name: str, model: Model, quaternion_order: str = "wxyz") -> list[Slot]:
-    """The places that a column's name may mean: none where it cannot be read, one where it is clear.
+    """The slots that a column's name may mean: none if it cannot be parsed, one if it is unambiguous.
 
     Args:
         name: The name without its unit.
-        model: The machine whose joints and frames own the columns.
-        quaternion_order: "wxyz" or "xyzw", the order of the numbers of a quaternion that have an index and no letter.
+        model: The model whose joints and frames own the columns.
+        quaternion_order: "wxyz" or "xyzw", the order of quaternion components that have an index and no letter.
     """
     if name.strip().lower() in _WORDS["time"]:
         return [TIME]
@@ -150,13 +150,13 @@ def parse_name(name: str, model: Model, quaternion_order: str = "wxyz") -> list[
         rest = re.sub(rf"(?<![A-Za-z0-9]){re.escape(alias)}(?![A-Za-z0-9])", " ", name, count=1)
         if rest != name:
             found += [(len(alias), slot) for slot in _owner_slots(rest, owner, is_frame, model, quaternion_order)]
-    # the longest name wins: "arm_left" is not the "arm" of a side
+    # the longest match wins: "arm_left" before "arm"
     longest = max((length for length, _ in found), default=0)
     return sorted({slot for length, slot in found if length == longest})
 
 
 def _owners(model: Model) -> Iterator[tuple[str, str, bool]]:
-    """(owner, a name that columns call it by, whether it is a frame) of all joints and frames."""
+    """(owner, name used in columns, True for a frame) of all joints and frames."""
     tree = model.topology
     for name, joint, mimic in zip(tree.joint_names, tree.joints, tree.mimics, strict=True):
         if mimic is None and joint.nv:
@@ -168,7 +168,7 @@ def _owners(model: Model) -> Iterator[tuple[str, str, bool]]:
 
 
 def _owner_slots(rest: str, owner: str, is_frame: bool, model: Model, quaternion_order: str) -> list[Slot]:
-    """The places of one owner that the rest of a column's name may mean."""
+    """The slots of one owner that the rest of a column's name may mean."""
     words = [word.lower() for word in re.split(r"[^A-Za-z0-9]+", rest.replace("q_dot", "qdot")) if word]
     words = [word for word in words if word not in _IGNORED]
     channels = [c for c, names in _WORDS.items() if (c in SENSORS) == is_frame and c != "time" and names & set(words)]
@@ -193,7 +193,7 @@ def _owner_slots(rest: str, owner: str, is_frame: bool, model: Model, quaternion
 
 
 def _number_indices(joint: Joint, channel: str, left: list[str], kind: str | None, quaternion_order: str) -> list[int]:
-    """The numbers of a joint that the word which is left of a name may mean."""
+    """The components of a joint that the remaining word of a name may mean."""
     named = _number_labels(joint, channel)
     if not left:
         return [0] if len(named) == 1 else []
@@ -209,7 +209,7 @@ def _number_indices(joint: Joint, channel: str, left: list[str], kind: str | Non
 
 
 def file_to_own_index(joint: Joint, channel: str, index: int, quaternion_order: str) -> int:
-    """The index in lgsim's order of a joint's number whose index in a file is given."""
+    """The index in lgsim's order of a joint component with a given index in a file."""
     first = joint.nq - 4
     if channel != "q" or not has_quaternion(joint) or index < first:
         return index

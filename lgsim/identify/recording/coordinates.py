@@ -1,7 +1,7 @@
-"""Which numbers of q and v belong to which degree of freedom, joint, encoder and quaternion.
+"""Relations between components of q and v and degrees of freedom, joints, encoders and quaternions.
 
-A quaternion has four numbers in q and three degrees of freedom: what is said of degrees of freedom (weights, masks) has
-nv columns, and the three of a quaternion agree.
+A quaternion has four components in q and three degrees of freedom. Per-degree-of-freedom data (weights, masks) have nv
+columns, and the three of a quaternion agree.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from lgsim.multibody.topology import Topology
 
 
 class Encoder(NamedTuple):
-    """The coordinates that one encoder reads: a single number, or all of a joint with a quaternion.
+    """The coordinates that one encoder reads: a single component, or all of a joint with a quaternion.
 
     Attributes:
-        name: The joint's name, with an index where each of several numbers has its own encoder.
+        name: The joint's name, with an index if each of several components has its own encoder.
         q: Columns of q (k,).
         v: Columns of v (m,).
     """
@@ -33,14 +33,14 @@ class Encoder(NamedTuple):
 
 
 def has_quaternion(joint: Joint) -> bool:
-    """Whether the last four coordinates of a joint are a quaternion."""
+    """True if the last four coordinates of a joint are a quaternion."""
     return joint.nq != joint.nv
 
 
 def dof_names(model: Model, joints: Sequence[str] | None = None) -> list[str]:
-    """A name for each degree of freedom of the joints named, by default of all, in the model's order.
+    """Names of the degrees of freedom of the given joints, by default of all, in the model's order.
 
-    A joint with one degree of freedom gives its own name, another one "name[0]", "name[1]", ...
+    A joint with one degree of freedom contributes its own name, another one "name[0]", "name[1]", ...
 
     Raises:
         KeyError: the model has no such joint, or it has no degree of freedom of its own.
@@ -54,7 +54,7 @@ def dof_names(model: Model, joints: Sequence[str] | None = None) -> list[str]:
 
 
 def dof_mask(topology: Topology, coordinates: Bool[np.ndarray, "n nq"]) -> Bool[np.ndarray, "n nv"]:
-    """A statement on coordinates as one on degrees of freedom: true of a quaternion's where it is true of all four."""
+    """Convert a mask of coordinates to degrees of freedom: true for a quaternion if it is true for all four."""
     out = np.ones((len(coordinates), topology.nv), bool)
     for joint, q, v in kinds(topology):
         plain = joint.nq - 4 if has_quaternion(joint) else joint.nv
@@ -64,7 +64,7 @@ def dof_mask(topology: Topology, coordinates: Bool[np.ndarray, "n nq"]) -> Bool[
 
 
 def coordinate_mask(topology: Topology, dofs: Bool[np.ndarray, "n nv"]) -> Bool[np.ndarray, "n nq"]:
-    """A statement on degrees of freedom as one on coordinates: true of a quaternion where it is true of all three."""
+    """Convert a mask of degrees of freedom to coordinates: true for a quaternion if it is true for all three."""
     out = np.ones((len(dofs), topology.nq), bool)
     for joint, q, v in kinds(topology):
         plain = joint.nq - 4 if has_quaternion(joint) else joint.nv
@@ -84,7 +84,7 @@ def quaternions(topology: Topology) -> list[Encoder]:
 
 
 def encoders(model: Model) -> list[Encoder]:
-    """The encoders of a machine, as many as there are independent readings of position."""
+    """The encoders of a model, as many as there are independent position readings."""
     found = []
     for i, (name, joint) in enumerate(zip(model.joint_names, model.topology.joints, strict=True)):
         if model.topology.mimics[i] is not None or not joint.nv:
@@ -110,7 +110,7 @@ def angles(model: Model) -> list[tuple[str, int, int]]:
 
 
 def channel_parts(model: Model, channel: str) -> list[tuple[str, Int[np.ndarray, " k"]]]:
-    """(joint's name, its columns) of a channel; of an IMU ("", columns) of the accelerometer and of the gyroscope."""
+    """(joint name, its columns) of a channel; for an IMU ("", columns) of the accelerometer and of the gyroscope."""
     if channel.startswith("imu "):
         return [("", np.arange(3)), ("", np.arange(3, 6))]
     slices = model.q_slices if channel == "q" else model.v_slices

@@ -1,4 +1,4 @@
-"""Delays between signals, and recordings with a late channel moved back."""
+"""Delays between signals, and compensation of a delayed channel."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ _REFINEMENTS = 8
 def estimate_delay(
     x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"], dt: float, max_delay: float
 ) -> tuple[float, float]:
-    """The delay d for which y(t) is most like ``a x(t - d) + b``, and how much they are alike then.
+    """The delay d for which y(t) correlates best with ``a x(t - d) + b``, and the correlation coefficient.
 
-    The best whole number of samples has the largest correlation coefficient of all; Gauss-Newton on the squares of
-    ``y(t) - a x(t - d) - b``, x on a quintic spline, finds the rest.
+    The best integer lag maximizes the correlation coefficient. Gauss-Newton on the squares of ``y(t) - a x(t - d) -
+    b``, with x on a quintic spline, refines it.
 
     Args:
         x: The signal (n,) that leads where d > 0.
         y: The signal (n,) that follows, in any unit.
         dt: The step between samples of both, s.
-        max_delay: The largest |d| to look at, s.
+        max_delay: The largest |d| of the search, s.
 
     Returns:
         (d in s, the correlation coefficient of y(t) and x(t - d)).
 
     Raises:
-        ValueError: lengths differ, a signal is constant, or the signals are not at least four times as long as
-            ``max_delay``.
-        ModuleNotFoundError: scipy is missing.
+        ValueError: lengths differ, a signal is constant, or the signals are shorter than four times ``max_delay``.
+        ModuleNotFoundError: scipy is not installed.
     """
     interpolate = package("scipy.interpolate", "identify")
     n, most = len(x), int(np.ceil(max_delay / dt))
@@ -40,7 +39,7 @@ def estimate_delay(
     if n < 4 * most:
         raise ValueError(f"max_delay: expected at most a quarter of the signals' {n * dt:g} s, got {max_delay:g}")
     if not (np.ptp(x) > 0 and np.ptp(y) > 0):
-        raise ValueError("x, y: expected signals that change, got a constant one")
+        raise ValueError("x, y: expected signals that vary, got a constant one")
     inner = slice(most, n - most)
     lags = np.arange(-most, most + 1)
     lag = int(lags[np.argmax([_correlation(x[most - k : n - most - k], y[inner]) for k in lags])])
@@ -59,18 +58,18 @@ def estimate_delay(
 
 
 def shift_signal(recording: Recording, channel: str, delay: float) -> Recording:
-    """The recording with a channel moved back in time, so that one that came late is on time.
+    """Shift a channel back in time to compensate its delay.
 
-    Cubic interpolation within each segment; where nothing is known any more the weight is 0.
+    Cubic interpolation within each segment; where no data are left the weight is 0.
 
     Args:
-        recording: A recording without NaN, such as ``check_recording`` gives.
+        recording: A recording without NaN, for example from ``check_recording``.
         channel: A name of ``Recording.channels`` other than q.
-        delay: The time by which the channel lags, s.
+        delay: The delay of the channel, s.
 
     Raises:
-        ValueError: there is no such channel, or it is q.
-        ModuleNotFoundError: scipy is missing.
+        ValueError: the channel does not exist, or is q.
+        ModuleNotFoundError: scipy is not installed.
     """
     interpolate = package("scipy.interpolate", "identify")
     if channel == "q" or channel not in recording.channels:
@@ -86,11 +85,11 @@ def shift_signal(recording: Recording, channel: str, delay: float) -> Recording:
             near = np.minimum(w[before], w[before + 1])
             weights[part] = np.where((late == time + delay)[:, None], near, 0)
     shifted = recording.with_channels({channel: array}, weights={**recording.weights, channel: weights})
-    return shifted.with_history(f"{channel} moved back by {delay:g} s")
+    return shifted.with_history(f"{channel} shifted back by {delay:g} s")
 
 
 def _correlation(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> float:
-    """The correlation coefficient, 0 where a signal is constant."""
+    """The correlation coefficient, 0 if a signal is constant."""
     x, y = x - x.mean(), y - y.mean()
     size = float(np.sqrt((x @ x) * (y @ y)))
     return float(x @ y) / size if size > 0 else 0.0

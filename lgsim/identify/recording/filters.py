@@ -15,12 +15,12 @@ from lgsim.support.packages import package
 DEGREE = 5
 """Degree of all splines here: four derivatives are continuous."""
 
-_EVEN = 1e-3  # a clock is even where no step differs by more than this part
+_EVEN = 1e-3  # largest relative variation of the steps of a uniform clock
 
 Column = Float[np.ndarray, " n"]
-"""A number for each of n samples (n,): times, s, one signal, or its weights."""
+"""One value for each of n samples (n,): times, s, one signal, or its weights."""
 Columns = Float[np.ndarray, "n k"]
-"""Those of k signals (n, k), or their weights."""
+"""Values of k signals (n, k), or their weights."""
 
 
 @runtime_checkable
@@ -37,55 +37,55 @@ class Curve(Protocol):
 
 
 class Smoother(ABC):
-    """A method that turns samples into a curve with derivatives."""
+    """A method that fits a differentiable curve to samples."""
 
     @abstractmethod
     def curve(self, time: Column, x: Columns, weights: Columns) -> Curve:
-        """The curve through samples of k columns.
+        """Fit a curve to samples of k columns.
 
         Args:
-            time: Rising times (n,), s.
+            time: Increasing times (n,), s.
             x: Samples (n, k).
-            weights: Weights (n, k); 0 for a sample that does not count.
+            weights: Weights (n, k); 0 to ignore a sample.
 
         Raises:
-            ValueError: the method does not fit the clock.
-            ModuleNotFoundError: scipy is missing.
+            ValueError: the method does not support the clock.
+            ModuleNotFoundError: scipy is not installed.
         """
 
     @property
     @abstractmethod
     def resolution(self) -> float:
-        """The shortest time in which the curve turns, s."""
+        """The time resolution of the curve, s."""
 
     @property
     @abstractmethod
     def reference_spacing(self) -> float:
-        """The spacing of knots, s, of a spline that the method leaves as it is."""
+        """The knot spacing, s, of a spline that represents the curve."""
 
     def tune(self, time: Column, x: Columns, weights: Columns) -> Smoother:
-        """The same method with the settings that samples, as ``curve`` takes them, decide."""
+        """The method with its automatic settings resolved from samples, which are as in ``curve``."""
         del time, x, weights
         return self
 
 
 @dataclass(frozen=True)
 class Butterworth(Smoother):
-    """A low-pass that runs forward and backward, so that it delays nothing; quintic interpolation between samples.
+    """A zero-phase low-pass filter, applied forward and backward; quintic interpolation between samples.
 
-    The two passes together let half of the amplitude's square through at ``cutoff``: each is designed for
-    ``tan(pi f) = tan(pi cutoff) / (sqrt(2) - 1)^(1/(2 order))``, in units of the sampling rate. Where the clock is
-    uneven, a cubic spline first gives even samples; what does not count is replaced by straight lines. Within about
-    ``1/cutoff`` of both ends the derivatives are less exact.
+    The two passes together attenuate the power by half at ``cutoff``: each is designed for ``tan(pi f) = tan(pi cutoff)
+    / (sqrt(2) - 1)^(1/(2 order))``, in units of the sampling rate. If sampling is irregular, a cubic spline first
+    resamples; samples without weight are replaced by linear interpolation. Within about ``1/cutoff`` of both ends the
+    derivatives are less accurate.
 
     Attributes:
-        cutoff: The frequency of half power, Hz.
+        cutoff: The half-power frequency, Hz.
         order: The order of the filter of one pass.
 
     Raises:
         ValueError: the cutoff is not positive.
 
-    Source: scipy.signal.sosfiltfilt; the correction is that of D. A. Winter, Biomechanics and Motor Control of Human
+    Source: scipy.signal.sosfiltfilt; the correction is from D. A. Winter, Biomechanics and Motor Control of Human
     Movement, 4th ed. 2009, chapter 3.
     """
 
@@ -123,14 +123,14 @@ class Butterworth(Smoother):
 
 @dataclass(frozen=True)
 class Spline(Smoother):
-    """The spline of order five with the least weighted squares: gaps and uneven clocks do no harm.
+    """A least-squares spline of order five, for irregular sampling and gaps too.
 
-    Error of the curve O(spacing^6), of its second derivative O(spacing^4); noise of variance s^2 becomes about
-    ``s^2 dt / spacing``. Knots are left out where there are less than three samples between them.
+    The error of the curve is O(spacing^6), of its second derivative O(spacing^4); noise of variance s^2 is reduced to
+    about ``s^2 dt / spacing``. Knots are removed where there are fewer than three samples between them.
 
     Attributes:
-        spacing: The spacing of the knots, s; None for the one with the least generalized cross-validation
-            ``n RSS / (n - p)^2``, p coefficients, summed as logarithms over the columns.
+        spacing: The knot spacing, s; None to minimize the generalized cross-validation score ``n RSS / (n - p)^2``, p
+            coefficients, summed as logarithms over the columns.
 
     Raises:
         ValueError: the spacing is not positive.
@@ -150,12 +150,12 @@ class Spline(Smoother):
 
     @property
     def resolution(self) -> float:
-        """The spacing of the knots."""
+        """The knot spacing."""
         return math.nan if self.spacing is None else self.spacing
 
     @property
     def reference_spacing(self) -> float:
-        """The spacing of the knots."""
+        """The knot spacing."""
         return self.resolution
 
     def curve(self, time: Column, x: Columns, weights: Columns) -> Curve:
@@ -165,7 +165,7 @@ class Spline(Smoother):
         return parts[0][1] if len(parts) == 1 else _ColumnCurves(parts, x.shape[1])
 
     def tune(self, time: Column, x: Columns, weights: Columns) -> Spline:
-        """The same with the spacing that cross-validation finds, where none is given."""
+        """The spline with the spacing from cross-validation, if none is given."""
         if self.spacing is not None:
             return self
         dt, duration = float(np.median(np.diff(time))), float(time[-1] - time[0])
@@ -177,7 +177,7 @@ class Spline(Smoother):
 
 
 class _ColumnCurves:
-    """Curves of groups of columns, whose knots differ, as one curve of all columns."""
+    """Curves of groups of columns with different knots, as one curve of all columns."""
 
     def __init__(self, parts: list[tuple[Int[np.ndarray, " _"], Curve]], width: int) -> None:
         self.parts, self.width = parts, width
@@ -189,12 +189,12 @@ class _ColumnCurves:
         return out
 
     def derivative(self, order: int = 1) -> _ColumnCurves:
-        """The curve whose columns are the derivatives of the columns."""
+        """The curve of the derivatives of all columns."""
         return _ColumnCurves([(columns, curve.derivative(order)) for columns, curve in self.parts], self.width)
 
 
 def _by_weights(weights: Columns) -> list[tuple[Int[np.ndarray, " _"], Column]]:
-    """(columns, their weights) of each group of columns with the same weights."""
+    """(columns, their weights) of each group of columns with equal weights."""
     left, found = list(range(weights.shape[1])), []
     while left:
         same = [i for i in left if np.array_equal(weights[:, i], weights[:, left[0]])]
@@ -204,10 +204,10 @@ def _by_weights(weights: Columns) -> list[tuple[Int[np.ndarray, " _"], Column]]:
 
 
 def _fit(time: Column, x: Columns, weights: Column, spacing: float) -> tuple[Curve, int]:
-    """(the spline of least weighted squares with knots at a spacing, its number of coefficients per column)."""
+    """(the weighted least-squares spline with a given knot spacing, its number of coefficients per column)."""
     interpolate = package("scipy.interpolate", "identify")
     counts = weights > 0
-    if np.count_nonzero(counts) <= 2 * DEGREE:  # nothing to fit: the numbers as they are, which count for nothing
+    if np.count_nonzero(counts) <= 2 * DEGREE:  # too few values to fit: keep them, their weight is zero
         counts, weights = np.ones(len(time), bool), np.ones(len(time))
     knots = _knots(time, time[counts], spacing)
     curve = interpolate.make_lsq_spline(time[counts], x[counts], knots, DEGREE, np.sqrt(weights[counts]))
@@ -215,7 +215,7 @@ def _fit(time: Column, x: Columns, weights: Column, spacing: float) -> tuple[Cur
 
 
 def _knots(time: Column, samples: Float[np.ndarray, " m"], spacing: float) -> Float[np.ndarray, " l"]:
-    """Knots with three samples at least between neighbors, the ends repeated."""
+    """Knots with at least three samples between neighbors, with repeated ends."""
     start, end = min(time[0], samples[0]), max(time[-1], samples[-1])
     even = np.linspace(start, end, max(1, round((end - start) / spacing)) + 1)
     before = np.searchsorted(samples, even)
@@ -229,7 +229,7 @@ def _knots(time: Column, samples: Float[np.ndarray, " m"], spacing: float) -> Fl
 
 
 def _cross_validation(time: Column, x: Columns, weights: Columns, spacing: float) -> Float[np.ndarray, " k"]:
-    """The score ``log(n RSS / (n - p)^2)`` of each column, infinite where there are too many coefficients."""
+    """The score ``log(n RSS / (n - p)^2)`` of each column, infinite if there are too many coefficients."""
     scores = np.empty(x.shape[1])
     for columns, w in _by_weights(weights):
         curve, p = _fit(time, x[:, columns], w, spacing)
@@ -241,6 +241,6 @@ def _cross_validation(time: Column, x: Columns, weights: Columns, spacing: float
 
 
 def _bridge(time: Column, x: Column, weights: Column) -> Column:
-    """The samples with straight lines in the place of those that do not count."""
+    """The samples with linear interpolation in place of those without weight."""
     counts = weights > 0
     return np.interp(time, time[counts], x[counts]) if counts.any() else x

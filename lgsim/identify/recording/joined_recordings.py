@@ -1,4 +1,4 @@
-"""Several recordings of one machine as one."""
+"""Concatenation of several recordings of one system."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from lgsim.multibody.serialization import fingerprint
 
 
 def join_recordings(recordings: Sequence[Recording]) -> Recording:
-    """Several recordings of one machine as one, one after the other, with a gap between two that nothing bridges.
+    """Concatenate several recordings of one system, with gaps in between that are not interpolated.
 
-    A channel that only some of them have counts where they have it; elsewhere its weight is 0.
+    A channel that only some of them have gets weight 0 elsewhere.
 
     Args:
-        recordings: The recordings, without NaN, such as ``check_recording`` gives.
+        recordings: The recordings, without NaN, for example from ``check_recording``.
 
     Returns:
-        A recording with a segment, or more, of each.
+        A recording with at least one segment for each of them.
 
     Raises:
-        ValueError: there is none, or they are of different machines.
+        ValueError: the list is empty, or the models differ.
     """
     if not recordings:
-        raise ValueError("recordings: expected one at least, got none")
+        raise ValueError("recordings: expected at least one, got none")
     first = recordings[0]
     if len(recordings) == 1:
         return first
     for other in recordings[1:]:
         if other.model is not first.model and fingerprint(other.model) != fingerprint(first.model):
-            raise ValueError(f"recordings: expected those of one machine, got {first.source} and {other.source}")
+            raise ValueError(f"recordings: expected recordings of one model, got {first.source} and {other.source}")
     usual = max(recording.dt for recording in recordings if len(recording) > 1)
     times, end = [], 0.0
     for recording in recordings:
         times.append(recording.time - recording.time[0] + end)
-        # a gap of the joined recording, whatever the usual step of the parts is
+        # a gap in the joined recording, whatever the usual step of the parts
         end = float(times[-1][-1]) + 2 * MAX_GAP * usual
     names = dict.fromkeys(name for recording in recordings for name in recording.channels)
     arrays, weights = {}, {}

@@ -1,4 +1,4 @@
-"""Outliers: single numbers, or up to three in a row, that lie far off those before and after them."""
+"""Outlier detection: single values, or up to three in a row, that deviate strongly from their neighbors."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from lgsim.identify.recording.report import Finding
 from lgsim.simulation.trajectory import q_names, tau_names, v_names
 
 _SIDE = 5  # neighbors on each side
-_TRIMMED = 2  # of the ten neighbors on either side of their order: outliers beside an outlier
+_TRIMMED = 2  # of the ten neighbors, on either side of the sorted values: outliers next to an outlier
 _FAR = 10.0  # times the range of the other neighbors, and standard deviations of the noise
-_QUANTA = 3.0  # smallest steps of a sensor: what is nearer is its resolution
-_USUAL = 99.5  # percent of the numbers of a signal that may have impacts lie within what is usual
-_BEYOND = 5.0  # times what is usual: no impact
+_QUANTA = 3.0  # resolution steps of a sensor: smaller deviations are rounding
+_USUAL = 99.5  # percentile of the usual values of a signal that may have impacts
+_BEYOND = 5.0  # times the usual magnitude: not an impact
 _TURN = 2 * np.pi
-_NEAR_TURN = 0.5  # rad: an angle so near to a whole turn off has wrapped
+_NEAR_TURN = 0.5  # rad: an angle this close to a full revolution has wrapped
 _CHANNELS = ("q", "v", "tau", "current")
 
 
 def exclude_outliers(recording: Recording) -> CheckedRecording:
-    """Put straight lines in the place of outliers, with the weight 0.
+    """Replace outliers by linear interpolation, with weight 0.
 
-    A position is an outlier if it differs from the median of its ten neighbors by more than ten times their range, two
-    of them left out on either side, and ten times the noise (that of the second differences, by their median). Speeds
-    and forces may have impacts: theirs have to be five times as large as 99.5 % of all, too.
+    A position is an outlier if it differs from the median of its ten neighbors by more than ten times their range
+    (without the two largest and two smallest) and ten times the noise (from the median of the second differences).
+    Speeds and forces may have impacts: their outliers must also exceed five times the 99.5 % quantile of the signal.
     """
     findings, arrays, weights = [], {}, {name: x.copy() for name, x in recording.weights.items()}
     model = recording.model
@@ -63,17 +63,17 @@ def _finding(
     unit = "A" if where.startswith("current") else unit
     off = np.abs(x[known[found]] - np.interp(known[found], known[~found], x[known[~found]]))
     first = recording.time[known[np.argmax(found)]]
-    seen = f"up to {off.max():.4g} {unit} off those before and after, first at t = {first:g} s"
-    return Finding("outlier", where, int(found.sum()), seen, "bridged, weight 0")
+    seen = f"up to {off.max():.4g} {unit} from the neighboring values, first at t = {first:g} s"
+    return Finding("outlier", where, int(found.sum()), seen, "interpolated, weight 0")
 
 
 def _outliers(x: Float[np.ndarray, " n"], turns: bool, impacts: bool) -> Bool[np.ndarray, " n"]:
-    """Which numbers of a signal are outliers.
+    """A mask of the outliers of a signal.
 
     Args:
-        x: The signal, all of it finite.
-        turns: Whether it is an angle, which may wrap by one turn.
-        impacts: Whether it may have short peaks of its own.
+        x: The signal, with finite values.
+        turns: True for an angle, which may wrap by one revolution.
+        impacts: True if the signal may have short peaks.
     """
     n = len(x)
     if n < 4 * _SIDE:
@@ -89,7 +89,7 @@ def _outliers(x: Float[np.ndarray, " n"], turns: bool, impacts: bool) -> Bool[np
     steps = np.abs(np.diff(x))
     quantum = float(steps[steps > 0].min()) if np.any(steps > 0) else 0.0
     bend = np.abs(np.diff(x, 2))
-    noise = 1.4826 * float(np.median(bend)) / np.sqrt(6)  # of three independent numbers with the factors 1, -2, 1
+    noise = 1.4826 * float(np.median(bend)) / np.sqrt(6)  # for three independent values with the factors 1, -2, 1
     found = off > np.maximum(_FAR * (spread + noise), _QUANTA * quantum)
     if impacts:
         found &= off > _BEYOND * np.percentile(np.abs(x - np.median(x)), _USUAL)

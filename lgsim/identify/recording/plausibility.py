@@ -1,7 +1,7 @@
-"""The check of a recording: faults of single samples are mended, columns that are implausible are named.
+"""Validation of a recording: faults of single samples are repaired, implausible columns are named.
 
-Each check of ``CHECKS`` mends one kind of fault. Then the motion as a whole is compared with the machine's limits, its
-derivatives with the measured velocities, and the model's inverse dynamics with the measured torques.
+Each check of ``CHECKS`` repairs one kind of fault. Then the motion is compared with the joint limits, its derivatives
+with the measured velocities, and the model's inverse dynamics with the measured torques.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ CHECKS = (
     channel_checks.exclude_saturated_torques,
     channel_checks.add_missing_velocities,
 )
-"""The checks that mend, in order; each returns the recording with its findings, and relies on those before it."""
+"""The checks that repair, in order; each returns the recording with its findings, and relies on the previous ones."""
 
-_MAX_SAMPLES = 8192  # of the longest segment that are compared
-_SCALE = 1.2  # velocities that are by so much too large or too small are no noise
-_MOVES = 0.02  # of the fastest joint's speed: slower ones tell nothing
-_MANY_TURNS = 2.0  # that a joint without limits goes back and forth: a wheel does, an arm does not
+_MAX_SAMPLES = 8192  # maximum number of compared samples of the longest segment
+_SCALE = 1.2  # smallest ratio of velocities that noise does not explain
+_MOVES = 0.02  # relative to the speed of the fastest joint: slower joints are not informative
+_MANY_TURNS = 2.0  # revolutions back and forth of a joint without limits: plausible for a wheel, not for an arm
 _BACK_AND_FORTH = 1.5  # times its range
-_FILLS = 0.01  # of the range of a joint: what motion in the right unit fills
-_OUTSIDE = 0.5  # of the range of a joint, beyond its limits
+_FILLS = 0.01  # relative to the range of a joint: the minimum extent of a motion in the correct unit
+_OUTSIDE = 0.5  # relative to the range of a joint, beyond its limits
 _FACTORS = {
     "degrees where radians are expected": 180 / np.pi, "radians taken for degrees": np.pi / 180,
     "thousandths where units are expected": 1e3, "units taken for thousandths": 1e-3,
@@ -59,33 +59,33 @@ _FACTORS = {
 
 
 def check_recording(recording: Recording) -> Recording:
-    """The recording, mended where that is safe, with a ``report`` of all that was found.
+    """Validate a recording, repair it where that is safe, and add a ``report`` of all findings.
 
-    Mended: rows without time, repeated or out of order; clocks that were set; signs and norms of quaternions; outliers
-    (bridged, weight 0); whole turns; missing numbers (bridged, weight 0); stuck encoders and saturated torques (weight
-    0); missing velocities
-    (differences, weight 0). Named only, ``Finding.open``, for the data do not say which answer is right: implausible
-    units, wrong signs, shuffled columns, delays. For these the motion is smoothed, its derivatives compared with the
-    measured velocities, and the model's inverse dynamics, friction of any size added, with the measured torques of a
-    machine on a fixed base; the model's numbers may be rough. Gaps and uneven clocks are named; ``smooth`` copes.
+    Repaired: rows without time, repeated or out of order; clock jumps; signs and norms of quaternions; outliers
+    (interpolated, weight 0); angle wrapping; missing values (interpolated, weight 0); stuck encoders and saturated
+    torques (weight 0); missing velocities (differences, weight 0). Only named, ``Finding.open``, since the data do not
+    determine the remedy: implausible units, wrong signs, shuffled columns, delays. For these the motion is smoothed and
+    its derivatives are compared with the measured velocities. For a fixed base, the model's inverse dynamics, with
+    friction of any size, are compared with the measured torques; the model's parameters may be rough. Gaps and
+    irregular clocks are named; ``smooth`` supports them.
 
     Args:
-        recording: A recording, NaN where a number is missing.
+        recording: A recording, NaN for missing values.
 
     Returns:
-        The recording without NaN; findings are added to those that it had.
+        The recording without NaN; the findings are appended to its report.
 
     Raises:
-        ValueError: there are less than two different times.
-        ModuleNotFoundError: scipy is missing.
+        ValueError: there are fewer than two different times.
+        ModuleNotFoundError: scipy is not installed.
     """
     findings = []
-    # damaged numbers may be as large as floats get, and their squares are none
+    # damaged values may be as large as floats permit, so that their squares overflow
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for check in CHECKS:
             recording, found = check(recording)
             findings += found
-        # a column is named once
+        # each column is named once
         known = {finding.where for finding in findings if finding.kind == "implausible units"}
         open_ones = [finding for finding in _implausible_columns(recording) if finding.where not in known]
     report = recording.report + findings + open_ones
@@ -93,7 +93,7 @@ def check_recording(recording: Recording) -> Recording:
 
 
 def _implausible_columns(recording: Recording) -> list[Finding]:
-    """Findings about columns that do not fit the motion as a whole; all of them need an answer."""
+    """Findings about columns that do not fit the motion as a whole; all of them are unresolved."""
     found = _check_limits(recording)
     part = recording[recording.longest_segment][:_MAX_SAMPLES]
     if len(part) < 4 * MIN_SAMPLES:
@@ -109,7 +109,7 @@ def _implausible_columns(recording: Recording) -> list[Finding]:
 
 
 def _check_limits(recording: Recording) -> list[Finding]:
-    """Positions and velocities far beyond limits, and with which sign or unit they would be within."""
+    """Positions and velocities far beyond their limits, and the sign or unit for which they would be within."""
     model, found = recording.model, []
     speed = np.asarray(model.velocity_limit)
     limits = {"q": (np.asarray(model.lower), np.asarray(model.upper)), "v": (-speed, speed)}
@@ -145,16 +145,16 @@ def _check_limits(recording: Recording) -> list[Finding]:
 
 
 def _check_turns(where: str, x: Float[np.ndarray, " n"]) -> list[Finding]:
-    """An angle without limits that goes back and forth over many turns, which is a hint and not more."""
+    """Range check of an angle without limits that goes back and forth over many revolutions; only a hint."""
     turns = np.ptp(x) / (2 * np.pi)
     if turns < _MANY_TURNS or np.sum(np.abs(np.diff(x))) < _BACK_AND_FORTH * np.ptp(x):
         return []
-    seen = f"from {x.min():.4g} to {x.max():.4g}, back and forth over {turns:.3g} turns; degrees?"
-    return [Finding("implausible units", where, len(x), seen, "taken as rad; a map or [deg] in the name says it")]
+    seen = f"from {x.min():.4g} to {x.max():.4g}, back and forth over {turns:.3g} revolutions; degrees?"
+    return [Finding("implausible units", where, len(x), seen, "assumed rad; specify it by a map or [deg] in the name")]
 
 
 def _check_velocities(motion: SmoothMotion, suspects: set[str]) -> list[Finding]:
-    """Measured velocities against the derivatives of the positions; those of suspects, by name, are not looked at."""
+    """Compare measured velocities with the derivatives of the positions, except for suspect columns."""
     raw, d = motion.recording, motion.v
     time = raw.time - raw.time[0]
     measured = motion.smoother.curve(time, raw.channels["v"], raw.weights["v"])(time)
@@ -173,13 +173,13 @@ def _check_velocities(motion: SmoothMotion, suspects: set[str]) -> list[Finding]
         if not moves[i] and not usual[i] > _MOVES * size.max():
             continue
         if others[j] > ALIKE and 1 - others[j] ** 2 < (1 - own**2) / BETTER:
-            seen = f"goes with the position of {motion.names[j]} (correlation {C[i, j]:.2f}), not its own ({own:.2f})"
+            seen = f"correlates with the position of {motion.names[j]} ({C[i, j]:.2f}), not with its own ({own:.2f})"
             found.append(Finding("shuffled columns", where, len(raw), seen, ANSWER, True))
         elif own < -ALIKE:
             seen = f"the derivative of q has the opposite sign (correlation {own:.2f})"
             found.append(Finding("wrong sign", f"{where} or q {motion.names[i]}", len(raw), seen, ANSWER, True))
         elif abs(own) < UNLIKE:
-            seen = f"goes with no position (correlation with its own {own:.2f})"
+            seen = f"correlates with no position ({own:.2f} with its own)"
             found.append(Finding("shuffled columns", where, len(raw), seen, ANSWER, True))
         elif own > ALIKE:
             scales[int(i)] = float(measured[:, i] @ d[:, i] / (d[:, i] @ d[:, i]))
@@ -188,7 +188,7 @@ def _check_velocities(motion: SmoothMotion, suspects: set[str]) -> list[Finding]
 
 
 def _check_scales(motion: SmoothMotion, scales: dict[int, float]) -> list[Finding]:
-    """Velocities that are a wrong multiple of the positions' derivatives; if all are by one factor, it is the time."""
+    """Velocities that are a wrong multiple of the positions' derivatives; a common factor indicates the time unit."""
     odd = {i: scale for i, scale in scales.items() if not 1 / _SCALE < scale < _SCALE}
     if not odd:
         return []
@@ -205,11 +205,11 @@ def _check_scales(motion: SmoothMotion, scales: dict[int, float]) -> list[Findin
 
 
 def _check_delay(motion: SmoothMotion, i: int, v: Float[np.ndarray, " n"], d: Float[np.ndarray, " n"]) -> list[Finding]:
-    """The delay of a velocity behind the derivative d of its own position."""
+    """The delay of a velocity relative to the derivative d of its own position."""
     where, found, dt = f"v {motion.names[i]}", [], motion.recording.dt
     delay, alike = estimate_delay(d, v, dt, min(MAX_DELAY, len(v) * dt / 8))
     now = float(np.corrcoef(d, v)[0, 1])
     if abs(delay) > dt and (1 - alike) < (1 - now) / BETTER:
-        seen = f"{1e3 * delay:.3g} ms behind the derivative of the position"
-        found.append(Finding("delay", where, 0, seen, "not changed: shift_signal moves a channel", True))
+        seen = f"{1e3 * delay:.3g} ms late relative to the derivative of the position"
+        found.append(Finding("delay", where, 0, seen, "not changed: shift_signal compensates a delay", True))
     return found

@@ -1,4 +1,4 @@
-"""Recordings from files, by the names of their columns and a map for names that cannot be read."""
+"""Reading recordings from files, by column names and a map for other names."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from lgsim.support.toml_table import LARGEST_COUNT, shown
 
 
 class RecordingMapError(ValueError):
-    """A file or its map says something of a column that cannot be.
+    """A column of the file or of its map is invalid or ambiguous.
 
     Attributes:
-        column: The column's name, or that of a constant.
-        key: The key of the column's table in the map that is wrong; "" where it is all of it.
-        reason: The fault alone, without the file.
+        column: Name of the column or constant.
+        key: The invalid key of the column's table in the map; "" for the whole table.
+        reason: The fault, without the file name.
     """
 
     def __init__(self, place: str, column: str, key: str, reason: str) -> None:
@@ -59,7 +59,7 @@ class _Fault(ValueError):
 
 
 class _Entry(NamedTuple):
-    """A column of a file with its place in the recording: number = scale * cell."""
+    """A column of a file with its slot in the recording: value = scale * cell."""
 
     column: str
     slot: Slot
@@ -67,7 +67,7 @@ class _Entry(NamedTuple):
 
 
 class _WorldAxes(NamedTuple):
-    """The parts of a floating base's twist that a file has in world axes."""
+    """The components of a floating base's twist that a file has in world axes."""
 
     linear: bool
     angular: bool
@@ -76,9 +76,9 @@ class _WorldAxes(NamedTuple):
 _TWISTS = {"body": _WorldAxes(False, False), "world": _WorldAxes(True, True), "mixed": _WorldAxes(True, False)}
 _OPTIONS = {"quaternion": "wxyz", "twist": "body", "automatic": True, "constants": {}, "episode": None}
 _ADVICE = {
-    ".bag": "; a bag of ROS 1 is converted by: rosbags-convert --src run.bag --dst run",
-    ".zstd": "; a compressed file of a bag is unpacked by: zstd -d",
-    ".zst": "; a compressed file of a bag is unpacked by: zstd -d",
+    ".bag": "; convert a ROS 1 bag with: rosbags-convert --src run.bag --dst run",
+    ".zstd": "; unpack a compressed bag with: zstd -d",
+    ".zst": "; unpack a compressed bag with: zstd -d",
 }
 _LARGEST_NUMBER = 1e300
 _FIELDS = ("joint", "frame", "quantity", "index", "unit", "sign", "scale")
@@ -87,60 +87,60 @@ _FIELDS = ("joint", "frame", "quantity", "index", "unit", "sign", "scale")
 def read_recording(
     path: str | Path, model: Model, map: Mapping[str, Any] | str | Path | None = None, *, checked: bool = True
 ) -> Recording:
-    """A recording from a table or a log of a robot, by the names of its columns in any order.
+    """Read a recording from a table or a robot log; columns are identified by name, in any order.
 
     Tables are ``.csv``, ``.parquet`` and ``.npz`` files; logs are MCAP files, ROS 2 bags (``.db3``, or the folder of a
     bag) and LeRobot data sets (the folder, or one of its parquet files).
 
-    lgsim reads names that hold a joint's name and a quantity, with a unit in brackets where it is not SI:
-    ``q joint1 [deg]``, ``joint1_position``, ``vel.joint1``, ``/joint_states/joint1/effort``, ``base_qw``,
-    ``gyro_<frame>_x``. Other names need a map: for each column a name that lgsim reads, or a table of
+    Column names with a joint name and a quantity are recognized, with a unit in brackets if it is not SI: ``q joint1
+    [deg]``, ``joint1_position``, ``vel.joint1``, ``/joint_states/joint1/effort``, ``base_qw``, ``gyro_<frame>_x``.
+    Other names need a map: for each column a recognized name, or a table of
 
-    - ``joint`` or ``frame``, none for the time;
-    - ``quantity``: time, q, v, a, tau, current; of a frame accelerometer, gyroscope;
-    - ``index``: the place among the numbers of a joint with several, from 0;
-    - ``unit``, ``sign`` (1 or -1), ``scale``: number = sign scale cell, in that unit; SI if none is given;
+    - ``joint`` or ``frame``, neither for the time;
+    - ``quantity``: time, q, v, a, tau, current; for a frame accelerometer, gyroscope;
+    - ``index``: index among several components of a joint, from 0;
+    - ``unit``, ``sign`` (1 or -1), ``scale``: value = sign scale cell, in that unit; SI by default;
 
     or "ignore". The key ``options`` of the map is a table of
 
-    - ``quaternion``: order of a quaternion's numbers that have no letter, "wxyz" or "xyzw";
-    - ``twist``: the axes of a floating base's velocity, "body", "world", or "mixed" (linear world, angular body, as
-      MuJoCo has it);
-    - ``constants``: numbers of joints without a column, by such names;
-    - ``automatic``: false where only columns and topics of the map are to be read;
-    - ``episode``: that of a LeRobot data set, from 0; by default all, one after the other.
+    - ``quaternion``: order of quaternion components without a letter, "wxyz" or "xyzw";
+    - ``twist``: the axes of a floating base's velocity, "body", "world", or "mixed" (linear world, angular body, as in
+      MuJoCo);
+    - ``constants``: values of joints without a column, by such names;
+    - ``automatic``: false to read only columns and topics of the map;
+    - ``episode``: index of an episode of a LeRobot data set, from 0; by default all, concatenated.
 
-    Of a log, messages of the types of ``logs.messages.MESSAGE_TYPES`` are read: JointState, Imu, the states of
-    controllers, and poses. The joints and frames that the messages name say what they are; columns are called
-    ``<topic>/<joint>/<quantity>``, such as ``/joint_states/elbow/position``, and a map may name them like others. All
-    come on the clock of the topic with the most positions, by straight lines. The key ``topics`` of a map is a table of
-    "ignore" or a table by topic (of a LeRobot data set by feature, such as "observation.state"):
+    From a log, messages of the types of ``logs.messages.MESSAGE_TYPES`` are read: JointState, Imu, controller states,
+    and poses. They are matched to joints and frames by the names in the messages. Columns are called
+    ``<topic>/<joint>/<quantity>``, such as ``/joint_states/elbow/position``, and may be used in a map. All are
+    resampled linearly at the times of the topic with the most positions. The key ``topics`` of a map is a table by
+    topic (for a LeRobot data set by feature, such as "observation.state") of "ignore" or a table:
 
-    - ``joint``: the free or ball joint whose pose the messages are, or the joint of messages that name none;
-    - ``frame``: the IMU's frame, where the one that messages name is none of the machine's;
-    - ``names``: joints by the names that messages have;
-    - ``unit``: of positions, and by time of velocities; SI if none is given;
-    - ``effort``: "tau", or "current" where a driver publishes currents as efforts;
-    - ``clock``: "stamp", the times in the messages, or "log", those of recording;
-    - ``delay``: by how much the messages are late, s.
+    - ``joint``: the free or ball joint of pose messages, or the joint of messages without names;
+    - ``frame``: the IMU's frame, if the frame in the messages is not in the model;
+    - ``names``: joints by the names in the messages;
+    - ``unit``: unit of positions, and per second of velocities; SI by default;
+    - ``effort``: "tau", or "current" if a driver publishes currents as efforts;
+    - ``clock``: "stamp", the times in the messages, or "log", the times of recording;
+    - ``delay``: delay of the messages, s.
 
     Args:
-        path: The file or folder. Of an ``.npz`` file columns are one-dimensional arrays, or those of a two-dimensional
-            array if there is an array ``joint_names``; without it ``q``, ``v``, ``a``, ``tau`` and ``current`` are
-            taken in the model's order.
-        map: A map, or the path of a TOML file that is one.
-        checked: Whether ``check_recording`` mends the recording; else it is as the file has it, NaN where a number is
-            missing.
+        path: The file or folder. Columns of an ``.npz`` file are one-dimensional arrays, or those of a two-dimensional
+            array if there is an array ``joint_names``; without it ``q``, ``v``, ``a``, ``tau`` and ``current`` are in
+            the model's order.
+        map: A map, or the path of a TOML file with one.
+        checked: True to validate and repair the recording by ``check_recording``; False to return it as in the file,
+            NaN for missing values.
 
     Returns:
-        The recording, its ``report`` with all that was found and done.
+        The recording, with all findings and repairs in its ``report``.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        RecordingMapError: a ValueError: a column may mean several things or two mean one, the map names what there is
-            not, or a unit is unknown or measures something else.
-        ValueError: time or the position of a joint is missing, an option is wrong, or nothing can be read.
-        ModuleNotFoundError: a package is missing; the message names the extra.
+        FileNotFoundError: the file does not exist.
+        RecordingMapError: a ValueError: a column is ambiguous or two columns mean the same, the map contains an unknown
+            name, or a unit is unknown or of another dimension.
+        ValueError: time or the position of a joint is missing, an option is invalid, or the file cannot be read.
+        ModuleNotFoundError: a package is not installed; the message names the extra.
     """
     path = Path(path)
     mapped, options, topics = _split_map(map)
@@ -156,7 +156,7 @@ def read_recording(
         if mapped.get(column) != "ignore" and (not automatic or parse_name(split_unit(column)[0], model)):
             raise ValueError(fault)
         if automatic:
-            findings.append(Finding("unused column", column, 0, "it holds no numbers", "not read"))
+            findings.append(Finding("unused column", column, 0, "it contains no numbers", "not read"))
     for column in table.columns:
         if mapped.get(column) == "ignore":
             continue
@@ -169,8 +169,8 @@ def read_recording(
         if found is not None and (options["automatic"] or not automatic):
             entries.append(found)
         else:
-            findings.append(Finding("unused column", column, 0, "its name says no joint and quantity", "not read"))
-    with np.errstate(invalid="ignore", over="ignore"):  # damaged numbers may be any
+            findings.append(Finding("unused column", column, 0, "its name contains no joint and quantity", "not read"))
+    with np.errstate(invalid="ignore", over="ignore"):  # damaged values may be arbitrary
         columns = {entry.slot: entry.scale * table.columns[entry.column] for entry in entries}
     _check_distinct(path, entries)
     findings += _add_unnamed(path, table, model, order, columns)
@@ -212,14 +212,14 @@ def _read_file(
         )
     if topics:
         name = next(iter(topics))
-        raise RecordingMapError(str(path), name, "", f"topic {name!r}: the file is a table, which has columns")
+        raise RecordingMapError(str(path), name, "", f"topic {name!r}: expected columns, since the file is a table")
     return read_table(path)
 
 
 def _split_map(
     map: Mapping[str, Any] | str | Path | None,
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """(the map's entries by column, its options, its topics)."""
+    """(entries by column, options, topics) of the map."""
     where = "map"
     if isinstance(map, str | Path):
         where = str(map)
@@ -237,7 +237,7 @@ def _split_map(
         raise ValueError(f"{where}: constants: expected a table, got {shown(options['constants'])}")
     for name in options:
         if name not in _OPTIONS:
-            raise ValueError(f"{where}: there is no option {name!r}; there are {', '.join(_OPTIONS)}")
+            raise ValueError(f"{where}: expected an option of {', '.join(_OPTIONS)}, got {name!r}")
     for name, allowed in (("quaternion", ("wxyz", "xyzw")), ("twist", tuple(_TWISTS))):
         if options[name] not in allowed:
             raise ValueError(f"{where}: {name}: expected one of {', '.join(allowed)}, got {options[name]!r}")
@@ -245,13 +245,13 @@ def _split_map(
     if episode is not None and (
         isinstance(episode, bool) or not isinstance(episode, int) or not 0 <= episode <= LARGEST_COUNT
     ):
-        raise ValueError(f"{where}: episode: expected a whole number from 0 on, got {shown(episode)}")
+        raise ValueError(f"{where}: episode: expected a nonnegative integer, got {shown(episode)}")
     return mapped, options, topics
 
 
 @contextmanager
 def _faults_at(place: str, column: str) -> Iterator[None]:
-    """Faults raised inside become errors that name their column."""
+    """Convert faults raised inside to errors that name their column."""
     try:
         yield
     except _Fault as error:
@@ -259,16 +259,16 @@ def _faults_at(place: str, column: str) -> Iterator[None]:
 
 
 def _entry(column: str, spec: Any, model: Model, quaternion_order: str, automatic: bool) -> _Entry | None:
-    """The entry of a column from a name or a table; None where its own name does not say enough."""
+    """The entry of a column from a name or a table; None if the column's own name is not sufficient."""
     if not isinstance(spec, str | Mapping):
         raise _Fault("", f"expected a name or a table, got {shown(spec)}")
     fields = {"name": spec} if isinstance(spec, str) else dict(spec)
     for name in fields:
         if name not in (*_FIELDS, "name"):
-            raise _Fault(name, f"there is no {name!r}; there are {', '.join(_FIELDS)}")
+            raise _Fault(name, f"expected a key of {', '.join(_FIELDS)}, got {name!r}")
     for key in ("name", "joint", "frame", "quantity", "unit"):
         if not isinstance(fields.get(key, ""), str | None):
-            raise _Fault(key, f"{key}: expected a text, got {shown(fields[key])}")
+            raise _Fault(key, f"{key}: expected a string, got {shown(fields[key])}")
     name, unit = split_unit(fields.get("name", ""))
     if "name" in fields:
         found = parse_name(name, model, quaternion_order)
@@ -289,7 +289,7 @@ def _entry(column: str, spec: Any, model: Model, quaternion_order: str, automati
 
 
 def _number(fields: Mapping[str, Any], key: str, default: float) -> float:
-    """A finite number of a table of the map."""
+    """A finite number from a table of the map."""
     value = fields.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST_NUMBER:
         raise _Fault(key, f"{key}: expected a finite number, got {shown(value)}")
@@ -297,7 +297,7 @@ def _number(fields: Mapping[str, Any], key: str, default: float) -> float:
 
 
 def _slot_of_table(fields: Mapping[str, Any], model: Model, quaternion_order: str) -> Slot:
-    """The place that a table of the map names."""
+    """The slot that a table of the map specifies."""
     channel, index = fields.get("quantity"), fields.get("index", 0)
     if channel == "time":
         return TIME
@@ -311,7 +311,7 @@ def _slot_of_table(fields: Mapping[str, Any], model: Model, quaternion_order: st
     tree = model.topology
     joint = None if kind == "frame" else tree.joints[tree.joint_names.index(owner)]
     if joint is not None and tree.mimics[tree.joint_names.index(owner)] is not None:
-        raise _Fault("joint", f'joint {owner!r} mimics another one, it has no number of its own; write "ignore"')
+        raise _Fault("joint", f'joint {owner!r} is a mimic joint without a coordinate of its own; write "ignore"')
     count = 3 if joint is None else joint.nq if channel == "q" else joint.nv
     if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < count:
         raise _Fault("index", f"index: expected 0 to {count - 1}, got {shown(index)}")
@@ -320,7 +320,7 @@ def _slot_of_table(fields: Mapping[str, Any], model: Model, quaternion_order: st
 
 
 def _factor_to_si(written: str | None, slot: Slot, model: Model) -> float:
-    """The number of SI units in one of a unit as it is written, 1 where none is."""
+    """The factor to SI of a unit as written, 1 for none."""
     if written is None:
         return 1.0
     found, expected = parse_unit(written), _dimension(slot, model)
@@ -330,7 +330,7 @@ def _factor_to_si(written: str | None, slot: Slot, model: Model) -> float:
 
 
 def _dimension(slot: Slot, model: Model) -> str:
-    """The kind of quantity that belongs into a place."""
+    """The dimension of the quantity of a slot."""
     fixed = {"time": "time", "current": "current", "accelerometer": "length/time^2", "gyroscope": "angle/time"}
     if slot.channel in fixed:
         return fixed[slot.channel]
@@ -355,11 +355,11 @@ def _check_distinct(path: Path, entries: list[_Entry]) -> None:
 def _add_unnamed(
     path: Path, table: Table, model: Model, quaternion_order: str, columns: dict[Slot, Float[np.ndarray, " n"]]
 ) -> list[Finding]:
-    """Add arrays of several columns, which are taken in the model's order, to the columns; the findings."""
+    """Add arrays of several columns in the model's order to the columns; returns the findings."""
     findings = []
     for name, array in table.arrays.items():
         if name not in CHANNELS:
-            findings.append(Finding("unused column", name, 0, "its name says no quantity", "not read"))
+            findings.append(Finding("unused column", name, 0, "its name contains no quantity", "not read"))
             continue
         slots = [
             Slot(name, model.joint_names[i], file_to_own_index(joint, name, k, quaternion_order))
@@ -370,10 +370,10 @@ def _add_unnamed(
         if array.shape[1] != len(slots):
             raise ValueError(f"{path}: {name}: expected {len(slots)} columns, got {array.shape[1]}")
         if not set(slots).isdisjoint(columns):
-            raise ValueError(f"{path}: {name}: expected this array or columns with names, got both")
+            raise ValueError(f"{path}: {name}: expected either this array or named columns, got both")
         columns |= {slot: array[:, i] for i, slot in enumerate(slots)}
         seen = f"{len(slots)} columns without joint_names"
-        findings.append(Finding("unnamed columns", name, 0, seen, "taken in the model's order"))
+        findings.append(Finding("unnamed columns", name, 0, seen, "assumed to be in the model's order"))
     return findings
 
 
@@ -384,7 +384,7 @@ def _assemble(
     findings: list[Finding],
     source: str = "",
 ) -> Recording:
-    """The recording whose arrays the columns fill; ValueError where the time or a position is missing."""
+    """Build the recording from the columns; raises ValueError if the time or a position is missing."""
     unread = [finding.where for finding in findings if finding.kind in ("unused column", "unused topic")]
     hint = f"; columns that were not read: {listed(unread)}" if unread else ""
     if TIME not in columns:
@@ -403,7 +403,8 @@ def _assemble(
                     array[:, part.start + i] = columns[slot]
                 elif channel == "q":
                     raise ValueError(
-                        f"{path}: expected a column for {slot}, got none; map one to it or give it a constant{hint}"
+                        f"{path}: expected a column for {slot}, got none; map a column to it or give it a"
+                        f" constant{hint}"
                     )
         arrays[channel] = array
     frames = sorted({slot.owner for slot in columns if slot.channel in SENSORS})
@@ -418,7 +419,7 @@ def _assemble(
 
 
 def _with_twists_in_body_axes(recording: Recording, world: _WorldAxes) -> Recording:
-    """The recording with the velocities of free joints, some of them in world axes so far, in the body's axes."""
+    """Convert velocities of free joints from world axes to body axes."""
     if recording.v is None or not any(world):
         return recording
     v = recording.v.copy()

@@ -1,4 +1,4 @@
-"""Recorded motion of one machine: what sensors gave, by joint, with weights that say how far each number counts."""
+"""Recorded motion of one system: sensor data by joint, with weights."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from lgsim.support.files import write_whole
 from lgsim.support.packages import package
 
 CHANNELS = ("q", "v", "a", "tau", "current")
-"""The channels that a recording may have of each joint."""
+"""The channels of a recording."""
 
 MAX_GAP = 10.0
-"""Usual steps between two samples from which on they belong to different segments."""
+"""Usual steps between two samples above which they belong to different segments."""
 
 _FORMAT = "lgsim recording 1"
 _ARRAYS = ("time", *CHANNELS)
@@ -34,26 +34,26 @@ _ARRAYS = ("time", *CHANNELS)
 
 @dataclass(frozen=True)
 class Recording:
-    """Motion of one machine as sensors gave it; arrays of numpy in SI units, angles in radians and not wrapped.
+    """Recorded motion of one system; numpy arrays in SI units, angles in radians without wrapping.
 
-    The pose of a floating base is that of its joint in ``q``, its twist in ``v``, in the body's axes. Where a number is
-    missing or not to be trusted, an array holds a plausible one and the weight is 0.
+    The pose of a floating base is that of its joint in ``q``, its twist in ``v``, in body axes. A missing or invalid
+    value is replaced by a plausible one with weight 0.
 
     Attributes:
-        model: The machine whose joints name the columns; its numbers matter to ``check_recording`` alone.
+        model: The model whose joints name the columns; its parameters are used by ``check_recording`` only.
         time: Times of the samples (n,), s.
         q: Configurations (n, nq), rad or m.
         v: Velocities (n, nv), rad/s or m/s, or None.
         a: Time derivatives of v (n, nv), rad/s^2 or m/s^2, or None.
-        tau: Joint forces of the drives (n, nv), N m or N, or None.
+        tau: Joint torques of the drives (n, nv), N m or N, or None.
         current: Currents of the drives (n, nv), A, or None.
-        imu: By frame (n, 6): specific force, m/s^2, and angular velocity, rad/s, in the frame's axes.
-        weights: By channel, those of ``CHANNELS`` and "imu <frame>", (n, nv) or (n, 6): how far each number counts, 0
-            for not at all. Of q there is one for each degree of freedom; the three of a quaternion are equal. Channels
-            that are not given have the weight 1, and 0 where a number is NaN.
-        source: Where the data come from, as a phrase.
-        history: The steps of processing so far, in order, as phrases.
-        report: The findings so far.
+        imu: By frame (n, 6): specific force, m/s^2, and angular velocity, rad/s, in frame axes.
+        weights: Weight of each value by channel, those of ``CHANNELS`` and "imu <frame>", (n, nv) or (n, 6); 0 to
+            ignore it. For q there is one for each degree of freedom; the three of a quaternion are equal. Channels that
+            are not given have weight 1, and 0 where a value is NaN.
+        source: Origin of the data, as a phrase.
+        history: The processing steps in order, as phrases.
+        report: The findings.
 
     Raises:
         ValueError: a shape is wrong, a weight is negative, or a frame or channel does not exist.
@@ -80,21 +80,21 @@ class Recording:
                 raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
         unknown = set(self.imu) - set(self.model.frame_names)
         if unknown:
-            raise ValueError(f"imu: the machine has no frame {sorted(unknown)[0]!r}; add_frame makes one")
+            raise ValueError(f"imu: expected frames of the model, got {sorted(unknown)[0]!r}; add one with add_frame")
         weights = {}
         for name, array in self.channels.items():
             finite, given = np.isfinite(array), self.weights.get(name)
             finite = dof_mask(self.model.topology, finite) if name == "q" else finite
             weights[name] = finite.astype(float) if given is None else given
             if weights[name].shape != finite.shape or not np.all(weights[name] >= 0):
-                raise ValueError(f"weights {name!r}: expected shape {finite.shape}, no number below 0, got {given}")
+                raise ValueError(f"weights {name!r}: expected shape {finite.shape} and nonnegative values, got {given}")
         if spare := set(self.weights) - set(weights):
-            raise ValueError(f"weights: there is no channel {sorted(spare)[0]!r}; there are {', '.join(weights)}")
+            raise ValueError(f"weights: expected channels of {', '.join(weights)}, got {sorted(spare)[0]!r}")
         object.__setattr__(self, "weights", weights)
 
     @classmethod
     def from_trajectory(cls, motion: Trajectory) -> Recording:
-        """A computed motion as if it had been recorded, with time, q, v and tau."""
+        """Convert a simulated motion to a recording with time, q, v and tau."""
         source = f"lgsim {motion.version} {motion.method}".strip()
         return cls(motion.model, motion.time, motion.q, motion.v, tau=motion.tau, source=source)
 
@@ -103,7 +103,7 @@ class Recording:
         return len(self.time)
 
     def __getitem__(self, part: slice | Int[np.ndarray, " k"] | Bool[np.ndarray, " n"]) -> Recording:
-        """The samples of a slice, of indices (k,), or of a mask (n,).
+        """Select samples by a slice, by indices (k,), or by a mask (n,).
 
         Raises:
             TypeError: the part is neither a slice nor an array.
@@ -116,7 +116,7 @@ class Recording:
 
     @property
     def channels(self) -> dict[str, Float[np.ndarray, "n _"]]:
-        """The arrays that are there, by the names of ``CHANNELS`` and "imu <frame>"."""
+        """The available arrays, by the names of ``CHANNELS`` and "imu <frame>"."""
         given = {name: getattr(self, name) for name in CHANNELS}
         present = {name: x for name, x in given.items() if x is not None}
         return present | {f"imu {frame}": x for frame, x in self.imu.items()}
@@ -128,7 +128,7 @@ class Recording:
 
     @cached_property
     def segments(self) -> list[slice]:
-        """The longest parts in which time rises and no step is above ``MAX_GAP`` usual ones."""
+        """The longest parts in which time increases and no step is above ``MAX_GAP`` usual ones."""
         steps = np.diff(self.time)
         ends = np.flatnonzero(~((steps > 0) & (steps <= MAX_GAP * self.dt))) + 1
         bounds = [0, *ends.tolist(), len(self)]
@@ -136,43 +136,46 @@ class Recording:
 
     @property
     def longest_segment(self) -> slice:
-        """The segment with the most samples, the first of several."""
+        """The segment with the most samples; the first one of equal length."""
         return max(self.segments, key=lambda part: part.stop - part.start)
 
     def valid(self, channel: str) -> Bool[np.ndarray, "n _"]:
-        """Where the weight of a channel is not 0, (n, nv) or (n, 6)."""
+        """A mask of the samples of a channel with nonzero weight, (n, nv) or (n, 6)."""
         return self.weights[channel] > 0
 
     def joint(self, channel: str, name: str) -> Float[np.ndarray, "n k"]:
         """The k columns of a channel of ``CHANNELS`` that belong to a joint.
 
         Raises:
-            KeyError: there is no such channel or joint.
+            KeyError: the channel or joint does not exist.
         """
         slices = self.model.q_slices if channel == "q" else self.model.v_slices
         return self.channels[channel][:, slices[name]]
 
     def split(self, validation: float = 0.3, blocks: int = 1) -> tuple[Recording, Recording]:
-        """(train, validation): the last part of each of some blocks of equal length is kept for validation.
+        """Split into (train, validation): the last part of each of some blocks of equal length is held out.
 
-        Neighbors in time resemble each other, so samples are never drawn one by one. Split before smoothing, or a few
-        samples at the seams know the other side.
+        Neighboring samples are correlated, so that samples are not drawn one by one. Split before smoothing; otherwise
+        a few samples at the block boundaries contain information of the other part.
 
         Args:
-            validation: The fraction kept, between 0 and 1.
-            blocks: Number of blocks into which the motion is cut; more of them show more of the motion to both.
+            validation: The held-out fraction, between 0 and 1.
+            blocks: Number of blocks of the motion; with more blocks both parts cover more of the motion.
 
         Raises:
-            ValueError: the fraction is not between 0 and 1, or a part would have less than two samples.
+            ValueError: the fraction is not between 0 and 1, or a part would have fewer than two samples.
         """
         if not 0 < validation < 1:
-            raise ValueError(f"validation: expected a part between 0 and 1, got {validation}")
+            raise ValueError(f"validation: expected a fraction between 0 and 1, got {validation}")
         bounds = np.linspace(0, len(self), blocks + 1).round().astype(int)
         train = np.ones(len(self), bool)
         for first, last in pairwise(bounds):
             middle = last - round(validation * (last - first))
             if min(middle - first, last - middle) < 2:
-                raise ValueError(f"blocks: {blocks} of {len(self)} samples leave less than two for a part; take fewer")
+                raise ValueError(
+                    f"blocks: expected at least two samples in each part, got {blocks} blocks of {len(self)} samples;"
+                    " use fewer blocks"
+                )
             train[middle:last] = False
         word = f"{validation:g} of each of {blocks} blocks for validation"
         return (
@@ -181,7 +184,7 @@ class Recording:
         )
 
     def with_history(self, *steps: str) -> Recording:
-        """The same recording with further lines in ``history``, the list of what was done to its samples.
+        """Append lines to ``history``, the list of processing steps.
 
         Args:
             steps: One sentence for each operation, such as "low-pass filter, 20 Hz", in the order in which they ran.
@@ -189,7 +192,7 @@ class Recording:
         return replace(self, history=self.history + steps)
 
     def with_channels(self, arrays: Mapping[str, np.ndarray], **fields: Any) -> Recording:
-        """The same recording with other channels, by the names of ``channels``, and other fields."""
+        """Replace channels, by the names of ``channels``, and other fields."""
         named = {name: x for name, x in arrays.items() if name in CHANNELS}
         imu = {frame: arrays.get(f"imu {frame}", x) for frame, x in self.imu.items()}
         return replace(self, **named, imu=imu, **fields)
@@ -203,13 +206,13 @@ class Recording:
         return _columns(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write the recording, whole or not at all.
+        """Write the recording to a file atomically.
 
-        ``.npz`` holds all of it, the model too; ``.csv`` and ``.parquet`` hold ``columns``, which ``read_recording``
-        reads without a map.
+        ``.npz`` contains everything, including the model; ``.csv`` and ``.parquet`` contain ``columns``, which
+        ``read_recording`` reads without a map.
 
         Raises:
-            ValueError: the ending is another one.
+            ValueError: the file extension is not supported.
         """
         path = Path(path)
         if path.suffix not in _WRITERS:
@@ -219,11 +222,11 @@ class Recording:
 
     @classmethod
     def load(cls, path: str | Path) -> Recording:
-        """The recording of an ``.npz`` file that ``save`` wrote.
+        """Load a recording from an ``.npz`` file of ``save``.
 
         Raises:
-            FileNotFoundError: there is no such file.
-            ValueError: the file holds no recording.
+            FileNotFoundError: the file does not exist.
+            ValueError: the file does not contain a recording.
         """
         return model_files.read(Path(path), _FORMAT, "recording", lambda *parts: cls(**_fields(*parts)))
 
@@ -253,7 +256,7 @@ def _columns(recording: Recording) -> dict[str, Float[np.ndarray, " n"]]:
 
 def _fields(about: dict[str, Any], model: Model, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     if any(x.dtype.kind not in "fiu" for x in arrays.values()):
-        raise TypeError("arrays that are no numbers")
+        raise TypeError("arrays that are not numeric")
     return {
         "model": model,
         **{name: arrays[name] for name in _ARRAYS if name in arrays},
@@ -266,7 +269,7 @@ def _fields(about: dict[str, Any], model: Model, arrays: dict[str, np.ndarray]) 
 
 
 def _finding(kind: str, where: str, count: int, seen: str, done: str, open: bool = False) -> Finding:
-    """A finding of a file."""
+    """Deserialize a finding."""
     if not isinstance(count, int) or count < 0:
         raise ValueError(f"a finding of {count} samples")
     return Finding(str(kind), str(where), count, str(seen), str(done), bool(open))

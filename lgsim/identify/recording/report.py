@@ -9,7 +9,7 @@ from textwrap import shorten
 from lgsim.support.printable import printable
 
 SHOWN = 5
-"""Findings of one kind that are shown; of more of them only how many there are."""
+"""Number of findings of one kind that are listed; further ones are counted."""
 
 KINDS = (
     "unused column", "unnamed columns", "truncated file", "invalid time", "duplicate", "unordered time", "clock jump",
@@ -18,7 +18,7 @@ KINDS = (
     "delay", "motion does not fit the model", "short piece", "damaged file", "unused topic", "other clock",
     "outlier", "invalid number",
 )  # fmt: skip
-"""All kinds of findings; files of recordings hold them, so that none is ever renamed."""
+"""All kinds of findings. Files of recordings contain them, so that they are not renamed."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class Finding:
 
     Attributes:
         kind: One of ``KINDS``.
-        where: The channel and joint that it is about, e.g. "tau joint3", or "time".
-        count: Number of samples concerned, 0 where the remark concerns no single samples.
-        seen: What the data show, as a phrase.
-        done: What was done about it, as a phrase.
-        open: Whether the data stayed as they came and an answer is due: another map, another model, another recording.
+        where: The channel and joint, e.g. "tau joint3", or "time".
+        count: Number of affected samples, 0 if the finding is not about single samples.
+        seen: The observation, as a phrase.
+        done: The action, as a phrase.
+        open: True if the data were not changed and the issue is unresolved: it needs another map, model or recording.
 
     Raises:
-        ValueError: the kind is none of ``KINDS``.
+        ValueError: the kind is not one of ``KINDS``.
     """
 
     kind: str
@@ -54,16 +54,16 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """All findings of a recording; ``print(report)`` shows them, ``report + findings`` has more of them.
+    """All findings of a recording; ``print(report)`` lists them, ``report + findings`` appends some.
 
     Attributes:
-        findings: The findings in the order in which they were made.
+        findings: The findings in chronological order.
     """
 
     findings: tuple[Finding, ...] = ()
 
     def __iter__(self) -> Iterator[Finding]:
-        """The findings, one after the other."""
+        """Iterate over the findings."""
         return iter(self.findings)
 
     def __len__(self) -> int:
@@ -78,37 +78,37 @@ class Report:
         """The findings of one kind.
 
         Raises:
-            ValueError: the kind is none of ``KINDS``.
+            ValueError: the kind is not one of ``KINDS``.
         """
         _check_kind(kind)
         return tuple(finding for finding in self.findings if finding.kind == kind)
 
     @property
     def open(self) -> tuple[Finding, ...]:
-        """The findings that need an answer."""
+        """The unresolved findings."""
         return tuple(finding for finding in self.findings if finding.open)
 
     def lines(self, most: int = SHOWN) -> list[str]:
-        """The findings as lines, at most so many of each kind; one more line counts the others of it."""
+        """The findings as lines, at most ``most`` of each kind, and one line that counts the others of it."""
         shown, rest = [], {}
         for finding in self.findings:
             key = finding.kind, finding.open
             rest.setdefault(key, []).append(finding)
             if len(rest[key]) <= most:
-                shown.append(f"{'to answer: ' if finding.open else ''}{finding}")
+                shown.append(f"{'unresolved: ' if finding.open else ''}{finding}")
         for (kind, is_open), found in rest.items():
             if len(found) > most:
                 others = ", ".join(dict.fromkeys(finding.where for finding in found[most:]))
                 more = f"{kind}: {len(found) - most} more, of {shorten(others, 80, placeholder=' ...')}"
-                shown.append(f"{'to answer: ' if is_open else ''}{printable(more)}")
+                shown.append(f"{'unresolved: ' if is_open else ''}{printable(more)}")
         return shown
 
     def __str__(self) -> str:
         if not self.findings:
             return "nothing to report"
-        parts = {"needs an answer": self.open, "done": tuple(f for f in self.findings if not f.open)}
+        parts = {"unresolved": self.open, "done": tuple(f for f in self.findings if not f.open)}
         lines = {
-            title: [line.removeprefix("to answer: ") for line in Report(found).lines()]
+            title: [line.removeprefix("unresolved: ") for line in Report(found).lines()]
             for title, found in parts.items()
         }
         return "\n".join("\n  ".join([f"{title}:", *found]) for title, found in lines.items() if found)

@@ -20,55 +20,55 @@ from lgsim.multibody.joint import GroupJoint, Joint
 from lgsim.multibody.topology import Topology
 
 MIN_SAMPLES = 4 * (DEGREE + 1)
-"""Number of samples that a segment must have to be smoothed."""
+"""Minimum number of samples of a segment for smoothing."""
 
-_NEAR = 0.1  # rad (rms): the motion is near enough to the curve in whose algebra it is smoothed
-_FARTHEST = 2.5  # rad: where the logarithm still is the one that is meant
-_NOISE = 0.5  # what a finer curve leaves over, of a coarser one: more, and only noise is left
+_NEAR = 0.1  # rad (rms): the motion is close enough to the reference curve in whose algebra it is smoothed
+_FARTHEST = 2.5  # rad: the logarithm is still on the correct branch
+_NOISE = 0.5  # ratio of the residuals of a finer and a coarser curve: above it only noise is left
 
 
 def smooth(recording: Recording, method: Smoother | None = None, *, rate: float | None = None) -> Recording:
-    """The motion on smooth curves, with velocities and accelerations that are their derivatives.
+    """Smooth a motion; velocities and accelerations are the exact derivatives of the smooth curves.
 
-    A joint with a number for each degree of freedom is smoothed in these. A spherical, planar or free joint is smoothed
-    in the algebra: r(t) is a coarse smooth curve near the motion, ``s(t) = log(r^-1 q)`` is smoothed as a vector, and
-    ``q = r exp(s)``, so that nothing leaves the group, turns may add up without end, and the signs of quaternions do
-    not count. v is the velocity of that curve and a the derivative of v, both exactly. Measured velocities give way to
-    these; tau, current and imu are smoothed by the same method, so that all keep in step.
+    A joint with one coordinate for each degree of freedom is smoothed in these. A spherical, planar or free joint is
+    smoothed in the algebra: r(t) is a coarse smooth curve near the motion, ``s(t) = log(r^-1 q)`` is smoothed as a
+    vector, and ``q = r exp(s)``. Hence the result stays on the group, revolutions may accumulate, and the signs of
+    quaternions have no effect. v is the velocity of that curve and a the derivative of v, both exact. They replace
+    measured velocities. tau, current and imu are smoothed by the same method, so that all have the same phase.
 
-    Segments between long gaps are smoothed each alone. A sample whose weight is 0 does not pull, and the curve counts
-    there again if a sample that counts is closer than the method's ``resolution``.
+    Segments between long gaps are smoothed separately. A sample with weight 0 has no influence; the smoothed value
+    there gets a weight again if a valid sample is closer than the method's ``resolution``.
 
     Args:
-        recording: A recording without NaN, such as ``check_recording`` gives.
-        method: ``Spline(spacing)`` or ``Butterworth(cutoff)``; a spline with the spacing of cross-validation if None.
-        rate: The rate of the new samples, Hz; the old times if None.
+        recording: A recording without NaN, for example from ``check_recording``.
+        method: ``Spline(spacing)`` or ``Butterworth(cutoff)``; None for a spline with the spacing of cross-validation.
+        rate: The new sampling rate, Hz; None to keep the times.
 
     Returns:
-        A recording with q, v, a, and smoothed tau, current and imu where there were such channels.
+        A recording with q, v, a, and smoothed tau, current and imu if they exist.
 
     Raises:
-        ValueError: numbers are not finite, a joint turns by more than a third of a turn between samples, or no segment
-            is long enough.
-        ModuleNotFoundError: scipy is missing.
+        ValueError: values are not finite, a joint rotates by more than a third of a revolution between samples, or no
+            segment is long enough.
+        ModuleNotFoundError: scipy is not installed.
 
-    Source: filters that act on displacements in the algebra are those of J. Lee and S. Y. Shin, General construction
-    of time-domain filters for orientation data, IEEE Trans. Visualization and Computer Graphics 8(2), 2002; there about
-    neighboring samples, here about a curve, so that derivatives are exact.
+    Source: filters that act on displacements in the algebra: J. Lee and S. Y. Shin, General construction of time-domain
+    filters for orientation data, IEEE Trans. Visualization and Computer Graphics 8(2), 2002. They use neighboring
+    samples as the reference; here it is a curve, so that derivatives are exact.
     """
     for name, array in recording.channels.items():
         if not np.all(np.isfinite(array)):
-            raise ValueError(f"{name}: expected finite numbers, got NaN or infinity; check_recording bridges them")
+            raise ValueError(f"{name}: expected finite values, got NaN or infinity; check_recording interpolates them")
     method = tune(recording, method or Spline())
     parts, findings = [], []
     for part in recording.segments:
         if part.stop - part.start < MIN_SAMPLES:
-            seen = f"a piece shorter than {MIN_SAMPLES} samples at t = {recording.time[part.start]:g} s"
+            seen = f"a segment shorter than {MIN_SAMPLES} samples at t = {recording.time[part.start]:g} s"
             findings.append(Finding("short piece", "time", part.stop - part.start, seen, "left out"))
         else:
             parts.append(_smooth_segment(recording[part], method, rate))
     if not parts:
-        raise ValueError(f"recording: expected a piece of at least {MIN_SAMPLES} samples, got none")
+        raise ValueError(f"recording: expected a segment of at least {MIN_SAMPLES} samples, got none")
     out = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     weights = {name[7:]: out.pop(name) for name in list(out) if name.startswith("weight ")}
     imu = {name[4:]: out.pop(name) for name in list(out) if name.startswith("imu ")}
@@ -78,7 +78,7 @@ def smooth(recording: Recording, method: Smoother | None = None, *, rate: float 
 
 
 def tune(recording: Recording, method: Smoother) -> Smoother:
-    """The method with the settings that the longest segment of the recording decides."""
+    """The method with its automatic settings resolved from the longest segment of the recording."""
     part = recording[recording.longest_segment]
     if len(part) < MIN_SAMPLES:
         return method
@@ -93,7 +93,7 @@ def tune(recording: Recording, method: Smoother) -> Smoother:
 
 
 def _with_aligned_signs(recording: Recording) -> Float[np.ndarray, "n nq"]:
-    """Coordinates with quaternions whose sign does not jump."""
+    """Coordinates with continuous quaternion signs."""
     q = recording.q.copy()
     for joint, places, _ in kinds(recording.model.topology):
         if has_quaternion(joint):
@@ -103,7 +103,7 @@ def _with_aligned_signs(recording: Recording) -> Float[np.ndarray, "n nq"]:
 
 
 def align_signs(quaternions: Float[np.ndarray, "n 4"]) -> Float[np.ndarray, "n 4"]:
-    """Quaternions with such signs that each is nearest to the one before."""
+    """Quaternions with the sign closest to the previous one."""
     flips = np.sum(quaternions[1:] * quaternions[:-1], axis=1) < 0
     signs = np.concatenate([[1.0], np.cumprod(np.where(flips, -1.0, 1.0))])
     return quaternions * signs[:, None]
@@ -128,7 +128,7 @@ def _smooth_segment(part: Recording, method: Smoother, rate: float | None) -> di
 def _resample_weights(
     time: Float[np.ndarray, " n"], weights: Float[np.ndarray, "n k"], at: Float[np.ndarray, " m"], reach: float
 ) -> Float[np.ndarray, "m k"]:
-    """Weights at other times: interpolated where a sample that counts is within reach, s, else 0."""
+    """Weights at other times: interpolated if a valid sample is within reach, s, else 0."""
     out = np.zeros((len(at), weights.shape[1]))
     for column, w in zip(out.T, weights.T, strict=True):
         valid = time[w > 0]
@@ -170,7 +170,7 @@ def _smooth_on_group(
     weights: Float[np.ndarray, "n v"],
     at: Float[np.ndarray, " m"],
 ) -> list[Float[np.ndarray, "m _"]]:
-    """[q, v, a] of a joint on ``r exp(s)``, the curve s in the algebra about the reference curve r."""
+    """[q, v, a] of a joint on ``r exp(s)``, where s is the curve in the algebra about the reference curve r."""
     every = np.repeat(np.min(weights, axis=1)[:, None], q.shape[1], axis=1)
     reference, s = _reference_curve(joint, method, time, q, every)
     curves = [*_derivatives(reference, at), *_derivatives(method.curve(time, s, weights), at)]
@@ -184,10 +184,10 @@ def _reference_curve(
     q: Float[np.ndarray, "n q"],
     weights: Float[np.ndarray, "n q"],
 ) -> tuple[Curve, Float[np.ndarray, "n v"]]:
-    """A smooth curve in the coordinates near the motion, and the motion in the algebra about it.
+    """A smooth reference curve near the motion, in coordinates, and the motion in the algebra about it.
 
-    It turns no faster than the method lets the motion turn, or its noise would stay; but where that leaves a motion
-    behind that spins, its knots are halved.
+    Its resolution is that of the method, so that it does not follow noise; if it is too far from a spinning motion, its
+    knot spacing is halved.
     """
     turns = [row.turns for row in joint.rows]
     counts, shortest = weights[:, 0] > 0, 3 * float(np.median(np.diff(time)))
@@ -207,8 +207,9 @@ def _reference_curve(
         curve, s, angle = finer
     if np.max(angle, initial=0) > _FARTHEST:
         raise ValueError(
-            f"recording: expected less than a third of a turn between samples of a {type(joint).__name__} joint,"
-            f" got {np.max(angle):.2g} rad beside the smooth motion; record faster, or give bad samples the weight 0"
+            f"recording: expected less than a third of a revolution between samples of a {type(joint).__name__}"
+            f" joint, got {np.max(angle):.2g} rad relative to the smooth motion; increase the sampling rate, or give"
+            " invalid samples weight 0"
         )
     return curve, s
 
@@ -218,7 +219,7 @@ def _rms(x: Float[np.ndarray, " n"]) -> float:
 
 
 def _pad(x: Float[np.ndarray, "n k"]) -> Float[Array, "k m"]:
-    """Components first, the last sample repeated up to a power of two: few lengths to compile for."""
+    """Components first, the last sample repeated up to a power of two, to limit the number of compiled lengths."""
     length = max(256, 2 ** int(np.ceil(np.log2(len(x)))))
     return jnp.asarray(np.pad(x, ((0, length - len(x)), (0, 0)), mode="edge").T)
 
@@ -226,7 +227,7 @@ def _pad(x: Float[np.ndarray, "n k"]) -> Float[Array, "k m"]:
 def differences(
     topology: Topology, q0: Float[np.ndarray, "n nq"], q1: Float[np.ndarray, "n nq"]
 ) -> Float[np.ndarray, "n nv"]:
-    """``log(q0^-1 q1)`` of configurations, the first quaternions of any norm."""
+    """``log(q0^-1 q1)`` of configurations, after normalization of the first quaternions."""
     out = np.empty((len(q0), topology.nv))
     for joint, all_q, all_v in kinds(topology):
         for at_q, at_v in zip(all_q.T, all_v.T, strict=True):
@@ -235,7 +236,7 @@ def differences(
 
 
 def _normalize(joint: Joint, q: Float[Array, "q m"]) -> Float[Array, "q m"]:
-    """Coordinates of a joint whose quaternion, if there is one, has the norm one."""
+    """Coordinates of a joint with a normalized quaternion, if it has one."""
     if not has_quaternion(joint):
         return q
     return jnp.concatenate([q[:-4], q[-4:] / jnp.sqrt(jnp.sum(q[-4:] ** 2, axis=0, keepdims=True))])
@@ -256,7 +257,7 @@ def _evaluate(
     s1: Float[Array, "v m"],
     s2: Float[Array, "v m"],
 ) -> tuple[Float[Array, "q m"], Float[Array, "v m"], Float[Array, "v m"]]:
-    """(q, v, a) of the curve ``r exp(s)``, of which r and s have the time derivatives r1, r2, s1, s2."""
+    """(q, v, a) of the curve ``r exp(s)``; r1, r2, s1, s2 are the time derivatives of r and s."""
 
     def configuration(h: Float[Array, ""]) -> Float[Array, "q m"]:
         near = _normalize(joint, r + h * (r1 + h / 2 * r2))

@@ -1,4 +1,4 @@
-"""Files of columns: csv, parquet and npz, as arrays of numbers by name."""
+"""Tables: csv, parquet and npz files as numeric arrays by column name."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from lgsim.support.reading.npz import open_npz
 from lgsim.support.reading.parquet import open_parquet
 from lgsim.support.reading.size_limits import check_size
 
-_FEW = 0.3  # of the rows: so many that are damaged are left out
+_FEW = 0.3  # fraction of the rows: up to it damaged rows are skipped
 _MISSING = frozenset(["", "nan", "na", "n/a", "null", "none"])
 
 
 class Table(NamedTuple):
-    """The columns of a file; a number that is missing is NaN.
+    """The columns of a file; missing values are NaN.
 
     Attributes:
         columns: Columns (n,) by name.
-        arrays: Arrays of k columns (n, k) by name, of which the file does not say which joint each belongs to.
-        findings: Remarks on the file.
-        slots: The places in a recording of columns whose file says more of them than their name.
-        scales: Of such columns, SI units in one of theirs.
-        texts: Of columns that hold no numbers, what is wrong with them for a reader that needs them.
-        source: Where the data come from, as a phrase; "" for the file's name and checksum.
+        arrays: Arrays of k columns (n, k) by name, without joint names.
+        findings: Findings about the file.
+        slots: Slots in a recording of columns whose meaning the file specifies beyond their name.
+        scales: Factors to SI of such columns.
+        texts: Reasons why columns are not numeric, by name.
+        source: Origin of the data, as a phrase; "" for the file's name and checksum.
     """
 
     columns: dict[str, Float[np.ndarray, " n"]]
@@ -51,13 +51,13 @@ class Table(NamedTuple):
 
 
 def read_table(path: Path) -> Table:
-    """The columns of a csv, parquet or npz file.
+    """Read the columns of a csv, parquet or npz file.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: the ending is another one, or the content is not what the ending says; for a csv file the message
+        FileNotFoundError: the file does not exist.
+        ValueError: the file extension is not supported, or the content does not match it; for a csv file the message
             has the line.
-        ModuleNotFoundError: the package that reads parquet files is missing.
+        ModuleNotFoundError: the package that reads parquet files is not installed.
     """
     if path.suffix.lower() not in TABLES:
         raise ValueError(f"{path}: expected a name that ends in {' or '.join(TABLES)}, got {path.suffix!r}")
@@ -74,7 +74,7 @@ def _csv(path: Path) -> Table:
 
 
 class _CsvRows:
-    """The rows of a csv file, read line by line; of all cells only the numbers are kept."""
+    """Streaming reader of the rows of a csv file; it keeps only the numbers."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.names, self.first, self.delimiter = path, [], 0, ","
@@ -85,20 +85,18 @@ class _CsvRows:
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
         check_size(self.path, self.path.stat().st_size, "has")
-        # bytes that are no text become cells that are no number
+        # undecodable bytes become cells that are not numeric
         with self.path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
             lines = ((i, line) for i, line in enumerate(file, 1) if line.strip() and not line.startswith("#"))
             first = next(lines, None)
             if first is None:
-                raise ValueError(f"{self.path}: expected names of columns in the first line, got an empty file")
+                raise ValueError(f"{self.path}: expected column names in the first line, got an empty file")
             self.first, head = first
             self.delimiter = max(",;\t", key=head.count)
             self.names = self._cells(head)
             _distinct(f"{self.path}:{self.first}", self.names)
             if any(_number(name) is not None for name in self.names if name):
-                raise ValueError(
-                    f"{self.path}:{self.first}: expected names of columns, got numbers; put a line with names first"
-                )
+                raise ValueError(f"{self.path}:{self.first}: expected column names, got numbers; add a header line")
             for i, line in lines:
                 yield i, self._cells(line)
 
@@ -109,7 +107,7 @@ class _CsvRows:
             return []
 
     def take(self, line: int, cells: list[str]) -> None:
-        """Keep the numbers of a row."""
+        """Store the numbers of a row."""
         self.last = line
         if len(cells) != len(self.names):
             self.bad_rows.append((line, len(cells)))
@@ -126,7 +124,7 @@ class _CsvRows:
         self.count += 1
 
     def table(self) -> Table:
-        """The columns; few rows and cells that are none are left out, many are an error of the first one."""
+        """The columns. A few damaged rows or cells are skipped; many are reported as an error of the first one."""
         findings = []
         if self.bad_rows:
             line, width = self.bad_rows[-1]
@@ -149,18 +147,18 @@ class _CsvRows:
             bad = self.bad_cells.get(name, [])
             if len(bad) > _FEW * self.count:
                 line, cell = bad[0]
-                hint = "; write decimal points, not commas" if "," in cell else ""
+                hint = "; use decimal points, not commas" if "," in cell else ""
                 texts[name] = f"{self.path}:{line}: column {name!r}: expected a number, got {cell[:40]!r}{hint}"
                 continue
             if bad:
-                seen = f"{_shown_lines([line for line, _ in bad])}: no number, such as {bad[0][1][:40]!r}"
+                seen = f"{_shown_lines([line for line, _ in bad])}: not a number, such as {bad[0][1][:40]!r}"
                 findings.append(Finding("invalid number", name, len(bad), seen, "taken as missing"))
             columns[name] = np.array(values[:, i])
         return Table(columns, {}, tuple(findings), texts=texts)
 
 
 def _shown_lines(lines: list[int]) -> str:
-    """Numbers of lines in words, cut after five."""
+    """Format line numbers, at most five."""
     more = f" and {len(lines) - 5} more" if len(lines) > 5 else ""
     return f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines[:5]))}{more}"
 
@@ -176,7 +174,7 @@ def _distinct(where: str, names: Iterable[str]) -> None:
     seen = set()
     for name in names:
         if name in seen:
-            raise ValueError(f"{where}: expected different names of columns, got {name!r} twice")
+            raise ValueError(f"{where}: expected unique column names, got {name!r} twice")
         seen.add(name)
 
 
@@ -187,7 +185,7 @@ def _parquet(path: Path) -> Table:
         file = open_parquet(path, ())
         schema = file.schema_arrow
         names = schema.names
-        # a text that is repeated a billion times is there once in a dictionary
+        # a string that is repeated a billion times is stored once in a dictionary
         texts_of = {name for name, kind in zip(names, schema.types, strict=True) if _is_text(kind, arrow)}
         numbers = {name for name, kind in zip(names, schema.types, strict=True) if _is_number(kind, arrow)}
         file = open_parquet(path, texts_of | numbers, encoded=texts_of)
@@ -218,7 +216,7 @@ def _parquet(path: Path) -> Table:
 
 
 def _column(column: Any, arrow: Any) -> Float[np.ndarray, " n"]:
-    """The numbers of a column of numbers or of texts in a dictionary."""
+    """The numbers of a column of numbers or of dictionary-encoded strings."""
     if not arrow.types.is_dictionary(column.type):
         return _floats(column.cast("float64").to_numpy())
     parts = [part.dictionary.cast("float64").take(part.indices) for part in column.chunks]
@@ -237,7 +235,7 @@ def _is_text(kind: Any, arrow: Any) -> bool:
 def _check_lengths(path: Path, columns: Mapping[str, Shaped[np.ndarray, " n *k"]]) -> None:
     lengths = {name: len(x) for name, x in columns.items()}
     if len(set(lengths.values())) > 1:
-        raise ValueError(f"{path}: expected columns of one length, got {lengths}")
+        raise ValueError(f"{path}: expected columns of equal length, got {lengths}")
 
 
 def _npz(path: Path) -> Table:
@@ -246,12 +244,14 @@ def _npz(path: Path) -> Table:
         for name in file.names:
             try:
                 stored[name] = file[name]
-            except Exception as error:  # whatever numpy meets in damaged bytes
+            except Exception as error:  # any exception that numpy raises for damaged bytes
                 findings.append(Finding("damaged file", name, 0, short(error), "left out"))
     if not stored and findings:
-        raise ValueError(f"{path}: expected arrays that can be read, got none; {findings[0].where}: {findings[0].seen}")
+        raise ValueError(f"{path}: expected readable arrays, got none; {findings[0].where}: {findings[0].seen}")
     if "about" in stored:
-        raise ValueError(f"{path}: expected named columns, got a file that lgsim wrote; its class has load")
+        raise ValueError(
+            f"{path}: expected named columns, got a file that lgsim wrote; load it with the load method of its class"
+        )
     joints = stored.pop("joint_names", None)
     if joints is not None and joints.ndim != 1:
         raise ValueError(f"{path}: joint_names: expected an array of one axis, got one of shape {joints.shape}")
@@ -264,7 +264,7 @@ def _npz(path: Path) -> Table:
         elif values.ndim == 2 and values.dtype.kind in "fiu":
             arrays[name] = _floats(values)
         else:
-            seen = f"an array of shape {values.shape} of {values.dtype} is no column"
+            seen = f"an array of shape {values.shape} and dtype {values.dtype} is not a column"
             findings.append(Finding("unused column", name, 0, seen, "not read"))
     _check_lengths(path, columns | arrays)
     return Table(columns, arrays, tuple(findings))
@@ -275,4 +275,4 @@ def _floats(array: Shaped[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
 
 
 TABLES = {".csv": _csv, ".parquet": _parquet, ".npz": _npz}
-"""The readers by the endings of files."""
+"""The readers by file extension."""

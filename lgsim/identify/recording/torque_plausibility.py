@@ -1,4 +1,4 @@
-"""The check of measured torques against the model's inverse dynamics: order of the columns, signs, delays."""
+"""Check of measured torques against the model's inverse dynamics: order of the columns, signs, delays."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from lgsim.identify.recording.report import Finding
 from lgsim.multibody.model import Model
 
 ALIKE, UNLIKE = 0.9, 0.5  # correlation coefficients
-BETTER = 4.0  # times less is left unexplained
+BETTER = 4.0  # ratio of the unexplained variation
 MAX_DELAY = 0.1  # s
-ANSWER = "not changed: mend the map"
+ANSWER = "not changed: fix the map"
 
-_DYNAMIC = 0.3  # of a torque's variation: what the model must explain for its sign to tell something
+_DYNAMIC = 0.3  # fraction of a torque's variation that the model must explain to determine its sign
 _SIGNIFICANT = 25.0  # variances
-_WORTH = 0.05  # of what is left unexplained, for a delay
-_REVERSES = 0.4  # of a joint's usual speed: slower is near a reversal
-_AGREE = 0.4  # of a delay: by so much may that of a joint differ
+_WORTH = 0.05  # relative to the unexplained variation, for a delay
+_REVERSES = 0.4  # relative to a joint's usual speed: slower is near a reversal
+_AGREE = 0.4  # relative to a delay: tolerance of the delays of single joints
 
 
 class SmoothMotion(NamedTuple):
-    """A segment of a recording with its smooth motion.
+    """A segment of a recording with its smoothed motion.
 
     Attributes:
         recording: The segment (n samples).
         q: Smooth configurations (n, nq).
         v: Their velocities (n, nv).
         a: The derivatives of v (n, nv).
-        smoother: The method that made the motion smooth.
+        smoother: The smoothing method.
     """
 
     recording: Recording
@@ -59,24 +59,24 @@ def correlations(x: Float[np.ndarray, "n k"], y: Float[np.ndarray, "n l"]) -> Fl
 def _forces(
     model: Model, q: Float[Array, "n nq"], v: Float[Array, "n nv"], a: Float[Array, "n nv"]
 ) -> Float[Array, "n nv"]:
-    """Joint forces of the drives, apart from dampers and friction."""
+    """Joint torques of the drives, without damping and friction."""
     return inverse_dynamics(model, q, v, a) - passive_forces(model, q, jnp.zeros_like(v))
 
 
 def _predict(
     model: Model, q: Float[np.ndarray, "n nq"], v: Float[np.ndarray, "n nv"], a: Float[np.ndarray, "n nv"]
 ) -> Float[np.ndarray, "n nv"]:
-    """The torques of the drives by the model, the batch padded to a power of two."""
+    """The drive torques of the model, with the batch padded to a power of two."""
     length = 2 ** int(np.ceil(np.log2(len(q))))
     padded = [jnp.asarray(np.pad(x, ((0, length - len(x)), (0, 0)), mode="edge"), model.dtype) for x in (q, v, a)]
     return np.asarray(_forces(model, *padded))[: len(q)]
 
 
 def check_torques(motion: SmoothMotion) -> list[Finding]:
-    """Findings about torques that the model does not explain, whatever the friction; all of them need an answer."""
+    """Findings about torques that the model does not explain with any friction; all of them are unresolved."""
     raw = motion.recording
     if raw.model.topology.contacts or raw.model.topology.loops:
-        return []  # what contacts and loops add to the torques is not known
+        return []  # torques due to contacts and closed loops are unknown
     known = np.flatnonzero(raw.valid("tau").any(axis=0))
     predicted = _predict(raw.model, motion.q, motion.v, motion.a)
     now, mistaken = _check_positions(motion, known, predicted)
@@ -89,38 +89,38 @@ def check_torques(motion: SmoothMotion) -> list[Finding]:
         others = np.where(np.arange(P.shape[1]) != i, P[row], 0)
         j = int(np.argmax(others))
         if others[j] > ALIKE and 1 - others[j] ** 2 < (1 - max(own, 0) ** 2) / BETTER:
-            seen = f"goes with what the model says of {motion.names[j]} (correlation {P[row, j]:.2f}), not of its own"
+            seen = f"correlates with the model's torque of {motion.names[j]} ({P[row, j]:.2f}), not with its own"
             seen += f" ({own:.2f})"
             found.append(Finding("shuffled columns", where, len(raw), seen, ANSWER, True))
         elif own < -ALIKE and share[row] > _DYNAMIC:
-            seen = f"the model says the opposite (correlation {own:.2f})"
+            seen = f"the model's torque has the opposite sign (correlation {own:.2f})"
             found.append(Finding("wrong sign", where, len(raw), seen, ANSWER, True))
         elif abs(own) < ALIKE and _driven_by_friction(motion, int(i), predicted[:, i]):
-            seen = "friction would drive the joint"
+            seen = "friction would have to drive the joint"
             found.append(Finding("wrong sign", where, len(raw), seen, ANSWER, True))
     if found:
         return found
     if now > UNLIKE:
-        seen = f"{100 * now:.2g} % of the torques' variation is left unexplained, whatever the friction"
-        done = "not changed: look at the order of columns, units, and the model"
+        seen = f"{100 * now:.2g} % of the torque variation is unexplained with any friction"
+        done = "not changed: check the order of columns, units, and the model"
         return [Finding("motion does not fit the model", "tau", len(raw), seen, done, True)]
     clear = [int(i) for row, i in enumerate(known) if P[row, i] > ALIKE and share[row] > _DYNAMIC]
     return _check_delay(motion, clear, predicted) if clear else []
 
 
 def _friction_regressor(model: Model, i: int, v: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n k"]:
-    """Columns that an offset and friction may add to a torque: 1, v, sign v, and tanh(v / friction speed)."""
+    """Regressors of offset and friction in a torque: 1, v, sign v, and tanh(v / friction speed)."""
     speed = float(model.friction_speed[i])
     return np.stack([np.ones_like(v), v, np.sign(v), *([np.tanh(v / speed)] if speed > 0 else [])], axis=1)
 
 
 def _residual(design: Float[np.ndarray, "n k"], x: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "n ..."]:
-    """The residual of the least-squares fit of x by the columns of a design."""
+    """The residual of the least-squares fit of x by the columns of a design matrix."""
     return x - design @ np.linalg.lstsq(design, x, rcond=None)[0]
 
 
 def _driven_by_friction(motion: SmoothMotion, i: int, predicted: Float[np.ndarray, " n"]) -> bool:
-    """Whether friction explains a torque, but only with the wrong sign."""
+    """True if friction explains a torque, but only with the wrong sign."""
     raw = motion.recording
     valid = raw.valid("tau")[:, i]
     v = motion.v[valid, i]
@@ -150,7 +150,7 @@ def _explained(
 def _check_positions(
     motion: SmoothMotion, known: Int[np.ndarray, " k"], predicted: Float[np.ndarray, "n nv"]
 ) -> tuple[float, list[Finding]]:
-    """(the fraction that the model leaves unexplained, the order or sign of positions that would explain it)."""
+    """The unexplained fraction, and the order or sign of positions that would explain the torques."""
     raw, nv = motion.recording, motion.recording.model.nv
     now = _unexplained(raw, motion.v, predicted, known)
     if now < 1 - ALIKE or raw.model.nq != nv:
@@ -173,7 +173,7 @@ def _check_positions(
     if scores[best] >= min(now / BETTER, 1 - ALIKE):
         return now, []
     what = "with the opposite sign" if kind == "wrong sign" else "exchanged"
-    seen = f"{what}, the torques fit the model: {100 * scores[best]:.2g} % left unexplained, now {100 * now:.2g} %"
+    seen = f"{what}, the torques fit the model: {100 * scores[best]:.2g} % unexplained, now {100 * now:.2g} %"
     where = f"q {' and '.join(motion.names[i] for i in which)}"
     return now, [Finding(kind, where, len(raw), seen, ANSWER, True)]
 
@@ -181,7 +181,7 @@ def _check_positions(
 def _unexplained(
     raw: Recording, v: Float[np.ndarray, "n nv"], predicted: Float[np.ndarray, "n nv"], known: Int[np.ndarray, " k"]
 ) -> float:
-    """The fraction of the torques' variation that neither the model, by any positive factor, nor friction explains."""
+    """The fraction of the torque variation that neither the model, times any positive factor, nor friction explains."""
     left = total = 0.0
     for i in known:
         valid = raw.valid("tau")[:, i]
@@ -194,13 +194,15 @@ def _unexplained(
 
 
 def _check_delay(motion: SmoothMotion, joints: list[int], predicted: Float[np.ndarray, "n nv"]) -> list[Finding]:
-    """The delay with which the model, any friction and any armature explain all torques best, if joints agree on it."""
+    """The delay with which the model, any friction and any armature explain all torques best, if the joints agree on
+    it.
+    """
     dt, n = motion.recording.dt, len(motion.v)
     most = min(int(MAX_DELAY / dt), n // 8)
     stride = max(most // 10, 1)
     lags = np.arange(-(most // stride) * stride, most + 1, stride)
     coarse = [_squares_by_lag(motion, i, predicted, lags, most) for i in joints]
-    if min(left.min() for left in coarse) <= 0:  # nothing but rounding is left: there is no noise to judge by
+    if min(left.min() for left in coarse) <= 0:  # the residual is rounding: there is no noise to compare with
         return []
     middle = int(lags[np.argmin(np.sum([left / left.min() for left in coarse], axis=0))])
     fine = np.arange(max(middle - 2 * stride, -most), min(middle + 2 * stride, most) + 1)
@@ -215,19 +217,19 @@ def _check_delay(motion: SmoothMotion, joints: list[int], predicted: Float[np.nd
     gain = now - len(joints)
     if abs(delay) <= dt or gain < max(_WORTH * len(joints), _SIGNIFICANT / n) or agree <= 1 / 2:
         return []
-    seen = f"{1e3 * delay:.3g} ms behind what the motion needs, joint by joint "
+    seen = f"{1e3 * delay:.3g} ms late relative to the inverse dynamics, joint by joint "
     seen += ", ".join(f"{1e3 * d:.2g}" for d in own) + " ms"
-    return [Finding("delay", "tau", 0, seen, "not changed: shift_signal moves a channel", True)]
+    return [Finding("delay", "tau", 0, seen, "not changed: shift_signal compensates a delay", True)]
 
 
 def _squares_by_lag(
     motion: SmoothMotion, i: int, predicted: Float[np.ndarray, "n nv"], lags: Int[np.ndarray, " l"], most: int
 ) -> Float[np.ndarray, " l"]:
-    """The squares that are left of a torque if it lags by whole numbers of samples, at most ``most``."""
+    """The residual sum of squares of a torque for integer lags, at most ``most``."""
     raw = motion.recording
     tau, inner = raw.channels["tau"][:, i], slice(most, len(motion.v) - most)
     basis = np.column_stack([_friction_regressor(raw.model, i, motion.v[:, i]), motion.a[:, i], predicted[:, i]])[inner]
-    # dry friction turns over gradually, on either side of a reversal: that is no delay
+    # the sign change of dry friction is gradual on both sides of a reversal: not a delay
     valid = raw.valid("tau")[:, i] & (np.abs(motion.v[:, i]) > _REVERSES * np.std(motion.v[:, i]))
     basis, places = basis[valid[inner]], np.arange(len(tau))[inner][valid[inner]]
     frame = np.linalg.qr(basis / np.linalg.norm(basis, axis=0))[0]
@@ -236,7 +238,7 @@ def _squares_by_lag(
 
 
 def parabola_minimum(lags: Int[np.ndarray, " l"], left: Float[np.ndarray, " l"]) -> float:
-    """The lag at which the parabola through the lowest value and its neighbors is lowest."""
+    """The lag at the minimum of the parabola through the lowest value and its neighbors."""
     at = int(np.clip(np.argmin(left), 1, len(lags) - 2))
     before, least, after = left[at - 1 : at + 2]
     bend = before - 2 * least + after

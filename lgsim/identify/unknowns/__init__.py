@@ -1,7 +1,7 @@
-"""Unknowns of instruments, and of bodies or joints that are alike.
+"""Unknowns of sensors and actuator delays, and blocks with shared coordinates.
 
-An ``InstrumentedPlant`` has instruments between motion and records: ``SensorBias``, ``SensorDelay``, ``InputDelay``.
-``SharedBlock`` is for bodies or joints that are alike.
+An ``InstrumentedPlant`` models sensors and delays between motion and records: ``SensorBias``, ``SensorDelay``,
+``InputDelay``. ``SharedBlock`` is for identical or mirrored bodies and joints.
 """
 
 from lgsim.identify.unknowns.frame_blocks import SharedBlock as SharedBlock

@@ -1,4 +1,4 @@
-"""Blocks of unknowns of actuators: any number of any stage."""
+"""Unknown parameters of actuators: any parameter of any stage."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from lgsim.support.check import unknown_name
 
 
 class ActuatorParameter(NumberBlock):
-    """One kind of number of the plant's actuators, such as ``ActuatorParameter("stages.0.stiffness")``.
+    """One parameter of the plant's actuators, such as ``ActuatorParameter("stages.0.stiffness")``.
 
-    A coordinate is the number less that of the prior, or with ``relative`` the logarithm of their ratio, which keeps
-    its sign and has no unit. A number that is one for all actuators is one coordinate.
+    A coordinate is the difference from the prior value, or with ``relative`` the logarithm of their ratio, which
+    preserves the sign and has no unit. A parameter that all actuators share is one coordinate.
 
     Attributes:
-        path: Where the number is; the error of an unknown path lists those that there are; static.
-        actuators: Names of the actuators whose numbers are meant, by default all; static.
-        relative: Whether coordinates are logarithms; static.
-        unit: Unit of the number, for tables; static.
-        lower: Lower bounds of the numbers themselves, one number or one for each.
-        upper: Upper bounds of the numbers themselves, one number or one for each.
+        path: Path of the parameter; the error message for an unknown path lists the valid ones; static.
+        actuators: Names of the actuators, by default all that have the parameter; static.
+        relative: True for logarithmic coordinates; static.
+        unit: Unit of the parameter, for tables; static.
+        lower: Lower bounds of the parameter itself, one value or one for each coordinate.
+        upper: Upper bounds of the parameter itself, one value or one for each coordinate.
 
     Raises:
-        ValueError: the plant has no actuators, or they have no such number.
+        ValueError: the plant has no actuators, or they have no such parameter.
     """
 
     path: str = eqx.field(static=True)
@@ -65,16 +65,16 @@ class ActuatorParameter(NumberBlock):
         return eqx.tree_at(lambda p: _follow(p.actuators, self.path), plant, new)
 
     def _all(self, plant: Plant) -> Array:
-        """The array in which the numbers are."""
+        """The array that contains the parameter."""
         if plant.actuators is None:
-            raise ValueError("path: the plant has no actuators; Plant(model, actuators=...) takes them")
+            raise ValueError("path: the plant has no actuators; add them with Plant(model, actuators=...)")
         known = actuator_parameters(plant.actuators)
         if self.path not in known:
-            raise unknown_name("path: expected a number of the actuators", self.path, known)
+            raise unknown_name("path: expected a parameter of the actuators", self.path, known)
         return jnp.asarray(_follow(plant.actuators, self.path), plant.model.dtype)
 
     def _names(self, plant: Plant) -> tuple[str, ...]:
-        """The names of the actuators that have the number: in a sum those of its term."""
+        """Names of the actuators that have the parameter; in a sum, those of its term."""
         first, _, rest = self.path.partition(".")
         term = f"terms.{rest.partition('.')[0]}" if first == "terms" else ""
         return _follow(plant.actuators, term).names
@@ -84,7 +84,7 @@ class ActuatorParameter(NumberBlock):
         return np.array([names.index(name) for name in select_names("actuators", self.actuators, names)], int)
 
     def _places(self, plant: Plant) -> Int[np.ndarray, " size"]:
-        """The places of the numbers in the array, laid out flat."""
+        """Flat indices of the coordinates in the array."""
         shape = np.shape(self._all(plant))
         if not shape:
             return np.zeros(1, int)
@@ -94,12 +94,12 @@ class ActuatorParameter(NumberBlock):
 
 
 def actuator_parameters(actuators: Actuators | ActuatorSum) -> list[str]:
-    """The paths of all numbers of actuators, for ``ActuatorParameter``, e.g. "stages.0.stiffness"."""
+    """Paths of all actuator parameters for ``ActuatorParameter``, e.g. "stages.0.stiffness"."""
     return [path for path in _paths(actuators, "") if path]
 
 
 def _stages(actuators: Any) -> list[Any]:
-    """The stages of all actuators."""
+    """All stages of the actuators."""
     return [stage for term in getattr(actuators, "terms", (actuators,)) for stage in term.stages]
 
 
@@ -112,7 +112,7 @@ def _paths(tree: Any, path: str) -> list[str]:
 
 
 def _follow(tree: Any, path: str) -> Any:
-    """The part of a tree at a path of names of fields and numbers in tuples."""
+    """The subtree at a path of field names and tuple indices."""
     for name in filter(None, path.split(".")):
         tree = tree[int(name)] if isinstance(tree, tuple) else getattr(tree, name)
     return tree

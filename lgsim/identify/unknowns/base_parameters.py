@@ -1,4 +1,4 @@
-"""Base parameters: the combinations of dynamic parameters on which joint forces depend."""
+"""Base parameters: the combinations of dynamic parameters that determine the joint torques."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from lgsim.multibody.model import Model
 from lgsim.support.packages import package
 
 _RANDOM_STATES = 400
-"""Number of random states at which sensitivities are looked at."""
+"""Number of random states at which the sensitivities are evaluated."""
 
-_RANK_TOLERANCE = 1e-9  # of the largest diagonal entry of R
-_ZERO = 1e-8  # coefficients of combinations that are rounding
+_RANK_TOLERANCE = 1e-9  # relative to the largest diagonal entry of R
+_ZERO = 1e-8  # coefficients of combinations below this value are rounding
 
 
 class BaseParameters(NamedTuple):
-    """``beta = n[independent] + combination @ n[dependent]``: all that joint forces show of p dynamic parameters n.
+    """``beta = n[independent] + combination @ n[dependent]``: the part of p dynamic parameters n that joint torques
+    determine.
 
     Attributes:
-        indices: The places of the p parameters in ``Plant.dynamic_parameters``, rising.
-        independent: The places among these of the r that stay.
-        dependent: The places among these of the others, which are regrouped with them.
-        combination: Coefficients of the others (r, p - r).
-        names: Each base parameter as a sum of parameters' names.
+        indices: Indices of the p parameters in ``Plant.dynamic_parameters``, ascending.
+        independent: Positions within ``indices`` of the r independent parameters.
+        dependent: Positions within ``indices`` of the dependent parameters.
+        combination: Coefficients of the dependent parameters (r, p - r).
+        names: Each base parameter as a sum of parameter names.
     """
 
     indices: tuple[int, ...]
@@ -46,7 +47,7 @@ class BaseParameters(NamedTuple):
     def covariance(
         self, parameters: Parameters, x: Float[Array, " size"], covariance: Float[Array, "size size"]
     ) -> Float[Array, "r r"]:
-        """The covariance of the base parameters at coordinates x of any blocks, from the covariance of x."""
+        """The covariance of the base parameters at coordinates x of any blocks, propagated from the covariance of x."""
         J = jax.jacfwd(lambda x: self.values(parameters.plant_at(x)))(x)
         return J @ covariance @ J.T
 
@@ -65,15 +66,15 @@ class BaseParameters(NamedTuple):
 
 
 def base_parameters(parameters: Parameters, seed: int = 0) -> BaseParameters:
-    """The base parameters of the numbers that blocks move, by QR with pivoting of sensitivities at random states.
+    """Compute the base parameters of the blocks' unknowns by QR with column pivoting of sensitivities at random states.
 
-    They are a matter of the machine's structure alone.
+    They depend only on the structure of the model.
 
     Args:
         parameters: The unknowns, in any coordinates.
 
     Raises:
-        ValueError: the signals are not affine in what the blocks move.
+        ValueError: the signals are not affine in the unknowns of the blocks.
 
     Source: Gautier 1991, Numerical calculation of the base inertial parameters of robots, Journal of Robotic Systems
     8(4).
@@ -81,8 +82,8 @@ def base_parameters(parameters: Parameters, seed: int = 0) -> BaseParameters:
     indices = parameters.affine_indices
     if indices is None:
         raise ValueError(
-            "blocks: joint forces are not affine in all that they move, so that there are no base parameters; leave out"
-            " scales, speeds of friction, placements and the direction of gravity"
+            "blocks: the joint torques are not affine in all unknowns, so that base parameters do not exist; leave"
+            " out scales, Stribeck speeds, placements and the direction of gravity"
         )
     J = sensitivities(parameters.plant, indices, *random_states(parameters.plant.model, seed))
     linalg = package("scipy.linalg", "identify")
@@ -110,7 +111,7 @@ def base_parameters(parameters: Parameters, seed: int = 0) -> BaseParameters:
 def random_states(
     model: Model, seed: int | Int[Array, ""] = 0
 ) -> tuple[Float[Array, "n nq"], Float[Array, "n nv"], Float[Array, "n nv"]]:
-    """(q, v, a) of ``_RANDOM_STATES`` random states; velocities and accelerations are normal with deviation 2."""
+    """``_RANDOM_STATES`` random states (q, v, a); velocities and accelerations are normal with standard deviation 2."""
     kq, kv, ka = jax.random.split(jax.random.key(seed), 3)
     q = model.random(kq, (_RANDOM_STATES,))
     v, a = (2 * jax.random.normal(k, (_RANDOM_STATES, model.nv), model.dtype) for k in (kv, ka))
@@ -124,7 +125,7 @@ def sensitivities(
     v: Float[Array, "n nv"],
     a: Float[Array, "n nv"],
 ) -> Float[np.ndarray, "rows p"]:
-    """Derivatives of all signals of n states by the dynamic parameters at some indices, rows = n nv."""
+    """Derivatives of all signals of n states with respect to the dynamic parameters at some indices, rows = n nv."""
     return np.asarray(_jacobian(plant, jnp.asarray(indices), q, v, a)).reshape(-1, len(indices))
 
 

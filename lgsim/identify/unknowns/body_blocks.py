@@ -1,4 +1,4 @@
-"""Blocks of unknowns of bodies, as coordinates that are zero at the prior plant."""
+"""Blocks of inertial parameters of bodies, as coordinates that are zero at the prior plant."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class BodyBlock(Block):
     prior_deviation: NumbersLike | None = None
 
     def names(self, model: Model) -> list[str]:
-        """The names of the bodies; ValueError where one does not exist."""
+        """Names of the bodies; raises ValueError for an unknown one."""
         return select_names("bodies", self.bodies, model.body_names)
 
     def indices(self, model: Model) -> Int[np.ndarray, " bodies"]:
-        """The places of the bodies in the model."""
+        """Indices of the bodies in the model."""
         return np.array([model.body_names.index(name) for name in self.names(model)])
 
     def affine_indices(self, model: Model) -> Int[np.ndarray, " moved"]:
@@ -41,16 +41,18 @@ class BodyBlock(Block):
 
 
 class Inertias(BodyBlock):
-    """All ten inertial parameters of bodies, always physically consistent: log-Cholesky coordinates about the prior.
+    """All ten inertial parameters of bodies, always physically consistent.
 
-    The pseudo-inertia of a body is ``U L(x) L(x)^T U^T``, where ``U U^T`` is its prior and ``L L^T`` the matrix that
-    ``lgsim.multibody.inertia.from_log_cholesky`` makes of x: coordinates without units, the same for large bodies and
-    small ones. The mass is ``exp(2 alpha)`` times the prior's, and t moves the center of mass in parts of the body's
-    own radii of gyration.
+    The coordinates are log-Cholesky coordinates about the prior.
+
+    The pseudo-inertia of a body is ``U L(x) L(x)^T U^T``, where ``U U^T`` is its prior and ``L L^T`` the matrix of
+    ``lgsim.multibody.inertia.from_log_cholesky`` at x. The coordinates are dimensionless and independent of the size of
+    the body. The mass is ``exp(2 alpha)`` times the prior mass, and t shifts the center of mass as a fraction of the
+    radii of gyration.
 
     Attributes:
-        prior_deviation: Standard deviation of the coordinates, by default 1, a weak prior: the mass is known to a
-            factor of seven. It keeps what the records do not show where it was; None for no prior.
+        prior_deviation: Prior standard deviation of the coordinates, by default 1, a weak prior: the mass is known to a
+            factor of seven. Parameters that are not identifiable stay at the prior. None for no prior.
 
     Source: Rucker and Wensing 2022, Smooth parameterization of rigid-body inertia, IEEE RA-L 7(2), for the coordinates.
     """
@@ -123,7 +125,10 @@ class Inertias(BodyBlock):
 
 
 class StandardParameters(BodyBlock):
-    """The ten standard inertial parameters of bodies: joint forces are linear in them, nothing keeps them physical."""
+    """The ten standard inertial parameters of bodies.
+
+    Joint torques are linear in them; physical consistency is not enforced.
+    """
 
     @property
     def is_linear(self) -> bool:
@@ -144,7 +149,7 @@ class StandardParameters(BodyBlock):
 
 
 class Masses(BodyBlock):
-    """Masses of bodies whose centers of mass and inertias for each kg are known: the logarithms of the masses."""
+    """Logarithms of the masses of bodies with known centers of mass and inertias per kilogram."""
 
     def labels(self, plant: Plant) -> list[str]:
         return [f"log mass of {name}" for name in self.names(plant.model)]
@@ -159,10 +164,10 @@ class Masses(BodyBlock):
 
 
 class CentersOfMass(BodyBlock):
-    """Centers of mass, m, in the bodies' frames, of bodies whose masses and central inertias are known."""
+    """Centers of mass, m, in the body frames, of bodies with known masses and central inertias."""
 
     def labels(self, plant: Plant) -> list[str]:
-        return [f"{axis} of the centre of {name}" for name in self.names(plant.model) for axis in "xyz"]
+        return [f"{axis} of the center of {name}" for name in self.names(plant.model) for axis in "xyz"]
 
     def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
         at = self.indices(plant.model)
@@ -176,19 +181,20 @@ class CentersOfMass(BodyBlock):
 
 
 _BARRIER = 1e-2
-"""The weight of ``tr(Q) - log det(Q)`` of a body without prior deviation, Q being its pseudo-inertia relative to the
-prior's: it keeps the body off the edge at a cost of a hundredth of a standard deviation's square for each dimension
-that the body would lose there."""
+"""Weight of the barrier ``tr(Q) - log det(Q)`` of a body without prior, Q being its pseudo-inertia relative to the
+prior one. It keeps the body off the edge at a cost of a hundredth of a squared standard deviation for each dimension
+that the body would lose there.
+"""
 _NEAR_EDGE = 0.05
-"""A principal value of a pseudo-inertia relative to the prior's that may be near zero."""
+"""Principal values of the relative pseudo-inertia below this value count as close to zero."""
 EDGES = {1: "in a plane", 2: "on a line", 3: "in a point", 4: "nothing"}
-"""What a body is whose pseudo-inertia has lost so many of its four dimensions."""
+"""Degenerate mass distributions, by the number of lost dimensions of the pseudo-inertia."""
 _LARGEST_FALL = 0.5
-"""The largest relative fall of a pseudo-inertia along any direction in one step."""
+"""The largest relative decrease of a pseudo-inertia along any direction in one step."""
 
 
 def log_cholesky_factor(coordinates: Float[Array, "bodies 10"]) -> Float[Array, "bodies 4 4"]:
-    """The upper triangular matrix whose product with its transpose has these log-Cholesky coordinates."""
+    """The upper triangular factor F of the pseudo-inertia ``F F^T`` with these log-Cholesky coordinates."""
     alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3 = jnp.moveaxis(coordinates, -1, 0)
     zero, one = jnp.zeros_like(alpha), jnp.ones_like(alpha)
     rows = [
@@ -207,18 +213,18 @@ def _factor_coordinates(factor: Float[Array, "bodies 4 4"]) -> Float[Array, "bod
 
 
 def _relative_change(x: Float[Array, "bodies 10"], dx: Float[Array, "bodies 10"]) -> Float[Array, "bodies 4 4"]:
-    """``F^-1 dP F^-T`` of the change dP of ``P = F F^T`` to first order, F being the factor at coordinates x."""
+    """``F^-1 dP F^-T`` of the change dP of ``P = F F^T`` to first order, F being the factor at x."""
     F, dF = jax.jvp(log_cholesky_factor, (x,), (dx,))
     W = jax.scipy.linalg.solve_triangular(F, dF, lower=False)
     return W + W.mT
 
 
 _OFF_DIAGONAL = ((0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3))
-"""The places of s12, s23, s13, t1, t2, t3 in a factor."""
+"""Positions of s12, s23, s13, t1, t2, t3 in a factor."""
 
 
 def _log_cholesky_factor_of_one(x: Float[np.ndarray, " 10"]) -> Float[np.ndarray, "4 4"]:
-    """``log_cholesky_factor`` of one body, by numpy: nothing is compiled."""
+    """``log_cholesky_factor`` of one body in numpy, without compilation."""
     S = np.diag(np.exp([*x[1:4], 0.0]))
     for (i, j), value in zip(_OFF_DIAGONAL, x[4:], strict=True):
         S[i, j] = value
@@ -226,7 +232,7 @@ def _log_cholesky_factor_of_one(x: Float[np.ndarray, " 10"]) -> Float[np.ndarray
 
 
 def _slope_at_prior() -> Float[np.ndarray, "4 4 10"]:
-    """The derivative of a pseudo-inertia relative to the prior's by log-Cholesky coordinates, at zero."""
+    """The derivative of the relative pseudo-inertia with respect to the log-Cholesky coordinates, at zero."""
     slope = np.zeros((4, 4, 10))
     slope[..., 0] = 2 * np.eye(4)
     for k, (i, j) in enumerate((*((i, i) for i in range(3)), *_OFF_DIAGONAL), start=1):
@@ -236,8 +242,8 @@ def _slope_at_prior() -> Float[np.ndarray, "4 4 10"]:
 
 
 def upper_factor(matrix: Float[Array, "*batch n n"]) -> Float[Array, "*batch n n"]:
-    """The upper triangular U with ``U U^T`` a positive definite matrix."""
-    # the Cholesky factor of the matrix in reverse order
+    """The upper triangular U with ``U U^T`` equal to a positive definite matrix."""
+    # Cholesky factor of the matrix in reverse order
     return jnp.flip(jnp.linalg.cholesky(jnp.flip(matrix, (-2, -1))), (-2, -1))
 
 

@@ -1,4 +1,4 @@
-"""Blocks of unknowns of contacts: any number of their law, their shapes and surfaces."""
+"""Unknown parameters of contacts: force law, shapes and surfaces."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ UNITS = {
     "viscous": "N s/m^(1+exponent)", "slip_speed": "m/s", "stribeck": "1", "stribeck_speed": "m/s",
     "spin_speed": "rad/s", "scale": "1",
 }  # fmt: skip
-"""Units of the numbers of contacts; all others are lengths, m."""
+"""Units of the contact parameters; all others are lengths, m."""
 
 
 class ContactParameter(NumberBlock):
-    """One kind of number of contacts, such as ``ContactParameter("friction")``.
+    """One parameter of contacts, such as ``ContactParameter("friction")``.
 
-    A coordinate is the number less that of the prior, or with ``relative`` the logarithm of their ratio, which keeps
-    its sign and has no unit: a stiffness of 1e5 is then as long as a friction of 1. ``SharedBlock`` makes one
-    coordinate of the numbers of all feet. Fits by simulation see contacts (``SimulationFit``), those of joint forces do
+    A coordinate is the difference from the prior value, or with ``relative`` the logarithm of their ratio, which
+    preserves the sign and has no unit: a stiffness of 1e5 then has the same scale as a friction of 1. ``SharedBlock``
+    makes one coordinate for all feet. Fits by simulation (``SimulationFit``) support contacts, fits of joint torques do
     not.
 
     Attributes:
         number: A name of ``Model.contact_numbers``.
-        contacts: Names of the contacts, by default all that have the number.
-        relative: Whether coordinates are logarithms; static.
-        lower: Lower bounds of the numbers themselves, one number or one for each; by default zero, 1 of an exponent,
-            none of a size of a surface.
-        upper: Upper bounds of the numbers themselves, one number or one for each.
+        contacts: Names of the contacts, by default all that have the parameter.
+        relative: True for logarithmic coordinates; static.
+        lower: Lower bounds of the parameter itself, one value or one for each contact; by default zero, 1 for an
+            exponent, none for the size of a surface.
+        upper: Upper bounds of the parameter itself, one value or one for each contact.
 
     Raises:
-        ValueError: a contact does not exist or has no such number.
+        ValueError: a contact does not exist or does not have this parameter.
     """
 
     number: str = eqx.field(static=True)
@@ -65,13 +65,13 @@ class ContactParameter(NumberBlock):
         self.lower = least if lower is None else lower
 
     def names(self, model: Model) -> list[str]:
-        """The names of the contacts."""
+        """Names of the contacts."""
         have = [c.name for c in model.topology.contacts if self.number in c.columns]
         if not have:
             known = sorted({column for c in model.topology.contacts for column in c.columns})
             if not known:
-                raise ValueError("contacts: the plant's machine has none; Model.add_contact adds some")
-            raise unknown_name("number: expected a number of a contact", self.number, known)
+                raise ValueError("contacts: the plant's model has no contacts; add some with Model.add_contact")
+            raise unknown_name("number: expected a parameter of a contact", self.number, known)
         return list(select_names("contacts", self.contacts, have))
 
     def read(self, plant: Plant) -> Float[Array, " size"]:
@@ -82,7 +82,7 @@ class ContactParameter(NumberBlock):
 
     @property
     def unit(self) -> str:
-        """The unit of the numbers."""
+        """The unit of the parameter."""
         return UNITS.get(self.number, "m")
 
     def write(self, plant: Plant, numbers: Float[Array, " size"]) -> Plant:
@@ -90,7 +90,7 @@ class ContactParameter(NumberBlock):
         return eqx.tree_at(lambda p: p.model.contacts, plant, new)
 
     def _places(self, model: Model) -> tuple[np.ndarray, np.ndarray]:
-        """The rows and columns of the numbers in ``Model.contacts``."""
+        """Rows and columns of the parameter in ``Model.contacts``."""
         rows = [model.contact_names.index(name) for name in self.names(model)]
         columns = [model.topology.contacts[row].columns.index(self.number) for row in rows]
         return np.array(rows), np.array(columns)

@@ -1,4 +1,4 @@
-"""Blocks of unknowns of frames: placements of joints, the direction of gravity; and blocks that share coordinates."""
+"""Unknown frames: placements of joints and the direction of gravity; and blocks with shared coordinates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lgsim.multibody.model import Model
 
 
 class Placements(Block):
-    """Poses of joints in their parents: the twists (v, w) from the prior poses, in the joints' frames, m and rad.
+    """Poses of joints in their parents, as twists (v, w) from the prior poses in the joint frames, m and rad.
 
     Attributes:
         joints: Names of the joints, by default all.
@@ -28,7 +28,7 @@ class Placements(Block):
     prior_deviation: NumbersLike | None = None
 
     def indices(self, model: Model) -> Int[np.ndarray, " joints"]:
-        """The places of the joints in the model; ValueError where one does not exist."""
+        """Indices of the joints in the model; raises ValueError for an unknown one."""
         return np.array([model.joint_names.index(n) for n in select_names("joints", self.joints, model.joint_names)])
 
     def labels(self, plant: Plant) -> list[str]:
@@ -47,7 +47,7 @@ class Placements(Block):
 
 
 class GravityDirection(Block):
-    """The direction of gravity at its known strength: the angles, rad, by which it turns about two normal axes."""
+    """The direction of gravity of known magnitude: rotation angles about two axes normal to it, rad."""
 
     prior_deviation: NumbersLike | None = None
 
@@ -67,10 +67,10 @@ class GravityDirection(Block):
 
 
 class SharedBlock(Block):
-    """A block whose bodies or joints all have the same coordinates, as left and right legs.
+    """A block whose bodies or joints share the same coordinates, for example left and right legs.
 
     Attributes:
-        block: A block of at least two bodies or joints of one kind.
+        block: A block of at least two bodies or joints.
         members: Number of the bodies or joints.
         signs: +1 or -1 for each coordinate (members, size), for mirrored bodies; by default +1.
     """
@@ -133,7 +133,7 @@ class SharedBlock(Block):
         ))  # fmt: skip
 
     def _first_signs(self, x: Float[Array, " size"]) -> Float[Array, " size"]:
-        """The signs of the first member: mirrored ones move alike."""
+        """The signs of the first member."""
         return jnp.broadcast_to(jnp.asarray(self.signs, x.dtype), (self.members, x.size))[0]
 
     def value_array(self, plant: Plant) -> Float[Array, " values"]:

@@ -1,4 +1,4 @@
-"""Blocks of unknowns of joints: their drives, their friction, and the scale and offset of their signals."""
+"""Unknown parameters of joints: drives, friction, and the scale and offset of their signals."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ UNITS = {
     "friction_speed": "rad/s", "limit_stiffness": "N m/rad", "limit_damping": "N m s/rad^2",
     "stribeck": "N m", "stribeck_speed": "rad/s",
 }  # fmt: skip
-"""Units of the numbers of a joint that turns."""
+"""Units of the parameters of a revolute joint."""
 
 
 class JointBlock(NumberBlock):
-    """Unknown numbers of one kind, one for each degree of freedom of some joints.
+    """Unknown parameters of one kind, one for each degree of freedom of some joints.
 
     Attributes:
         joints: Names of the joints, by default all.
-        lower: Lower bounds of the numbers themselves, one number or one for each.
-        upper: Upper bounds of the numbers themselves, one number or one for each.
+        lower: Lower bounds of the parameters themselves, one value or one for each.
+        upper: Upper bounds of the parameters themselves, one value or one for each.
     """
 
     joints: Sequence[str] | None = eqx.field(static=True, default=None)
@@ -43,27 +43,27 @@ class JointBlock(NumberBlock):
     @property
     @abstractmethod
     def kind(self) -> str:
-        """The name of the kind of number."""
+        """Name of the parameter."""
 
     @abstractmethod
     def read_all(self, plant: Plant) -> Float[Array, " nv"]:
-        """The numbers of all degrees of freedom."""
+        """The values for all degrees of freedom."""
 
     @abstractmethod
     def write_all(self, plant: Plant, values: Float[Array, " nv"]) -> Plant:
-        """The plant with other numbers of all degrees of freedom."""
+        """The plant with new values for all degrees of freedom."""
 
     @property
     def unit(self) -> str:
-        """The unit of the numbers of a joint that turns."""
+        """The unit for a revolute joint."""
         return UNITS.get(self.kind, "1")
 
     def names(self, model: Model) -> list[str]:
-        """The names of the degrees of freedom; ValueError where a joint does not exist."""
+        """Names of the degrees of freedom; raises ValueError for an unknown joint."""
         return dof_names(model, select_names("joints", self.joints, model.joint_names))
 
     def indices(self, model: Model) -> Int[np.ndarray, " size"]:
-        """The places of the degrees of freedom in v."""
+        """Indices of the degrees of freedom in v."""
         slices = [model.v_slices[name] for name in select_names("joints", self.joints, model.joint_names)]
         return np.concatenate([np.arange(s.start, s.stop) for s in slices])
 
@@ -85,15 +85,15 @@ class JointBlock(NumberBlock):
 
 
 class JointParameter(JointBlock):
-    """One kind of number of the joints' drives, such as ``JointParameter("damping")``.
+    """One parameter of the joints' drives, such as ``JointParameter("damping")``.
 
-    Those that are friction, inertia or stiffness have the lower bound zero by default.
+    Friction, inertia and stiffness have the lower bound zero by default.
 
     Attributes:
         parameter: A name of ``lgsim.multibody.model.DRIVES``.
 
     Raises:
-        ValueError: there is no such parameter.
+        ValueError: the parameter does not exist.
     """
 
     parameter: str = eqx.field(static=True, default="damping")
@@ -107,7 +107,7 @@ class JointParameter(JointBlock):
         upper: ArrayLike = np.inf,
     ) -> None:
         if parameter not in DRIVES:
-            raise unknown_name("parameter: expected a number of a joint", parameter, DRIVES)
+            raise unknown_name("parameter: expected a parameter of a joint", parameter, DRIVES)
         self.parameter, self.joints, self.prior_deviation, self.upper = parameter, joints, prior_deviation, upper
         unbounded = ("rest", "lower", "upper")
         self.lower = lower if lower is not None else -np.inf if parameter in unbounded else 0.0
@@ -126,7 +126,7 @@ class JointParameter(JointBlock):
 
 
 class SignalBlock(JointBlock):
-    """Unknown numbers of the recorded signals: a field of ``Plant``."""
+    """Unknown parameters of the recorded signals: a field of ``Plant``."""
 
     FIELD: ClassVar[str] = ""
 
@@ -142,12 +142,12 @@ class SignalBlock(JointBlock):
 
 
 class SignalScale(SignalBlock):
-    """The joint force for each unit of a joint's signal, N m or N: gear ratio times motor constant."""
+    """Joint torque per unit of a joint's signal, N m or N: gear ratio times torque constant."""
 
     FIELD: ClassVar[str] = "scale"
 
 
 class TorqueOffset(SignalBlock):
-    """The joint force that a joint's signal shows where there is none, N m or N."""
+    """Offset of a joint's signal at zero joint torque, N m or N."""
 
     FIELD: ClassVar[str] = "offset"

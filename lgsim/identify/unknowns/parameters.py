@@ -1,4 +1,4 @@
-"""The unknowns of an identification: one vector of coordinates that stands for a plant, and priors about it."""
+"""The unknowns of an identification as one vector of coordinates, with priors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lgsim.support.check import is_traced
 
 
 class Prior(eqx.Module):
-    """Knowledge of a plant beside the records, as residuals with standard deviation one."""
+    """Prior knowledge of a plant as residuals with standard deviation one."""
 
     @abstractmethod
     def residual(self, plant: Plant) -> Float[Array, " rows"]:
@@ -28,11 +28,11 @@ class Prior(eqx.Module):
 
 
 class TotalMass(Prior):
-    """The mass of all bodies together, from a scale.
+    """The measured total mass of all bodies.
 
     Attributes:
-        mass: The mass weighed, kg.
-        deviation: Standard deviation of the scale, kg.
+        mass: The measured mass, kg.
+        deviation: Standard deviation of the measurement, kg.
     """
 
     mass: ArrayLike
@@ -43,7 +43,7 @@ class TotalMass(Prior):
 
 
 def value_names(values: Callable[[Array], dict[str, Array]], at: Float[Array, " size"]) -> list[str]:
-    """The names of some values in their own order, which a dictionary loses on its way through a program."""
+    """The names of ``values(x)`` in their original order, which a dictionary loses when it passes through jit."""
     names: list[str] = []
 
     def trace(at: Array) -> Array:
@@ -55,11 +55,11 @@ def value_names(values: Callable[[Array], dict[str, Array]], at: Float[Array, " 
 
 
 class Parameters(eqx.Module):
-    """The unknowns of a plant as coordinates x (size,): zero is the prior plant, ``plant_at(x)`` another one.
+    """The unknowns of a plant as coordinates x (size,); ``plant_at(0)`` is the prior plant.
 
     Attributes:
         plant: The prior plant.
-        priors: Further knowledge of the plant.
+        priors: Further prior knowledge of the plant.
     """
 
     plant: Plant
@@ -68,11 +68,11 @@ class Parameters(eqx.Module):
     sizes: tuple[int, ...] = eqx.field(static=True, default=())
 
     def __init__(self, plant: Plant | Model, blocks: Sequence[Block] | Block, priors: Sequence[Prior] = ()) -> None:
-        """The unknowns ``blocks`` of a plant, or of a model.
+        """Combine ``blocks`` of unknowns of a plant or model.
 
         Raises:
-            ValueError: there is no block, a body or joint does not exist, or two blocks hold the same number.
-            TypeError: an argument is of the wrong kind.
+            ValueError: there is no block, a body or joint does not exist, or two blocks contain the same parameter.
+            TypeError: an argument has the wrong type.
         """
         self.plant = plant if isinstance(plant, Plant) else Plant(plant)
         self.blocks = (blocks,) if isinstance(blocks, Block) else tuple(blocks)
@@ -90,7 +90,7 @@ class Parameters(eqx.Module):
             raise ValueError("blocks: expected at least one unknown, such as Masses()")
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise ValueError(f"blocks: {twice[0]} is in two of them")
+            raise ValueError(f"blocks: expected each unknown once, got {twice[0]} in two blocks")
 
     @property
     def size(self) -> int:
@@ -99,30 +99,30 @@ class Parameters(eqx.Module):
 
     @property
     def slices(self) -> list[slice]:
-        """The places of each block's coordinates in x."""
+        """The slice of x of each block."""
         ends = np.cumsum(self.sizes).tolist()
         return [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
 
     @property
     def affine_indices(self) -> Int[np.ndarray, " moved"] | None:
-        """The places, rising, in ``Plant.dynamic_parameters`` of all numbers that move with x.
+        """Indices, ascending, in ``Plant.dynamic_parameters`` of all parameters that depend on x.
 
-        None where others move too, in which the signals are not affine.
+        None if others depend on x too, in which the signals are not affine.
         """
         indices = [block.affine_indices(self.plant.model) for block in self.blocks]
         found = [p for p in indices if p is not None]
         return np.unique(np.concatenate(found)) if len(found) == len(indices) else None
 
     def affine_change(self, x: Float[Array, " size"]) -> Float[Array, " moved"]:
-        """The dynamic parameters at ``affine_indices`` of the plant at x less those of the prior."""
+        """The dynamic parameters at ``affine_indices`` of the plant at x, minus their prior values."""
         indices = self.affine_indices
         return self.plant_at(x).dynamic_parameters[indices] - self.plant.dynamic_parameters[indices]
 
     @property
     def linear_indices(self) -> Int[np.ndarray, " size"] | None:
-        """The place in ``Plant.dynamic_parameters`` of each coordinate.
+        """The index in ``Plant.dynamic_parameters`` of each coordinate.
 
-        None where coordinates are not such numbers less those of the prior.
+        None if a coordinate is not the difference of such a parameter from its prior value.
         """
         indices = [block.affine_indices(self.plant.model) for block in self.blocks if block.is_linear]
         found = [p for p in indices if p is not None]
@@ -130,7 +130,7 @@ class Parameters(eqx.Module):
 
     @property
     def names(self) -> list[str]:
-        """A name for each coordinate."""
+        """Names of the coordinates."""
         return [name for block in self.blocks for name in block.labels(self.plant)]
 
     @property
@@ -150,35 +150,37 @@ class Parameters(eqx.Module):
         return [x[part] for part in self.slices]
 
     def straight(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
-        """The coordinates after a step within ``reach`` that is straight in the plant's numbers."""
+        """The coordinates after a step, limited to ``reach``, along a straight line in the physical parameters."""
         return jnp.concatenate([block.straight(own, step) for block, own, step in self._by_block(x, dx)])
 
     def reach(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, ""]:
-        """The share of a step, at most one, that all blocks can go: the least of ``Block.reach``."""
+        """The largest fraction of a step, at most one, that all blocks permit: the minimum of ``Block.reach``."""
         return jnp.min(jnp.stack([block.reach(own, step) for block, own, step in self._by_block(x, dx)]))
 
     @property
     def has_barrier(self) -> bool:
-        """Whether ``prior_cost`` has a barrier: there are numbers with an edge and without a prior."""
+        """True if ``prior_cost`` has a barrier: some parameters have an edge and no prior."""
         return any(block.has_edge and block.prior_deviation is None for block in self.blocks)
 
     def _by_block(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> list[tuple[Block, Array, Array]]:
         return list(zip(self.blocks, self.split(x), self.split(dx), strict=True))
 
     def prior_cost(self, x: Float[Array, " size"], barrier: ArrayLike = 1.0) -> Float[Array, ""]:
-        """Half the squares of ``prior_residuals``, and so many times the barriers of the blocks."""
+        """Half the sum of squares of ``prior_residuals``, plus the barriers of the blocks."""
         r = self.prior_residuals(x)
         parts = zip(self.blocks, self.split(x), strict=True)
         barriers = [block.barrier(part) for block, part in parts if block.prior_deviation is None]
         return r @ r / 2 + barrier * sum(barriers, start=jnp.zeros((), x.dtype))
 
     def outer_map(self, x: Float[Array, " size"]) -> Float[Array, "size size"]:
-        """The derivative of x by coordinates that do not know the edge of what can exist; see ``Block.outer_map``."""
+        """The derivative of x with respect to coordinates without the limit of physical consistency; see
+        ``Block.outer_map``.
+        """
         parts = [block.outer_map(part) for block, part in zip(self.blocks, self.split(x), strict=True)]
         return jax.scipy.linalg.block_diag(*parts)
 
     def edges(self, x: Float[np.ndarray, " size"], covariance: Float[np.ndarray, "size size"]) -> list[str]:
-        """The edges at which the plant at x lies within its deviation, in words, by ``Block.edges``."""
+        """Descriptions of the limits of physical consistency within a standard error of x, by ``Block.edges``."""
         parts = zip(self.blocks, self.slices, strict=True)
         return [edge for block, own in parts for edge in block.edges(self.plant, x[own], covariance[own, own])]
 
@@ -186,7 +188,7 @@ class Parameters(eqx.Module):
         """(lower, upper) bounds of the coordinates.
 
         Raises:
-            ValueError: the prior plant is outside of its bounds.
+            ValueError: the prior plant violates its bounds.
         """
         sides: tuple[list[Array], list[Array]] = ([], [])
         for block, size in zip(self.blocks, self.sizes, strict=True):
@@ -196,15 +198,15 @@ class Parameters(eqx.Module):
         if not is_traced(lower, upper):
             for name, low, high in zip(self.names, *map(np.asarray, (lower, upper)), strict=True):
                 if not low <= 0 <= high:
-                    raise ValueError(f"blocks: the prior of {name} is outside of its bounds by {max(low, -high):.3g}")
+                    raise ValueError(f"blocks: the prior of {name} violates its bounds by {max(low, -high):.3g}")
         return lower, upper
 
     def value_limits(self) -> dict[str, tuple[float, float]]:
-        """(lowest, highest) of the physical numbers that have limits, by the names of ``values``."""
+        """(lowest, highest) values of the physical parameters that have limits, by the names of ``values``."""
         return {name: limits for block in self.blocks for name, limits in block.value_limits(self.plant).items()}
 
     def prior_residuals(self, x: Float[Array, " size"]) -> Float[Array, " rows"]:
-        """Residuals of all prior knowledge, that of the blocks first, each with standard deviation one."""
+        """Residuals of all priors, those of the blocks first, each with standard deviation one."""
         rows = [jnp.zeros(0, self.dtype)]
         for block, part in zip(self.blocks, self.split(x), strict=True):
             if block.prior_deviation is not None:
@@ -215,7 +217,7 @@ class Parameters(eqx.Module):
         return jnp.concatenate([*rows, *(prior.residual(plant) for prior in self.priors)])
 
     def prior_deviations(self, default: Float[np.ndarray, " size"]) -> Float[np.ndarray, " size"]:
-        """Standard deviations of the blocks' priors, and default numbers where a block has none."""
+        """Prior standard deviations of the coordinates, with default values for blocks without a prior."""
         out = np.array(default, float)
         for block, own in zip(self.blocks, self.slices, strict=True):
             if block.prior_deviation is not None:
@@ -223,15 +225,15 @@ class Parameters(eqx.Module):
         return out
 
     def value_array(self, x: Float[Array, " size"]) -> Float[Array, " values"]:
-        """The numbers of ``values`` in order, as one array."""
+        """The values of ``values`` in order, as one array."""
         plant = self.plant_at(x)
         together = jnp.concatenate([block.value_array(plant) for block in self.blocks])
         names = [name for block in self.blocks for name in jax.eval_shape(block.values, plant)]
-        # of one number in two blocks the later one counts, as in a dictionary
+        # for a parameter in two blocks the later one counts, as in a dictionary
         last = np.array(list({name: i for i, name in enumerate(names)}.values()))
         return together if len(last) == len(names) else together[last]
 
     def values(self, x: Float[Array, " size"]) -> dict[str, Float[Array, ""]]:
-        """The physical numbers behind the coordinates, by name and unit."""
+        """The physical parameters by name and unit."""
         plant = self.plant_at(x)
         return {name: value for block in self.blocks for name, value in block.values(plant).items()}

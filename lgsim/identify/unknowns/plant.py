@@ -1,4 +1,4 @@
-"""The plant that is identified: a machine and the numbers of its joints that a model does not have."""
+"""The plant to be identified: a model, and signal parameters of its joints."""
 
 from __future__ import annotations
 
@@ -22,29 +22,30 @@ from lgsim.multibody.model import DRIVES, Model, check_model
 from lgsim.multibody.topology import ModelError
 
 NumbersLike = ArrayLike | Sequence[ArrayLike] | Sequence[Sequence[ArrayLike]]
-"""What ``jax.numpy.asarray`` makes an array of: a number, an array, or lists of numbers."""
+"""Input that ``jax.numpy.asarray`` accepts: a number, an array, or lists of numbers."""
 
 _AFFINE_DRIVES = ("armature", "damping", "friction", "stiffness", "stribeck")
-"""The numbers of ``lgsim.multibody.model.DRIVES`` in which joint forces are affine."""
+"""The parameters of ``lgsim.multibody.model.DRIVES`` in which joint torques are affine."""
 
 AFFINE_JOINTS = (*_AFFINE_DRIVES, "offset")
-"""All numbers of degrees of freedom in which signals are affine, in the order of ``Plant.dynamic_parameters``."""
+"""All parameters of degrees of freedom in which signals are affine, in the order of ``Plant.dynamic_parameters``."""
 
 
 class Plant(eqx.Module):
-    """A machine whose joint forces are recorded as signals: ``scale signal = tau + offset``.
+    """A model whose joint torques are recorded as signals: ``scale signal = tau + offset``.
 
-    ``tau`` is the joint force of the drive: inverse dynamics less passive forces, dry friction with its Stribeck part
-    among them. Where actuators make it, what is recorded are their commands.
+    ``tau`` is the joint torque of the drive: inverse dynamics minus passive forces, including dry friction with its
+    Stribeck part. If the plant has actuators, the records contain their commands.
 
     Attributes:
-        scale: Joint force for each unit of the signal (nv,), N m or N: gear ratio times motor constant; 1 for torques.
-        offset: What the signal shows beside the joint force (nv,), N m or N.
-        actuators: What makes joint forces of recorded commands, from ``lgsim.actuators``; None: signals are recorded.
+        scale: Joint torque per unit of the signal (nv,), N m or N: gear ratio times torque constant; 1 for torques.
+        offset: Offset of the scaled signal from the joint torque (nv,), N m or N.
+        actuators: Actuators from ``lgsim.actuators`` that convert recorded commands to joint torques; None: signals are
+            recorded.
 
     Raises:
-        TypeError: the model or the actuators are none, or dtypes differ.
-        ValueError: a number is neither a single one nor one for each joint force, or actuators do not fit the model.
+        TypeError: the model or the actuators have the wrong type, or dtypes differ.
+        ValueError: a parameter is neither a scalar nor of shape (nv,), or the actuators do not fit the model.
     """
 
     model: Model
@@ -61,7 +62,7 @@ class Plant(eqx.Module):
         stribeck_speed: NumbersLike | None = None,
         actuators: Actuators | ActuatorSum | None = None,
     ) -> None:
-        """Numbers may be one for all degrees of freedom or (nv,); those of Stribeck friction become the model's."""
+        """Parameters may be scalars or (nv,); those of Stribeck friction are stored in the model."""
         check_model(model)
         friction = {"stribeck": stribeck, "stribeck_speed": stribeck_speed}
         given = {name: _for_each_dof(name, x, model) for name, x in friction.items() if x is not None}
@@ -73,12 +74,12 @@ class Plant(eqx.Module):
 
     @property
     def stribeck(self) -> Float[Array, " nv"]:
-        """The model's breakaway friction less dry friction (nv,), N m or N."""
+        """The model's breakaway friction minus dry friction (nv,), N m or N."""
         return self.model.stribeck
 
     @property
     def stribeck_speed(self) -> Float[Array, " nv"]:
-        """The model's speed at which the Stribeck part has fallen to 1/e (nv,), rad/s or m/s."""
+        """The model's speed at which the Stribeck part has decayed to 1/e (nv,), rad/s or m/s."""
         return self.model.stribeck_speed
 
     def joint_forces(
@@ -88,23 +89,23 @@ class Plant(eqx.Module):
         a: Float[Array, "*batch nv"],
         wrenches: Float[Array, "*batch bodies 6"] | None = None,
     ) -> Float[Array, "*batch nv"]:
-        """The joint forces tau of the drives behind an acceleration, N m or N.
+        """The joint torques tau of the drives for an acceleration, N m or N.
 
         Args:
             q: Configurations, rad or m.
             v: Velocities, rad/s or m/s.
             a: Time derivatives of v, rad/s^2 or m/s^2.
-            wrenches: External wrenches (f, n) on the bodies in their frames, N and N m.
+            wrenches: External wrenches (f, n) on the bodies in the body frames, N and N m.
 
         Raises:
-            ModelError: the machine has loops or contacts, whose forces are not known.
+            ModelError: the model has closed kinematic loops or contacts, whose forces are unknown.
         """
         refuse_contacts(self.model)
         refuse_loops(
             self.model.topology,
-            "a fit of joint forces",
-            "what the drives give and what the loops do is not told apart by accelerations",
-            "take SimulationFit",
+            "a fit of joint torques",
+            "joint torques and loop forces cannot be distinguished from accelerations",
+            "use SimulationFit",
         )
         return inverse_dynamics(self.model, q, v, a, wrenches) - passive_forces(self.model, q, v)
 
@@ -115,28 +116,28 @@ class Plant(eqx.Module):
         a: Float[Array, "*batch nv"],
         wrenches: Float[Array, "*batch bodies 6"] | None = None,
     ) -> Float[Array, "*batch nv"]:
-        """The recorded signals ``(tau + offset) / scale`` behind an acceleration, arguments as of ``joint_forces``."""
+        """The recorded signals ``(tau + offset) / scale`` for an acceleration; arguments as in ``joint_forces``."""
         tau = self.joint_forces(q, v, a, wrenches)
         return (tau + _broadcast(self.offset, tau)) / _broadcast(self.scale, tau)
 
     @property
     def dynamic_parameters(self) -> Float[Array, " parameters"]:
-        """All numbers in which the signals are affine while the others stay, as one vector.
+        """All parameters in which the signals are affine, as one vector, while the others are held fixed.
 
-        The ten standard inertial parameters body by body, then armature, damping, dry friction, stiffness, Stribeck
-        friction and offset, each of all degrees of freedom; ``dynamic_parameter_names`` in order.
+        The ten standard inertial parameters of each body, then armature, damping, dry friction, stiffness, Stribeck
+        friction and offset, each for all degrees of freedom; names are in ``dynamic_parameter_names``.
         """
         drives = self.model.drives[:, np.array([DRIVES.index(name) for name in _AFFINE_DRIVES])]
         return jnp.concatenate([self.model.inertias.reshape(-1), drives.T.reshape(-1), self.offset])
 
     @property
     def dynamic_parameter_names(self) -> list[str]:
-        """A name for each of ``dynamic_parameters``."""
+        """Names of the ``dynamic_parameters``."""
         names = [f"{symbol} of {body}" for body in self.model.body_names for symbol in inertia.PARAMETERS]
         return names + [f"{what} of {joint}" for what in AFFINE_JOINTS for joint in dof_names(self.model)]
 
     def with_dynamic_parameters(self, values: Float[Array, " parameters"]) -> Plant:
-        """The plant with other ``dynamic_parameters``."""
+        """The plant with new ``dynamic_parameters``."""
         bodies, nv = self.model.inertias.size, self.model.nv
         columns = values[bodies:].reshape(-1, nv)
         drives = self.model.drives
@@ -155,7 +156,9 @@ def signal_sensitivities(
     a: Float[Array, "n nv"],
     wrenches: Float[Array, "n bodies 6"] | None = None,
 ) -> tuple[Float[Array, "n nv p"], Float[Array, "n nv"]]:
-    """(derivatives of the signals by the dynamic parameters at some indices, the signals), see ``Plant.signals``."""
+    """Derivatives of the signals with respect to the dynamic parameters at some indices, and the signals, see
+    ``Plant.signals``.
+    """
     every = plant.dynamic_parameters
 
     def signals(part: Float[Array, " p"]) -> tuple[Float[Array, "n nv"], Float[Array, "n nv"]]:
@@ -166,28 +169,28 @@ def signal_sensitivities(
 
 
 def refuse_contacts(model: Model) -> None:
-    """Check that joint forces follow from the motion alone.
+    """Check that joint torques follow from the motion.
 
     Raises:
-        ModelError: the machine has contacts: recorded motions say too little of how deep they are.
+        ModelError: the model has contacts, whose penetration depth cannot be recorded accurately enough.
     """
     if model.topology.contacts:
         raise ModelError(
-            f"model: expected one without contacts for joint forces of a recorded motion, got the contact"
-            f" {model.contact_names[0]!r}; fit by simulation (SimulationFit), or give measured wrenches to a model"
-            " without contacts"
+            "model: expected a model without contacts for joint torques of a recorded motion, got the contact"
+            f" {model.contact_names[0]!r}; fit by simulation (SimulationFit), or provide measured wrenches and a"
+            " model without contacts"
         )
 
 
 def with_drives(model: Model, drives: Float[Array, "nv _"], stribeck: Array | None = None) -> Model:
-    """The model with other numbers of its drives, which keeps its states; Stribeck friction where it moves."""
-    # not by Model.replace of one number, since a traced one may change what states a motion has
+    """The model with new drive parameters and unchanged states; Stribeck friction where a joint has it."""
+    # not by Model.replace of one parameter, since a traced one may change the states of a motion
     tree = model.topology if stribeck is None else model.topology.sticking(stribeck)
     return model.replace(topology=tree, drives=drives)
 
 
 def first_index(model: Model, what: str) -> int:
-    """The place in ``Plant.dynamic_parameters`` of the first number of a kind of ``AFFINE_JOINTS``."""
+    """The index in ``Plant.dynamic_parameters`` of the first parameter of a kind of ``AFFINE_JOINTS``."""
     return model.inertias.size + AFFINE_JOINTS.index(what) * model.nv
 
 
@@ -195,11 +198,11 @@ def _for_each_dof(name: str, value: NumbersLike, model: Model) -> Float[Array, "
     array = jnp.asarray(value, model.dtype)
     if array.shape not in ((), (model.nv,)):
         raise ValueError(
-            f"{name}: expected a number or shape ({model.nv},), one for each joint force, got {array.shape}"
+            f"{name}: expected a scalar or shape ({model.nv},), one value for each degree of freedom, got {array.shape}"
         )
     return jnp.broadcast_to(array, (model.nv,))
 
 
 def _broadcast(numbers: Float[Array, " nv"], like: Float[Array, "*batch nv"]) -> Float[Array, "*ones nv"]:
-    """Numbers with leading axes of length one, of as many axes as an array has."""
+    """The values with leading axes of length one, as many as an array has."""
     return numbers.reshape((1,) * (like.ndim - 1) + numbers.shape)

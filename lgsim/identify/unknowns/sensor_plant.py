@@ -1,4 +1,4 @@
-"""The plant with its instruments: biases and delays of sensors, the delay of the drives, and blocks of them."""
+"""A plant with sensor biases and delays and an input delay, and the blocks of these unknowns."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from lgsim.identify.unknowns.plant import NumbersLike, Plant
 from lgsim.multibody.model import Model
 
 MAX_DELAY_STEPS = 8
-"""Number of steps by which a drive may be late at most."""
+"""The largest input delay, in steps."""
 
 
 class InstrumentedPlant(Plant):
-    """A plant with the faults of its sensors and drives.
+    """A plant with imperfect sensors and delayed inputs.
 
     Attributes:
-        biases: By channel of the records the constant (size,) that its sensor shows too much, in its unit.
-        delays: By channel the delay of its sensor, s: it shows the state that was so long before, by a parabola in
-            time; for delays of a step or so. Larger ones are for ``estimate_delay`` and ``shift_signal``.
-        input_delay: Time after which signals drive the joints, s, at most ``MAX_DELAY_STEPS`` steps.
+        biases: Constant bias of the sensor of each channel (size,), in its unit.
+        delays: Delay of the sensor of each channel, s: the reading is the state at the earlier time, by a parabola in
+            time. It is accurate for delays of about one step; for larger ones use ``estimate_delay`` and
+            ``shift_signal``.
+        input_delay: Delay of the signals that drive the joints, s, at most ``MAX_DELAY_STEPS`` steps.
 
     Raises:
-        ValueError: biases of a channel are no row of numbers.
+        ValueError: the biases of a channel are not a vector.
     """
 
     biases: dict[str, Float[Array, " _"]]
@@ -52,16 +53,16 @@ class InstrumentedPlant(Plant):
         self.input_delay = jnp.asarray(input_delay, dtype)
         for name, bias in self.biases.items():
             if bias.ndim != 1:
-                raise ValueError(f"biases: expected one row of numbers for {name!r}, got shape {bias.shape}")
+                raise ValueError(f"biases: expected a vector for {name!r}, got shape {bias.shape}")
 
 
 def with_instruments(plant: Plant) -> InstrumentedPlant:
-    """The plant with its instruments; those of a plain plant are perfect."""
+    """The plant as an ``InstrumentedPlant``; a plain plant gets ideal sensors."""
     return plant if isinstance(plant, InstrumentedPlant) else InstrumentedPlant(plant)
 
 
 class ChannelBlock(NumberBlock):
-    """Unknown numbers of the sensor of one channel."""
+    """Unknown parameters of the sensor of one channel."""
 
     channel: str = eqx.field(static=True)
     prior_deviation: NumbersLike | None
@@ -70,16 +71,16 @@ class ChannelBlock(NumberBlock):
         self.channel, self.prior_deviation = channel, prior_deviation
 
     def read(self, plant: Plant) -> Float[Array, " size"]:
-        """The numbers of the channel that the plant has.
+        """The plant's values for the channel.
 
         Raises:
-            ValueError: the plant has none for this channel.
+            ValueError: the plant has no value for this channel.
         """
         known = self.read_all(with_instruments(plant))
         if self.channel not in known:
             raise ValueError(
-                f"channel: the plant has no {type(self).__name__} of {self.channel!r}; there are {sorted(known)};"
-                " InstrumentedPlant takes them by channel"
+                f"channel: the plant has no {type(self).__name__} of {self.channel!r}; it has {sorted(known)}; define"
+                " it in InstrumentedPlant"
             )
         return jnp.atleast_1d(known[self.channel])
 
@@ -90,11 +91,11 @@ class ChannelBlock(NumberBlock):
 
     @abstractmethod
     def read_all(self, plant: InstrumentedPlant) -> dict[str, Float[Array, " ..."]]:
-        """The numbers of all channels that the plant has."""
+        """The plant's values for all channels."""
 
 
 class SensorBias(ChannelBlock):
-    """The constant that a channel's sensor shows too much, in its unit."""
+    """Constant bias of a channel's sensor, in its unit."""
 
     def read_all(self, plant: InstrumentedPlant) -> dict[str, Float[Array, " ..."]]:
         return plant.biases
@@ -116,10 +117,10 @@ class SensorDelay(ChannelBlock):
 
 
 class InputDelay(NumberBlock):
-    """The delay of the drives behind their signals or commands, s: between zero and ``MAX_DELAY_STEPS`` steps.
+    """The input delay of signals or commands, s: between zero and ``MAX_DELAY_STEPS`` steps.
 
-    Of parts of a step the mean over it counts, which is exact for whole steps only: take steps that are short beside
-    what the commands do in one.
+    A fraction of a step enters by the mean over the step, which is exact for whole steps only. Choose steps over which
+    the commands change little.
 
     Attributes:
         max_delay: Upper bound of the delay, s.

@@ -1,1 +1,1 @@
-"""Conditions on states and controls, and the penalties that stand for them."""
+"""Constraints on states and controls, and their penalty terms."""

@@ -1,4 +1,4 @@
-"""Solids of a machine that keep away from obstacles and from each other: as costs, and as a condition."""
+"""Collision avoidance with obstacles and between bodies, as costs and as a constraint."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ from lgsim.support import check
 from lgsim.support.check import is_traced
 
 Pairs = tuple[tuple[str, ...], tuple[str, ...]]
-"""Names of solids, and names of the others, as ``Model.solid_pairs`` gives them."""
+"""Names of geometries, and names of the others, as returned by ``Model.solid_pairs``."""
 
 
 def _named(pairs: Any) -> Pairs | None:
-    """Pairs of names that do not change."""
+    """Static pairs of names."""
     return None if pairs is None else (tuple(pairs[0]), tuple(pairs[1]))
 
 
 class ClearanceCost(StateResidual):
-    """Half the squares of how much closer than a margin the solids of some pairs are, ``r = max(margin - d(q), 0)``.
+    """Half the squared violations of a margin by the distances of geometry pairs, ``r = max(margin - d(q), 0)``.
 
-    It is zero where all are far enough, and its gradient is continuous where that of the distance is.
+    It is zero if all distances exceed the margin, and its gradient is continuous wherever the gradient of the distance
+    is.
     """
 
     model: Model
@@ -50,7 +51,7 @@ class ClearanceCost(StateResidual):
     @property
     @abstractmethod
     def solid_pairs(self) -> Pairs:
-        """The pairs that are looked at."""
+        """The geometry pairs."""
 
     def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return shortfall(self.model, self.margin, self.solid_pairs, y[: self.model.nq])
@@ -58,7 +59,7 @@ class ClearanceCost(StateResidual):
     def linear(
         self, action: Action, t: Number, y: Point, u: Control, args: Any
     ) -> tuple[Float[Array, " rows"], Float[Array, "rows n"]]:
-        """The residuals and their derivative, by the closed form of the distances where states are (q, v)."""
+        """The residuals and their derivative, from the closed-form derivative of the distances if states are (q, v)."""
         if not isinstance(action, StateSpace) or u is not None:
             return super().linear(action, t, y, u, args)
         d, J = distance_jacobian(self.model, y[: self.model.nq], *self.solid_pairs)
@@ -68,17 +69,17 @@ class ClearanceCost(StateResidual):
 
 
 class ObstacleCost(ClearanceCost):
-    """What keeps a machine away from the solids of the world: half the squares of ``r = max(margin - d(q), 0)``, m.
+    """Collision avoidance with fixed obstacles: half the squares of ``r = max(margin - d(q), 0)``, m.
 
     Attributes:
-        model: The machine; with solids, see ``Model.add_solid`` and ``Model.replace_solid``.
-        margin: The distance from which on a pair costs nothing, m: one number or one for each pair.
-        weight: One number or one for each pair.
-        pairs: Names of solids and names of the others; by default all of ``model.solid_pairs()`` of which one solid is
+        model: The model with geometries, see ``Model.add_solid`` and ``Model.replace_solid``.
+        margin: The distance above which a pair has no cost, m: one value or one for each pair.
+        weight: One value or one for each pair.
+        pairs: Names of geometries and names of the others; by default all of ``model.solid_pairs()`` with one geometry
             fixed to the world.
 
     Raises:
-        ModelError: there is no such solid or no pair.
+        ModelError: a geometry does not exist, or there is no pair.
         ValueError: the margin is not finite or has a wrong shape, a weight is negative.
     """
 
@@ -88,17 +89,17 @@ class ObstacleCost(ClearanceCost):
 
 
 class SelfCollision(ClearanceCost):
-    """What keeps moving bodies of a machine away from each other: half the squares of ``r = max(margin - d(q), 0)``, m.
+    """Self-collision avoidance: half the squares of ``r = max(margin - d(q), 0)``, m.
 
     Attributes:
-        model: The machine; with solids, see ``Model.add_solid``.
-        margin: The distance from which on a pair costs nothing, m: one number or one for each pair.
-        weight: One number or one for each pair.
-        pairs: Names of solids and names of the others; by default all of ``model.solid_pairs()`` that both move, which
-            leaves out neighbors and the pairs of ``Model.exclude``.
+        model: The model with geometries, see ``Model.add_solid``.
+        margin: The distance above which a pair has no cost, m: one value or one for each pair.
+        weight: One value or one for each pair.
+        pairs: Names of geometries and names of the others; by default all of ``model.solid_pairs()`` in which both
+            move, without neighbors and the pairs of ``Model.exclude``.
 
     Raises:
-        ModelError, ValueError: as ``ObstacleCost``.
+        ModelError, ValueError: see ``ObstacleCost``.
     """
 
     @property
@@ -107,24 +108,26 @@ class SelfCollision(ClearanceCost):
 
 
 class Clearance(Constraint):
-    """The condition that the solids of some pairs are at least a margin apart, ``margin - d(q) <= 0``, at every node.
+    """Collision avoidance as a constraint: the distance of geometry pairs is at least a margin.
 
-    Between two nodes nothing is asked by default: a point of the machine that moves with speed s comes at most
-    ``s dt / 2`` nearer than at the nearer one, so that such a margin is enough for a motion that is clear at all times.
-    With ``between`` the same is asked on points between them, for states (q, v): each node moves q along its own v, by
-    at most half a step forwards and backwards, ``retract(q, tau v)``. No dynamics are evaluated, and the error is of
-    second order: an acceleration a shifts a point by ``a tau^2 / 2``, at most ``a dt^2 / 8``. The start of the plan
-    is one that no control moves, and so are the points of its own half step.
+    ``margin - d(q) <= 0`` applies at every node.
+
+    By default the constraint applies at the nodes only. A point with speed s comes at most ``s dt / 2`` closer between
+    two nodes than at the closer one, so that such a margin guarantees clearance at all times. With ``between`` the
+    constraint also applies at points between nodes, for states (q, v): each node moves q along its own v, by at most
+    half a step forwards and backwards, ``retract(q, tau v)``. This requires no dynamics, and the error is of second
+    order: an acceleration a shifts a point by ``a tau^2 / 2``, at most ``a dt^2 / 8``. No control affects the initial
+    state of the plan, nor the points of its own half step.
 
     Attributes:
-        model: The machine; with solids, see ``Model.add_solid``.
-        margin: The least distance, m: one number or one for each pair.
-        pairs: Names of solids and names of the others; by default all of ``model.solid_pairs()``.
-        between: Number of points between two nodes, equally far apart.
-        dt: Time between nodes, s; a problem puts its own.
+        model: The model with geometries, see ``Model.add_solid``.
+        margin: The minimum distance, m: one value or one for each pair.
+        pairs: Names of geometries and names of the others; by default all of ``model.solid_pairs()``.
+        between: Number of equally spaced points between two nodes.
+        dt: Time between nodes, s; set by the problem.
 
     Raises:
-        ModelError, ValueError: as ``ObstacleCost``.
+        ModelError, ValueError: see ``ObstacleCost``.
         ValueError: between is negative.
     """
 
@@ -144,7 +147,7 @@ class Clearance(Constraint):
 
     @property
     def solid_pairs(self) -> Pairs:
-        """The pairs that are looked at."""
+        """The geometry pairs."""
         return self.model.solid_pairs() if self.pairs is None else self.pairs
 
     def on_grid(self, grid: Grid) -> Constraint:
@@ -154,7 +157,7 @@ class Clearance(Constraint):
         return eqx.tree_at(lambda c: c.dt, self, dt) if self.between else self
 
     def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
-        """``margin - d`` of each pair, m: at the node, then at the points after it, then at those before it."""
+        """``margin - d`` of each pair, m: at the node, then at the points after it, then at the points before it."""
         if not self.between:
             return self.state_value(y)
         shares = self._shares(last=u is None)
@@ -174,20 +177,22 @@ class Clearance(Constraint):
         return jnp.broadcast_to(margin, d.shape) - d
 
     def _shares(self, last: bool) -> Float[np.ndarray, " points"]:
-        """The points of a node in parts of a step, zero first: those after it, but for the last node, and before it."""
+        """The points of a node as fractions of a step: zero, those after it, except at the last node, and those before
+        it.
+        """
         shares = np.arange(self.between + 1) / (self.between + 1)
         after, before = shares[shares <= 0.5], shares[shares > 0.5] - 1
         return np.concatenate([after[:1] if last else after, before])
 
 
 def shortfall(model: Model, margin: Any, pairs: Pairs, q: Float[Array, " nq"]) -> Float[Array, " pairs"]:
-    """How much closer than a margin solids are, ``max(margin - d(q), 0)``, m."""
+    """Violations of a margin by distances, ``max(margin - d(q), 0)``, m."""
     d = distance(model, q, *pairs)
     return jnp.maximum(jnp.asarray(margin, d.dtype) - d, 0)
 
 
 def _pairs_of(model: Model, chosen: Callable[[list[bool]], bool]) -> Pairs:
-    """The pairs of ``model.solid_pairs()`` that are chosen by which of the two solids can move."""
+    """The pairs of ``model.solid_pairs()`` selected by which of the two geometries can move."""
     tree = model.topology
     moves = {solid.name: tree.carrier(solid.frame) != WORLD for solid in tree.solids}
     kept = [pair for pair in zip(*model.solid_pairs(), strict=True) if chosen([moves[name] for name in pair])]
@@ -198,17 +203,17 @@ def _check_clearance(owner: str, model: Model, margin: Any, pairs: Pairs) -> Non
     """Check a margin and pairs.
 
     Raises:
-        ModelError: there is no pair, or no such solid.
-        ValueError: the margin is not finite, or neither one number nor one for each pair.
+        ModelError: there is no pair, or a geometry does not exist.
+        ValueError: the margin is not finite, or neither a scalar nor one value for each pair.
     """
     if not pairs[0]:
         raise ModelError(
-            f"{owner}: the model has no pair of solids that could meet; see Model.add_solid and Model.solid_pairs"
+            f"{owner}: the model has no geometry pair that could collide; see Model.add_solid and Model.solid_pairs"
         )
     checked_pairs(model.topology, *pairs)
     if np.shape(margin) not in ((), (len(pairs[0]),)):
         raise ValueError(
-            f"{owner}: margin: expected one number or one for each of {len(pairs[0])} pairs, got shape"
+            f"{owner}: margin: expected a scalar or one value for each of {len(pairs[0])} pairs, got shape"
             f" {np.shape(margin)}"
         )
     if not is_traced(margin) and not np.all(np.isfinite(np.asarray(margin))):

@@ -1,4 +1,4 @@
-"""Conditions on states and controls: along the path, at its end, at given nodes or times."""
+"""Constraints on states and controls: along the path, at the end, at given nodes or times."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from lgsim.optimize.cost import Control, Residual
 from lgsim.support.check import is_traced
 
 _ROUNDING = 64
-"""How many units of rounding a time may lie from its node."""
+"""Largest distance of a time from its node, in units in the last place."""
 
 
 class Grid(NamedTuple):
@@ -25,7 +25,7 @@ class Grid(NamedTuple):
     Attributes:
         t0: Time of the first node, s.
         dt: Time between nodes, s.
-        fixed: Whether that is the same between all of them and no unknown of the problem.
+        fixed: True if dt is the same between all of them and not an unknown of the problem.
     """
 
     t0: Float[Array, ""]
@@ -35,10 +35,10 @@ class Grid(NamedTuple):
 
 
 class Price(NamedTuple):
-    """What a violation s >= 0 of a row costs, ``linear s + quadratic s^2 / 2``.
+    """The penalty of a violation s >= 0 of a soft row, ``linear s + quadratic s^2 / 2``.
 
     Attributes:
-        linear: The largest multiplier that the row can have; infinite for a row that must be met.
+        linear: Upper bound of the row's multiplier; infinite for a hard row.
     """
 
     linear: Any
@@ -46,15 +46,15 @@ class Price(NamedTuple):
 
 
 class Constraint(eqx.Module):
-    """A condition on a node, ``value = 0`` or ``value <= 0`` in each of its rows.
+    """A constraint at a node, ``value = 0`` or ``value <= 0`` in each of its rows.
 
     Attributes:
-        equality: Whether all rows are zero; else none is positive.
-        on_path: Whether it holds at the nodes with a control.
-        at_end: Whether it holds at the last node, where u is None.
+        equality: True for an equality; false for an inequality.
+        on_path: True if it applies at the nodes with a control.
+        at_end: True if it applies at the last node, where u = None.
     """
 
-    if TYPE_CHECKING:  # a field here would be the first argument of what inherits it
+    if TYPE_CHECKING:  # a field here would become the first argument of subclasses
 
         @property
         def equality(self) -> bool: ...
@@ -72,31 +72,31 @@ class Constraint(eqx.Module):
 
     @abstractmethod
     def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
-        """The rows at time t (s) in state y under the control u, which is None at the end of the horizon."""
+        """The rows at time t (s) in state y with the control u; u = None at the end of the horizon."""
 
     def state_value(self, y: Point) -> Float[Array, " rows"] | None:
-        """The rows where they depend on the state alone, else None: a start that breaks them is infeasible."""
+        """The rows if they depend only on the state, else None: an initial state that violates them is infeasible."""
         return None
 
     def holds(self, k: Int[Array, ""] | int, t: Number) -> Bool[Array, ""] | bool:
-        """Whether the constraint is asked for at node k, at time t (s)."""
+        """True if the constraint applies at node k, at time t (s)."""
         return True
 
     def on_grid(self, grid: Grid) -> "Constraint":
-        """The constraint as a problem with these nodes takes it.
+        """Adapt the constraint to the nodes of a problem.
 
         Raises:
-            ValueError: it asks for a node or time that the problem does not have.
+            ValueError: it refers to a node or time that the problem does not have.
         """
         return self
 
     def at_step(self, dt: Number) -> "Constraint":
-        """The constraint for another time between nodes, s, than that of its grid."""
+        """The constraint for a step of dt, s, instead of that of its grid."""
         return self
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         return type(self).__name__
 
     @property
@@ -106,21 +106,21 @@ class Constraint(eqx.Module):
 
     @property
     def price(self) -> Price:
-        """What a violation costs: without limit, unless the constraint is ``Soft``."""
+        """The penalty of a violation: infinite, unless the constraint is ``Soft``."""
         return Price(np.inf, 0.0)
 
     def priced(self, factor: Float[Array, ""]) -> "Constraint":
-        """The constraint with a price that is a factor of its own, where it has a finite one."""
+        """The constraint with its penalty multiplied by a factor, if it is finite."""
         return self
 
 
 class PathConstraint(Constraint):
-    """A condition at every node with a control.
+    """A constraint at every node with a control.
 
     Attributes:
         function: ``function(t, y, u, args)``, the rows (rows,).
-        equality: Whether all rows are zero; else none is positive.
-        at_end: Whether it holds at the last node too, where the function gets u = None.
+        equality: True for an equality; false for an inequality.
+        at_end: True if it applies at the last node too, where the function gets u = None.
     """
 
     function: Callable[..., Any]
@@ -133,17 +133,19 @@ class PathConstraint(Constraint):
 
 
 def _end_function(condition: Any) -> Any:
-    """The function (t, y, args) of a condition at the end, or of the residuals of a cost there."""
+    """The function (t, y, args) of an end constraint, or of the residuals of a terminal cost."""
     return condition.end_residual if isinstance(condition, Residual) else condition
 
 
 class EndConstraint(Constraint):
-    """A condition at the last node; ``EndConstraint(FramePose(model, "flange", target))`` puts a frame at a pose.
+    """A constraint at the last node.
+
+    ``EndConstraint(FramePose(model, "flange", target))`` prescribes an end effector pose.
 
     Attributes:
-        function: ``function(t, y, args)``, the rows (rows,); or a cost that is squares, of which the residuals before
-            weighting are the rows.
-        equality: Whether all rows are zero; else none is positive.
+        function: ``function(t, y, args)``, the rows (rows,); or a least-squares cost, whose residuals before weighting
+            are the rows.
+        equality: True for an equality; false for an inequality.
     """
 
     function: Callable[..., Any] = eqx.field(converter=_end_function)
@@ -156,23 +158,23 @@ class EndConstraint(Constraint):
 
 
 class NodeConstraint(Constraint):
-    """A condition at given nodes, or at the nodes nearest to given times.
+    """A constraint at given nodes, or at the nodes closest to given times.
 
-    Nodes are those of the problem; times are absolute, so that with a horizon that recedes, as in ``mpc``, the
-    condition comes nearer, and counts for nothing once its time is over.
+    Nodes are those of the problem; times are absolute. With a receding horizon, as in ``mpc``, the constraint comes
+    closer, and is inactive once its time has passed.
 
     Attributes:
-        function: ``function(t, y, u, args)``, the rows (rows,). It is evaluated at all nodes and counts at the given
-            ones; at the last node u is None, where that may be one of them: with nodes below the horizon it never is.
-        nodes: Numbers of nodes from 0 to the horizon, one or several; other numbers never compile again.
-        times: Times, s, one or several, in place of nodes.
-        equality: Whether all rows are zero; else none is positive.
+        function: ``function(t, y, u, args)``, the rows (rows,). It is evaluated at all nodes and applies at the given
+            ones; at the last node u = None, if that may be one of them: with nodes below the horizon it is not.
+        nodes: Indices of nodes from 0 to the horizon, one or several; new values do not compile again.
+        times: Times, s, one or several, instead of nodes.
+        equality: True for an equality; false for an inequality.
 
     Raises:
-        ValueError: neither or both of nodes and times are given, or there is none; in a problem, a node that it does
-            not have, a time outside of its horizon, or between two nodes by more than rounding, or a time where that
-            between nodes is free or that of phases.
-        TypeError: nodes are not whole numbers.
+        ValueError: neither or both of nodes and times are given, or they are empty; in a problem, a node does not
+            exist, a time is outside of the horizon or between two nodes by more than rounding, or times are given
+            although dt is free or that of phases.
+        TypeError: nodes are not integers.
     """
 
     function: Callable[..., Any]
@@ -184,12 +186,12 @@ class NodeConstraint(Constraint):
 
     def __check_init__(self):
         if (self.nodes is None) == (self.times is None):
-            raise ValueError("nodes, times: expected one of the two, the nodes or the times of the condition")
+            raise ValueError("nodes, times: expected exactly one of them, the nodes or the times of the constraint")
         name, given = ("nodes", self.nodes) if self.times is None else ("times", self.times)
         if np.ndim(given) > 1 or np.size(given) == 0:
-            raise ValueError(f"{name}: expected one number or several in a row, got shape {np.shape(given)}")
+            raise ValueError(f"{name}: expected a scalar or a vector, got shape {np.shape(given)}")
         if self.times is None and not jnp.issubdtype(jnp.asarray(given).dtype, jnp.integer):
-            raise TypeError(f"nodes: expected whole numbers, got {given}; times in seconds go into times=")
+            raise TypeError(f"nodes: expected integers, got {given}; pass times in seconds as times=")
 
     def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return self.function(t, y, u, args)
@@ -198,14 +200,14 @@ class NodeConstraint(Constraint):
         return self.near(k, t, 0.0)
 
     def near(self, k: Int[Array, ""] | int, t: Number, half_step: Number) -> Bool[Array, ""]:
-        """Whether node k is a given one, or its time t (s) at most half a step from a given time."""
+        """True if node k is a given one, or its time t (s) is at most half a step from a given time."""
         if self.times is None:
             return jnp.any(jnp.asarray(self.nodes) == k)
         return jnp.any(jnp.abs(jnp.asarray(self.times, jnp.asarray(t).dtype) - t) <= half_step)
 
     def on_grid(self, grid: Grid) -> "Constraint":
         if self.times is not None and not grid.fixed:
-            raise ValueError("times: the time of a node is not known before the plan is; expected nodes=, got times=")
+            raise ValueError("times: the times of nodes are unknown before the plan; expected nodes=, got times=")
         half = jnp.asarray(grid.dt, grid.t0.dtype) / 2
         if is_traced(self, grid):
             return _OnGrid(self, half)
@@ -213,14 +215,14 @@ class NodeConstraint(Constraint):
         first, last = int(np.min(places)), int(np.max(places))
         if first < 0 or last > grid.horizon:
             raise ValueError(
-                f"nodes: expected numbers from 0 to {grid.horizon}, the last node, got {first if first < 0 else last}"
+                f"nodes: expected indices from 0 to {grid.horizon}, the last node, got {first if first < 0 else last}"
             )
         moves = self.times is not None
         return _OnGrid(self, half, moves or first < grid.horizon, moves or last == grid.horizon)
 
 
 class _OnGrid(Constraint):
-    """A condition at some nodes of a problem, whose steps are known.
+    """A constraint at some nodes of a problem with known dt.
 
     Attributes:
         half_step: Half the time between nodes, s.
@@ -253,7 +255,7 @@ def _places(times: Any, grid: Grid) -> Float[np.ndarray, " times"]:
     """The nodes at given times.
 
     Raises:
-        ValueError: a time lies outside of the horizon, or between two nodes.
+        ValueError: a time is outside of the horizon, or between two nodes.
     """
     t0, dt, last = float(grid.t0), float(grid.dt), grid.horizon
     places = (np.ravel(times).astype(float) - t0) / dt
@@ -261,7 +263,7 @@ def _places(times: Any, grid: Grid) -> Float[np.ndarray, " times"]:
     slack = _ROUNDING * float(jnp.finfo(grid.t0.dtype).eps) * (last + abs(t0) / dt)
     for i in np.flatnonzero(~(np.abs(places - nodes) <= slack)):
         raise ValueError(
-            f"times: expected times of nodes from {t0:.9g} to {t0 + last * dt:.9g} s, {dt:.9g} s apart, got "
-            f"{np.ravel(times)[i]:.9g} s; the nearest one is {t0 + nodes[i] * dt:.9g} s"
+            f"times: expected times of nodes from {t0:.9g} to {t0 + last * dt:.9g} s, with a step of {dt:.9g} s, got"
+            f" {np.ravel(times)[i]:.9g} s; the closest node is at {t0 + nodes[i] * dt:.9g} s"
         )
     return nodes

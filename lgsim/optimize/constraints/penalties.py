@@ -1,4 +1,4 @@
-"""The penalties and multipliers of an augmented Lagrangian, which stand for conditions."""
+"""Penalty terms and multipliers of an augmented Lagrangian."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from lgsim.optimize.constraints.constraint import Constraint
 from lgsim.optimize.cost import Control, Cost, Quadratic, Sum, model_of_rows, move_node, zero_tangent
 
 Rows = Float[Array, "*#rows"]
-"""One number for each row of a constraint, at one node or at several."""
+"""One value for each row of a constraint, at one node or at several."""
 
 
 class RowPenalty(NamedTuple):
-    """What the rows c of a constraint cost, as functions of c.
+    """The penalty terms of the rows c of a constraint, as functions of c.
 
     Attributes:
-        value: Costs of the rows.
-        slope: Their derivatives.
+        value: Values of the rows' penalty terms.
+        slope: Their first derivatives.
         curvature: Their second derivatives.
     """
 
@@ -35,9 +35,9 @@ class RowPenalty(NamedTuple):
 
 
 def updated(constraint: Constraint, multipliers: Rows, weight: Rows, c: Rows) -> Rows:
-    """The multipliers after an outer iteration, ``m + rho c`` within what the rows' price allows.
+    """The multipliers after an outer iteration, ``m + rho c`` clipped to the admissible range.
 
-    Those of inequalities are not negative, those of soft rows at most their linear price.
+    Multipliers of inequalities are nonnegative, those of soft rows at most their linear penalty.
     """
     most = jnp.broadcast_to(jnp.asarray(constraint.price.linear, c.dtype), c.shape)
     return jnp.clip(multipliers + weight * c, -most if constraint.equality else jnp.zeros_like(most), most)
@@ -49,13 +49,13 @@ def violations(constraint: Constraint, c: Rows) -> Rows:
 
 
 def row_penalty(constraint: Constraint, multipliers: Rows, weight: Rows, c: Rows) -> RowPenalty:
-    """``min_s linear s + quadratic c_+^2 / 2 + rho/2 (c + m/rho - s)^2`` over s >= 0, of each row.
+    """``min_s linear s + quadratic c_+^2 / 2 + rho/2 (c + m/rho - s)^2`` over s >= 0, for each row.
 
-    Of a row that must be met, s = 0. That of a linear price is a quadratic up to its slope and then a line, whose
-    multiplier stays at it.
+    For a hard row s = 0. With a linear penalty it is quadratic up to that slope and then linear, with a constant
+    multiplier.
     """
     slope = updated(constraint, multipliers, weight, c)
-    # a bound that is infinite is no number to multiply
+    # an infinite bound must not be multiplied
     value = slope * jnp.where(slope == 0, 0, c + multipliers / weight) - slope**2 / (2 * weight)
     free = slope == multipliers + weight * c
     quadratic = jnp.broadcast_to(jnp.asarray(constraint.price.quadratic, c.dtype), c.shape)
@@ -68,16 +68,16 @@ def row_penalty(constraint: Constraint, multipliers: Rows, weight: Rows, c: Rows
 
 
 class Penalty(Cost):
-    """The penalties of constraints at a node: ``rho/2 |c + m/rho|^2`` of equalities c, and of inequalities the same of
-    the positive part of ``c + m/rho``; see ``row_penalty`` for soft ones.
+    """The penalty terms of constraints at a node: ``rho/2 |c + m/rho|^2`` for equalities c, and for inequalities the
+    same of the positive part of ``c + m/rho``; see ``row_penalty`` for soft ones.
 
-    Its quadratic model leaves out the second derivatives of the constraints, unless an exact one is asked for.
+    Its quadratic model omits the second derivatives of the constraints, unless an exact one is requested.
 
     Attributes:
-        node: Number of the node.
+        node: Index of the node.
         multipliers: A multiplier m for each row, of each constraint (rows,).
         weights: The penalties rho, likewise.
-        kept: Which rows count, likewise.
+        kept: Mask of the rows that are used, likewise.
 
     Source: Nocedal and Wright, Numerical Optimization, 2nd ed., sec. 17.3 and 17.4.
     """
@@ -104,13 +104,13 @@ class Penalty(Cost):
             return Sum(()).quadratic(action, t, y, u, args, exact)
         J = (jax.jacrev if c.size < z.size else jax.jacfwd)(f)(z)
         penalty = self._penalty(t, c)
-        # rows that do not count need not be finite
+        # rows that are not used need not be finite
         J = jnp.where((penalty.slope == 0)[:, None] & (penalty.curvature == 0)[:, None], 0, J)
         return model_of_rows(J, penalty.curvature, penalty.slope, jnp.sum(penalty.value), z.size)
 
     def rows(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         value = self._penalty(t, self._values(t, y, u, args)).value
-        # the root has no derivative at zero, where the row has that of zero
+        # the square root is not differentiable at zero, where the derivative of the row is used
         return jnp.where(value > 0, jnp.sqrt(2 * jnp.where(value > 0, value, 1)), 0)
 
     def _values(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
@@ -118,7 +118,7 @@ class Penalty(Cost):
         return jnp.concatenate([c.value(t, y, u, args) for c in self.constraints])
 
     def _penalty(self, t: Number, values: Float[Array, " rows"]) -> RowPenalty:
-        """What all rows cost."""
+        """The sum of all penalty terms."""
         parts, start = [], 0
         for constraint, m, weight, kept in zip(
             self.constraints, self.multipliers, self.weights, self.kept, strict=True
@@ -133,18 +133,17 @@ class Penalty(Cost):
 
 @export_module("lgsim.optimize.Penalties")
 class Penalties(eqx.Module):
-    """The multipliers of all nodes, and the weight of all penalties.
+    """The multipliers of all nodes, and the penalty weight.
 
     Attributes:
-        path: Multipliers of each constraint on the path (H, rows): by how much the cost would fall for each unit by
-            which the row is relaxed.
-        end: Multipliers of each constraint at the end (rows,).
-        weight: The penalty rho of rows of size one.
-        path_sizes: Natural size of each row of each constraint on the path (rows,): its penalty is rho over the square
-            of its size. None stands for one.
-        end_sizes: The same at the end.
-        start_rows: Which rows of each constraint on the path a control moves at the first node (rows,); the others
-            do not count there. None stands for all.
+        path: Multipliers of each path constraint (H, rows): the decrease of the cost per unit of relaxation of the row.
+        end: Multipliers of each end constraint (rows,).
+        weight: The penalty rho of rows of unit scale.
+        path_sizes: Natural scale of each row of each path constraint (rows,); its penalty is rho over the square of its
+            scale. None for one.
+        end_sizes: The same for end constraints.
+        start_rows: Mask of the rows of each path constraint that a control affects at the first node (rows,); the
+            others are ignored there. None for all.
     """
 
     path: tuple[Float[Array, "horizon _"], ...]
@@ -156,16 +155,16 @@ class Penalties(eqx.Module):
 
     @property
     def path_weights(self) -> tuple[Float[Array, " _"], ...]:
-        """The penalty of each row of each constraint on the path (rows,)."""
+        """The penalty of each row of each path constraint (rows,)."""
         return self._weights(tuple(m[0] for m in self.path), self.path_sizes)
 
     @property
     def end_weights(self) -> tuple[Float[Array, " _"], ...]:
-        """The penalty of each row of each constraint at the end (rows,)."""
+        """The penalty of each row of each end constraint (rows,)."""
         return self._weights(self.end, self.end_sizes)
 
     def at_node(self, constraints: tuple[Constraint, ...], k: Int[Array, ""] | int) -> Cost:
-        """The cost that is added to the running cost of node k."""
+        """The penalty term of node k, added to its running cost."""
         active = tuple(c for c in constraints if c.on_path)
         multipliers = tuple(m[k] for m in self.path)
         started = k > 0
@@ -174,7 +173,7 @@ class Penalties(eqx.Module):
         return Penalty(active, k, multipliers, self.path_weights, kept) if active else Sum(())
 
     def at_end(self, constraints: tuple[Constraint, ...], horizon: int) -> Cost:
-        """The cost that is added to the terminal cost, of the last node."""
+        """The penalty term of the last node, added to the terminal cost."""
         active = tuple(c for c in constraints if c.at_end)
         kept = tuple(jnp.ones(m.shape, bool) for m in self.end)
         return Penalty(active, horizon, self.end, self.end_weights, kept) if active else Sum(())

@@ -1,4 +1,4 @@
-"""Soft constraints: what may be broken at a price."""
+"""Soft constraints, whose violations have a penalty."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from lgsim.support.check import is_traced
 
 
 class Soft(Constraint):
-    """A constraint that may be broken: a violation s of a row costs ``linear s + quadratic s^2 / 2``.
+    """A soft constraint: a violation s of a row costs ``linear s + quadratic s^2 / 2``.
 
-    The violation is ``max(c, 0)`` of an inequality and ``|c|`` of an equality. A linear price is exact: where it is
-    above the multiplier that the constraint needs, the optimum is that of the constraint itself, and the multiplier
-    never exceeds it. With a quadratic price only, the row is always broken a little where it is active, and has no
-    multiplier. A solution that breaks soft rows is successful.
+    The violation is ``max(c, 0)`` for an inequality and ``|c|`` for an equality. The linear penalty is exact: if it
+    exceeds the multiplier of the hard constraint, the optimum is that of the hard constraint, and the multiplier does
+    not exceed it. With only a quadratic penalty an active row is always slightly violated, and has no multiplier. A
+    solution that violates soft rows is successful.
 
     Attributes:
         constraint: The constraint.
-        linear: Cost of a violation by its size, in the unit of the cost by that of the row: one number or one for each
-            row, not negative.
-        quadratic: Cost of half its square, likewise.
+        linear: Penalty per unit of violation, in the unit of the cost over the unit of the row: one value or one for
+            each row, nonnegative.
+        quadratic: Penalty of half the squared violation, likewise.
 
     Raises:
-        ValueError: a price is negative or not finite, or both are zero.
-        TypeError: what it gets is no constraint.
+        ValueError: a penalty is negative or not finite, or both are zero.
+        TypeError: the argument is not a constraint.
 
     Source: Nocedal and Wright, Numerical Optimization, 2nd ed., sec. 17.2.
     """
@@ -50,23 +50,23 @@ class Soft(Constraint):
             )
         for name, price in (("linear", self.linear), ("quadratic", self.quadratic)):
             if not is_traced(price) and not np.all(np.isfinite(price) & (np.asarray(price) >= 0)):
-                raise ValueError(f"{name}: expected finite prices that are not negative, got {price}")
+                raise ValueError(f"{name}: expected finite nonnegative penalties, got {price}")
         if not is_traced(self.linear, self.quadratic) and not np.any(self.linear) and not np.any(self.quadratic):
-            raise ValueError("linear, quadratic: expected a price of a violation, got zero for both")
+            raise ValueError("linear, quadratic: expected a nonzero penalty, got zero for both")
 
     @property
     def equality(self) -> bool:
-        """Whether all rows are zero, else none is positive, where they are met."""
+        """True for an equality; false for an inequality."""
         return self.constraint.equality
 
     @property
     def on_path(self) -> bool:
-        """Whether it holds at the nodes with a control."""
+        """True if it applies at the nodes with a control."""
         return self.constraint.on_path
 
     @property
     def at_end(self) -> bool:
-        """Whether it holds at the last node."""
+        """True if it applies at the last node."""
         return self.constraint.at_end
 
     @property

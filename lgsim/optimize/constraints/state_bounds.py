@@ -1,4 +1,4 @@
-"""Bounds of states as conditions: of any coordinates, and of the joints of a machine."""
+"""State bounds as constraints: for arbitrary coordinates, and for joint limits."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,13 +23,13 @@ class StateBounds(Constraint):
     """``lower <= coordinates(y) <= upper`` at every node.
 
     Attributes:
-        lower: Lower bounds (entries,), minus infinity where there are none.
-        upper: Upper bounds (entries,), infinity where there are none.
-        coordinates: ``coordinates(y)``, the bounded numbers (entries,) of a state; by default the state itself, an
+        lower: Lower bounds (entries,), minus infinity for none.
+        upper: Upper bounds (entries,), infinity for none.
+        coordinates: ``coordinates(y)``, the bounded quantities (entries,) of a state; by default the state itself, an
             array.
 
     Raises:
-        ValueError: a lower bound lies above its upper one, or a bound is no number.
+        ValueError: a lower bound exceeds its upper one, or a bound is NaN.
     """
 
     lower: Any
@@ -56,26 +56,26 @@ class StateBounds(Constraint):
 
 
 class _Entries(eqx.Module):
-    """The numbers at given places of a state that is an array."""
+    """The entries at given indices of a state that is an array."""
 
     places: tuple[int, ...] = eqx.field(static=True)
 
     def __call__(self, y: Float[Array, " n"]) -> Float[Array, " entries"]:
-        """The numbers."""
+        """The entries."""
         return y[np.array(self.places)]
 
 
 def joint_limits(model: Model, velocities: bool = True) -> StateBounds:
-    """The position limits of a machine's joints, rad or m, and the limits of their speeds, as bounds of (q, v).
+    """Joint limits of position, rad or m, and of speed, as bounds of (q, v).
 
-    Joints without a limit, and groups, which have none, are left out; a speed limit of zero, as files write for one
-    that is not given, is none.
+    Joints without a limit, and joints on groups, which have none, are omitted; a speed limit of zero, which model files
+    use for an unspecified limit, means no limit.
 
     Args:
-        velocities: Whether speeds are bounded too, by ``model.velocity_limit``, rad/s or m/s.
+        velocities: Add speed limits, ``model.velocity_limit``, rad/s or m/s.
 
     Raises:
-        ValueError: the model has no limit at all.
+        ValueError: the model has no joint limits.
     """
     low, high, speed = (np.asarray(x) for x in (model.lower, model.upper, model.velocity_limit))
     at, joints = single_numbers(model.q_slices, model.v_slices)
@@ -83,7 +83,7 @@ def joint_limits(model: Model, velocities: bool = True) -> StateBounds:
     fast = np.flatnonzero(np.isfinite(speed) & (speed != 0) & velocities)
     places = [*at[limited].tolist(), *(model.nq + fast).tolist()]
     if not places:
-        raise ValueError("model: no joint has a limit, so that there is nothing to bound")
+        raise ValueError("model: expected joint limits, got none, so that there is nothing to bound")
     lower, upper = (
         jnp.asarray(np.concatenate([x[joints[limited]], y[fast]]), model.dtype)
         for x, y in ((low, -speed), (high, speed))
@@ -92,7 +92,7 @@ def joint_limits(model: Model, velocities: bool = True) -> StateBounds:
 
 
 def check_order(name: str, lower: ArrayLike, upper: ArrayLike) -> None:
-    """Raise ValueError where a lower bound lies above its upper one; inside ``jit`` nothing happens."""
+    """Raise ValueError if a lower bound exceeds its upper one; no check inside ``jit``."""
     if is_traced(lower, upper):
         return
     low, high = np.broadcast_arrays(np.asarray(lower), np.asarray(upper))

@@ -1,5 +1,6 @@
-"""An interior-point method for optimal control, for constraints that must hold.
+"""A primal-dual interior-point method for optimal control with hard constraints.
 
-``kkt`` holds the conditions at the nodes of a trajectory and the Riccati equation of Newton's step, ``barrier`` that
-step and its line search, ``method`` the solver ``InteriorPoint`` and its verdict.
+``kkt`` contains the constraint rows at the nodes and the Riccati factorization of the Newton step, ``barrier`` the
+Newton step of the barrier problem and its line search, ``method`` the solver ``InteriorPoint`` with its convergence
+criteria.
 """

@@ -1,4 +1,4 @@
-"""Newton's step of a barrier problem and its line search, without units: what an interior-point method is made of."""
+"""Newton step of a barrier problem and its line search, invariant to units: the core of the interior-point method."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ from lgsim.optimize.solver import (
 )
 
 _ARMIJO = 1e-4
-"""Share of the expected decrease that a step must bring."""
+"""Minimum fraction of the expected decrease for an accepted step (Armijo condition)."""
 _SHORTER = 0.5
-"""Length of a step in parts of the one that was tried before."""
+"""Ratio of consecutive step lengths in the line search."""
 _FIRST_SLACK = 0.01
-"""The least slack of the guess, in parts of the natural size of its row."""
+"""The smallest slack of the guess, relative to the natural scale of its row."""
 _BAND = 1e10
-"""How far slack times multiplier may be from the barrier, as a factor."""
+"""Largest ratio of slack times multiplier to the barrier, and of its inverse."""
 _KEPT = 0.995
-"""Least share of a slack or multiplier that a step may take."""
+"""Smallest fraction of a slack or multiplier that remains after a step (fraction to the boundary)."""
 _DUAL = 0.45
-"""Dual regularization in parts of the compliance of a row, as a share of the digits."""
+"""Dual regularization relative to the compliance of a row, as a fraction of the digits."""
 UNSEEN = 1e-10
-"""Share of the first cost that counts as cost where the cost itself goes to zero."""
+"""Fraction of the initial cost that serves as a scale if the cost itself approaches zero."""
 
 
 class TrialPoint(NamedTuple):
-    """A trajectory, with what its inequalities leave."""
+    """A trajectory with the slacks of its inequalities."""
 
     ys: Point
     us: Float[Array, "horizon m"]
@@ -67,10 +67,10 @@ class TrialPoint(NamedTuple):
 
 
 class Dual(NamedTuple):
-    """Numbers of all conditions.
+    """Multipliers of all constraints.
 
     Attributes:
-        gaps: Those of the steps (H, n).
+        gaps: Multipliers of the steps (H, n).
     """
 
     conditions: Conditions
@@ -81,18 +81,19 @@ class State(NamedTuple):
     """The state of ``InteriorPoint``; its order is that of checkpoints.
 
     Attributes:
-        weights: Weights of the violations in the merit.
-        natural: Sizes of the values of rows, of the same at all nodes.
-        live: Whether a row is a condition: it has a finite bound, its control is not fixed, and something moves it.
-        barrier: The product of each slack and its multiplier that is sought.
-        scale: The size of the cost, by which a point is measured.
+        weights: Weights of the violations in the merit function.
+        natural: Scales of the rows' values, equal at all nodes.
+        live: Mask of the rows that are constraints: with a finite bound, a control that is not fixed, and a dependence
+            on controls.
+        barrier: The target of the product of each slack and its multiplier.
+        scale: The scale of the cost.
         first_cost: The scale of the guess.
-        reach: Largest change of each control in Newton's last step (m,).
-        reg: The last regularization that was not zero.
-        boost: Whether the last step was not accepted.
-        definite: Whether the Hessian of the last iteration had a minimum, for hardly any regularization.
-        decrement: What Newton's last step promised, in parts of the cost.
-        step: Its size, in parts of the controls.
+        reach: Largest change of each control in the last Newton step (m,).
+        reg: The last nonzero regularization.
+        boost: True if the last step was rejected or cut short.
+        definite: True if the Hessian of the last iteration was positive definite with almost no regularization.
+        decrement: Predicted decrease of the last Newton step, relative to the cost.
+        step: Its size, relative to the controls.
     """
 
     i: Int[Array, ""]
@@ -119,15 +120,16 @@ class State(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """By what a point is measured.
+    """The scales of a point.
 
     Attributes:
-        control: Half of the range of each control, or its largest size (H, m).
+        control: Half of the range of each control, or its largest absolute value (H, m).
         free: 1 for controls whose bounds differ (H, m).
-        stiffness: Second derivatives of the cost by the controls, at least what its size gives (H, m).
+        stiffness: Second derivatives of the cost with respect to the controls, bounded below by a value from its scale
+            (H, m).
         dual: Dual regularization of the rows.
-        scale: The size of the cost.
-        whole: The cost that tolerances are a part of.
+        scale: The scale of the cost.
+        whole: The cost to which tolerances are relative.
         count: Number of inequalities.
     """
 
@@ -145,14 +147,14 @@ class Model(NamedTuple):
 
     Attributes:
         W: Hessians of the Lagrangian at the nodes (H, n + m, n + m).
-        P: That at the end (n, n).
+        P: The Hessian at the end (n, n).
         costs: Gradients of the costs, at the nodes and at the end.
-        gradient: The same with conditions by their multipliers.
-        slopes: Gradient of the Lagrangian by the controls (H, m).
-        stationarity: Slopes times sizes of the controls.
+        gradient: The same with constraints times their multipliers.
+        slopes: Gradient of the Lagrangian with respect to the controls (H, m).
+        stationarity: Gradient times scales of the controls.
         gap: Sum of slacks times multipliers.
         priced: Violations times multipliers.
-        violation: Largest violation, in parts of its natural size.
+        violation: Largest violation, relative to its natural scale.
         largest: Largest violation.
     """
 
@@ -175,15 +177,15 @@ class Model(NamedTuple):
 
 
 class NewtonStep(NamedTuple):
-    """Newton's step.
+    """The Newton step.
 
     Attributes:
         primal: Changes of states and controls.
         slacks: Changes of the slacks.
         dual: The multipliers after a full step.
-        slope: Derivative of the cost and its barrier by the length.
-        primal_length: Longest step that keeps a share of all slacks, at most 1.
-        dual_length: The same of the multipliers of inequalities.
+        slope: Derivative of the cost and its barrier with respect to the length.
+        primal_length: Longest step that keeps a fraction of all slacks, at most 1.
+        dual_length: The same for the multipliers of inequalities.
     """
 
     primal: Step
@@ -195,7 +197,7 @@ class NewtonStep(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """The last point tried, the length of its step, and whether it lowers the merit enough."""
+    """The last trial point, its step length, and True if it decreases the merit function sufficiently."""
 
     point: TrialPoint
     length: Float[Array, ""]
@@ -205,7 +207,7 @@ class Trial(NamedTuple):
 def sizes_about(
     problem: Problem, s: State, lq: LinearQuadratic, values: Conditions, derivatives: Conditions
 ) -> tuple[Sizes, State]:
-    """(the sizes about a point, the state with those that it keeps)."""
+    """The scales about a point, and the state with the scales that it stores."""
     us, first = s.point.us, s.i == 0
     size = jnp.broadcast_to(jnp.maximum(jnp.max(jnp.abs(us), axis=0), s.reach)[None], us.shape)
     free = jnp.ones_like(us)
@@ -221,13 +223,13 @@ def sizes_about(
     stiffness = jnp.where(stiffness > 0, stiffness, 1)
     states = compliance(lq.A, lq.B, free / stiffness)
     compliances = Conditions(*(row_compliance(C, states, free / stiffness) for C in derivatives))
-    # what meeting a row would cost, as if it were the only one
+    # the cost of satisfying a row, if it were the only one
     violated = Conditions(values.equal, jax.tree.map(lambda c: jnp.maximum(c, 0), values.less))
     price = jax.tree.map(lambda c, d: jnp.where(d > 0, c * c / jnp.where(d > 0, d, 1), 0), violated, compliances)
     scale = scale + jnp.where(first, tree_max(scale, price), 0)
     scale = jnp.where(scale > 0, scale, 1)
     first_cost = jnp.where(first, scale, s.first_cost)
-    # of what an infeasible problem has driven up, no violation is a small part
+    # relative to a cost that an infeasible problem has increased, every violation is small
     normal = jnp.minimum(scale, first_cost)
     natural = jax.tree.map(lambda d: jnp.sqrt(d * normal), compliances)
     natural = Conditions(*(Rows(jnp.zeros_like(x.path) + jnp.max(x.path, axis=0)[None], x.end) for x in natural))
@@ -247,7 +249,7 @@ def sizes_about(
 
 
 def first_slacks(s: State, less: Rows, sizes: Sizes, barrier: Number) -> State:
-    """The state, with slacks and multipliers of inequalities at its first iteration."""
+    """The state with slacks and multipliers of inequalities in its first iteration."""
     first = s.i == 0
     mu = jnp.where(first, barrier * sizes.scale / jnp.maximum(sizes.count, 1), s.barrier)
 
@@ -262,8 +264,8 @@ def first_slacks(s: State, less: Rows, sizes: Sizes, barrier: Number) -> State:
 
 
 def row_weights(s: State, sizes: Sizes) -> Conditions:
-    """The stiffness with which rows enter Newton's matrix: the inverse of s / z, or of zero for equalities, and of the
-    dual regularization.
+    """The stiffness of rows in the Newton matrix: the inverse of s / z (zero for equalities) plus the dual
+    regularization.
     """
     soft_rows = softness(s)
     return jax.tree.map(
@@ -273,18 +275,18 @@ def row_weights(s: State, sizes: Sizes) -> Conditions:
 
 
 def softness(s: State) -> Conditions:
-    """``s / z`` of inequalities, zero of equalities."""
+    """``s / z`` for inequalities, zero for equalities."""
     equal, z = s.multipliers.conditions
     soft = jax.tree.map(lambda x, z, on: jnp.where(on, x / jnp.where(on, z, 1), 0), s.point.slacks, z, s.live.less)
     return Conditions(jax.tree.map(jnp.zeros_like, equal), soft)
 
 
 def newton_step(s: State, at: Model, sizes: Sizes, F: Factorization, reg: Float[Array, ""], sweeps: int) -> NewtonStep:
-    """The step with a factorization, for the barrier of a state.
+    """The Newton step for a factorization and the barrier of a state.
 
-    Without slacks, whose equations are ``C d + ds = -(c + s)`` and ``s dz + z ds = mu - s z``, each row is
-    ``C d - (s / z) dz = -(c + mu / z)``, that of an equality ``C d = -c``. The matrix has the dual regularization
-    besides; what a solution leaves of the equations without it is the right side of the next one.
+    The equations of the slacks are ``C d + ds = -(c + s)`` and ``s dz + z ds = mu - s z``. Elimination of ds gives ``C
+    d - (s / z) dz = -(c + mu / z)`` for each row, and ``C d = -c`` for an equality. The matrix also contains the dual
+    regularization; iterative refinement uses the residual of the equations without it as the next right-hand side.
     """
     conditions, slacks, live, mu = s.multipliers.conditions, s.point.slacks, s.live.less, s.barrier
     weights, soft_rows = row_weights(s, sizes), softness(s)
@@ -338,18 +340,20 @@ def newton_step(s: State, at: Model, sizes: Sizes, F: Factorization, reg: Float[
 def disturbed(
     gradient: tuple[Array, Array], sizes: Sizes, share: Float[Array, ""]
 ) -> tuple[Float[Array, "horizon nz"], Float[Array, " n"]]:
-    """The gradient with an arbitrary one by the controls added, in parts of what moves them by their size."""
+    """The gradient plus an arbitrary perturbation with respect to the controls, relative to their curvature times
+    scale.
+    """
     path, end = gradient
     shape = sizes.control.shape
     index = jnp.arange(sizes.control.size, dtype=path.dtype).reshape(shape)
-    # a fixed sequence without a pattern
+    # a deterministic sequence without a pattern
     size = jnp.where(sizes.control > 0, sizes.control, jnp.sqrt(sizes.scale / sizes.stiffness))
     more = share * jnp.cos(index * index * 0.7) * sizes.stiffness * size
     return path.at[:, path.shape[1] - shape[1] :].add(more), end
 
 
 def longest_step(x: Rows, dx: Rows, share: Float[Array, ""]) -> Float[Array, ""]:
-    """The largest length up to 1 of a step that takes at most a share of each positive number."""
+    """The largest step length up to 1 that takes at most a given fraction of each positive entry."""
     length = jnp.ones_like(share)
     for a, d in zip(jax.tree.leaves(x), jax.tree.leaves(dx), strict=True):
         if a.size:
@@ -358,7 +362,7 @@ def longest_step(x: Rows, dx: Rows, share: Float[Array, ""]) -> Float[Array, ""]
 
 
 def moved_multipliers(s: State, step: NewtonStep, slacks: Rows, length: Float[Array, ""]) -> Dual:
-    """The multipliers after a step; those of inequalities stay in a band about the barrier by the new slacks."""
+    """The multipliers after a step; those of inequalities stay in a band about the barrier over the new slacks."""
     move = lambda m, new, a: m + a * (new - m)  # noqa: E731
     (y, z), mu = s.multipliers.conditions, s.barrier
 
@@ -374,7 +378,7 @@ def moved_multipliers(s: State, step: NewtonStep, slacks: Rows, length: Float[Ar
 def search(
     problem: Problem, s: State, at: Model, step: NewtonStep, weights: Dual, trials: Int[Array, ""] | int
 ) -> Trial:
-    """The step, shortened until the merit ``cost - barrier sum log s + weights . |violations|`` falls enough."""
+    """The step, shortened until ``cost - barrier sum log s + weights . |violations|`` decreases sufficiently."""
     action, live = problem.dynamics.action, s.live
     ks = jnp.arange(problem.horizon)
 
@@ -392,7 +396,7 @@ def search(
         ys = jax.vmap(action.move)(length * step.primal.x, s.point.ys)
         us = s.point.us + length * step.primal.u
         values = masked_rows(condition_values(problem, ys, us), live)
-        # a slack never is less than what its row leaves
+        # a slack is at least the margin of its row
         slacks = jax.tree.map(
             lambda x, dx, c, on: jnp.where(on, jnp.maximum(x + length * dx, -c), x),
             s.point.slacks, step.slacks, values.less, live.less,
@@ -418,7 +422,9 @@ def search(
 
 
 def live_rows(problem: Problem, less: Rows, equal: Rows, us: Float[Array, "horizon m"]) -> Conditions:
-    """Which rows are conditions: finite, of controls that are free, and at the first node of what its control moves."""
+    """A mask of the rows that are constraints: finite, of free controls, and at the first node of rows that its control
+    affects.
+    """
     moves = (jnp.any(J != 0, axis=1) for J in jax.jacfwd(lambda u: node_values(problem, 0, problem.y0, u))(us[0]))
     equal, less = jax.tree.map(lambda c: c > -jnp.inf, (equal, less))
     equal, less = (
@@ -435,19 +441,19 @@ def live_rows(problem: Problem, less: Rows, equal: Rows, us: Float[Array, "horiz
 
 
 def masked_rows(values: Conditions, live: Conditions) -> Conditions:
-    """The values, those of rows that are no conditions as if met."""
+    """The values, with inactive ones for rows that are not constraints."""
     equal = jax.tree.map(lambda c, on: jnp.where(on, c, 0), values.equal, live.equal)
     return Conditions(equal, jax.tree.map(lambda c, on: jnp.where(on, c, -1), values.less, live.less))
 
 
 def relative_violation(values: Conditions, natural: Dual) -> Float[Array, ""]:
-    """The largest violation, in parts of the natural sizes of the rows."""
+    """The largest violation, relative to the natural scales of the rows."""
     parts = jax.tree.map(lambda c, w: part_of(c, w), violations_of(values), natural.conditions)
     return tree_max(natural.gaps[0, 0], parts)
 
 
 def largest_violation(values: Conditions) -> Float[Array, ""]:
-    """The largest violation, of rows of any unit."""
+    """The largest violation, over rows of any unit."""
     found = jax.tree.leaves(violations_of(values))
     return jnp.max(jnp.concatenate([jnp.zeros(1, found[0].dtype), *(x.ravel() for x in found)]))
 
@@ -458,21 +464,21 @@ def violations_of(values: Conditions) -> Conditions:
 
 
 def digits(problem: Problem, share: float) -> Float[Array, ""] | float:
-    """10 to the minus that share of the decimal digits of the problem's dtype."""
+    """10 to the minus a fraction of the decimal digits of the problem's dtype."""
     return tolerance_of(None, share, problem.dtype)
 
 
 def tree_dot(a: Any, b: Any) -> Array:
-    """The sum of the products of all numbers of two trees."""
+    """The inner product of two trees."""
     return tree_sum(jax.tree.map(jnp.multiply, a, b))
 
 
 def tree_sum(tree: Any) -> Array:
-    """The sum of all numbers of a tree."""
+    """The sum of all entries of a tree."""
     leaves = jax.tree.leaves(tree)
     return sum((jnp.sum(x) for x in leaves[1:]), jnp.sum(leaves[0]))
 
 
 def tree_max(zero: Float[Array, ""], tree: Any) -> Float[Array, ""]:
-    """The largest of all numbers of a tree, at least zero, of the dtype of one more number."""
+    """The largest entry of a tree, at least zero, in the dtype of a further argument."""
     return jnp.max(jnp.concatenate([jnp.zeros_like(zero)[None], *(x.ravel() for x in jax.tree.leaves(tree))]))

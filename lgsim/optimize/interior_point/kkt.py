@@ -1,5 +1,5 @@
-"""Conditions at the nodes of a trajectory, and Newton's step that meets them: one Riccati factorization, and a cheap
-solution for each right side.
+"""KKT systems: constraint rows at the nodes, one Riccati factorization of the Newton step, and a solve for each
+right-hand side.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from lgsim.optimize.problem import Problem
 
 
 class Rows(NamedTuple):
-    """Numbers of the rows of conditions.
+    """Values of constraint rows.
 
     Attributes:
-        path: Those of the nodes with a control (H, rows, ...).
-        end: Those of the last node (rows, ...).
+        path: Rows of the nodes with a control (H, rows, ...).
+        end: Rows of the last node (rows, ...).
     """
 
     path: Array
@@ -35,12 +35,12 @@ class Rows(NamedTuple):
 
 
 class Conditions(NamedTuple):
-    """Numbers of the equalities ``c = 0`` and of the inequalities ``c <= 0`` of a problem.
+    """Values of the equalities ``c = 0`` and of the inequalities ``c <= 0`` of a problem.
 
     Attributes:
-        equal: Those of the equalities.
-        less: Those of the inequalities; on the path those of ``Problem.constraints``, then the lower bounds of the
-            controls, then the upper ones.
+        equal: Rows of the equalities.
+        less: Rows of the inequalities; on the path those of ``Problem.constraints``, then lower and upper bounds of the
+            controls.
     """
 
     equal: Rows
@@ -78,7 +78,7 @@ def end_values(problem: Problem, y: Point) -> tuple[Array, Array]:
 
 
 def rows_that_hold(problem: Problem, values: Conditions) -> Conditions:
-    """Which rows are asked for at each node; those of bounds are everywhere."""
+    """Masks of the rows that apply at each node; bounds apply at all of them."""
 
     def at(k: Array | int, equality: bool, place: str, size: int) -> Array:
         t = problem.time(k)
@@ -102,7 +102,7 @@ def rows_that_hold(problem: Problem, values: Conditions) -> Conditions:
 
 
 def _some(problem: Problem, equality: bool) -> tuple[Constraint, ...]:
-    """The equalities or the inequalities of a problem."""
+    """The equality or the inequality constraints of a problem."""
     return tuple(c for c in problem.constraints if c.equality == equality)
 
 
@@ -112,14 +112,14 @@ def _joined(problem: Problem, rows: list[Array]) -> Float[Array, " rows"]:
 
 
 def condition_values(problem: Problem, ys: Point, us: Float[Array, "horizon m"]) -> Conditions:
-    """The values of all conditions on a trajectory."""
+    """The values of all constraints on a trajectory."""
     before, last = split_nodes(ys)[0], jax.tree.map(lambda y: y[-1], ys)
     path = jax.vmap(lambda k, y, u: node_values(problem, k, y, u))(jnp.arange(problem.horizon), before, us)
     return Conditions(*(Rows(*rows) for rows in zip(path, end_values(problem, last), strict=True)))
 
 
 def condition_derivatives(problem: Problem, ys: Point, us: Float[Array, "horizon m"]) -> Conditions:
-    """The derivatives of all conditions by z = (dx, du) (H, rows, n + m), at the end by dx (rows, n)."""
+    """The derivatives of all constraints with respect to z = (dx, du) (H, rows, n + m), at the end to dx (rows, n)."""
     action = problem.dynamics.action
     before, last = split_nodes(ys)[0], jax.tree.map(lambda y: y[-1], ys)
 
@@ -132,7 +132,7 @@ def condition_derivatives(problem: Problem, ys: Point, us: Float[Array, "horizon
 
 
 def weighted(values: tuple[Array, Array], weights: tuple[Array, Array]) -> Float[Array, ""]:
-    """The sum of values times weights; what has no weight counts for nothing, be it infinite."""
+    """The sum of values times weights; zero weights also cancel infinite values."""
     terms = [jnp.sum(jnp.where(w == 0, 0, w * c)) for w, c in zip(weights, values, strict=True)]
     return terms[0] + terms[1]
 
@@ -140,7 +140,9 @@ def weighted(values: tuple[Array, Array], weights: tuple[Array, Array]) -> Float
 def condition_curvature(
     problem: Problem, ys: Point, us: Float[Array, "horizon m"], multipliers: Conditions
 ) -> tuple[Float[Array, "horizon nz nz"], Float[Array, "n n"]]:
-    """The second derivatives of all conditions times their multipliers, by (dx, du) and at the end by dx."""
+    """The second derivatives of all constraints times their multipliers, with respect to (dx, du), and at the end to
+    dx.
+    """
     action = problem.dynamics.action
     before, last = split_nodes(ys)[0], jax.tree.map(lambda y: y[-1], ys)
 
@@ -163,7 +165,7 @@ def moved(problem: Problem, y: Point, u: Float[Array, " m"], z: Float[Array, " n
 
 
 def added(*pairs: tuple[Array, Array]) -> tuple[Array, Array]:
-    """The sum of pairs of arrays, at the nodes and at the end."""
+    """The sum of two pairs of arrays, at the nodes and at the end."""
     path, end = pairs[0]
     for more, end_more in pairs[1:]:
         path, end = path + more, end + end_more
@@ -196,16 +198,16 @@ def row_compliance(C: Rows, states: Float[Array, "nodes n n"], controls: Float[A
 
 
 class Factorization(NamedTuple):
-    """The Riccati equation of ``min sum_k 1/2 z . W z + g . z``, z = (x, u), under ``x_{k+1} = A x_k + B u_k + c_k``.
+    """The Riccati factorization of ``min sum_k 1/2 z . W z + g . z``, z = (x, u), subject to ``x_{k+1} = A x_k + B u_k
+    + c_k``.
 
     Attributes:
-        A: Derivatives of the steps by the state (H, n, n).
-        B: Those by the control (H, n, m).
+        A: Derivatives of the steps with respect to the state (H, n, n).
+        B: Derivatives of the steps with respect to the control (H, n, m).
         K: Feedback (H, m, n).
         V: Hessians of the costs to go (H + 1, n, n).
         inverse: Inverse of Quu in the free controls, zero in others (H, m, m).
-        definite: Whether Quu is positive definite at every node, so that the Hessian is on the trajectories that obey
-            the steps.
+        definite: True if Quu is positive definite at every node, i.e. the Hessian is so on the null space of the steps.
     """
 
     A: Float[Array, "horizon n n"]
@@ -222,7 +224,8 @@ class Step(NamedTuple):
     Attributes:
         x: Changes of the states (H + 1, n).
         u: Changes of the controls (H, m).
-        costates: Multipliers of the steps to the nodes; the first one is the derivative by the start (H + 1, n).
+        costates: Multipliers of the steps to the nodes; the first one is the derivative with respect to the initial
+            state (H + 1, n).
     """
 
     x: Float[Array, "horizon+1 n"]
@@ -240,7 +243,7 @@ def factorize(
     """The factorization of a linear-quadratic problem.
 
     Args:
-        W: Hessians of the running costs by (x, u), symmetric.
+        W: Hessians of the running costs with respect to (x, u), symmetric.
         P: Hessian of the terminal cost.
         free: 1 for controls that may change, 0 for others.
     """
@@ -255,7 +258,7 @@ def factorize(
 
 @batch_last
 def _riccati_step(V: Array, A: Array, B: Array, W: Array, free: Array) -> tuple[Array, Array, Array, Array]:
-    """(V of the node, K, inverse of Quu, whether it is definite), all with the batch last."""
+    """(V of the node, K, inverse of Quu, True if it is definite), all with the batch last."""
     n, m = B.shape[:2]
     Q, N, R = W[:n, :n], W[n:, :n], W[n:, n:]
     Bt = transpose(B)
@@ -265,13 +268,13 @@ def _riccati_step(V: Array, A: Array, B: Array, W: Array, free: Array) -> tuple[
     both = free[:, None] * free[None]
     Quu = fusion_barrier(both * (Quu + transpose(Quu)) / 2 + eye * (1 - free)[None])
     inverse, definite = dense.inverse_if_definite(Quu)
-    # a pivot that is what rounding leaves of its diagonal entry
+    # rejects a pivot at the rounding level of its diagonal entry
     digits = 64 * jnp.finfo(R.dtype).eps
     for i in range(m):
         definite = definite & (Quu[i, i] * inverse[i, i] * digits < 1)
     inverse = fusion_barrier(jnp.where(definite[None, None], inverse * both, 0))
     K = fusion_barrier(-product(inverse, Qux))
-    # as a sum of squares, which keeps the digits that stiff conditions take from Qxx - Qxu Quu^-1 Qux
+    # as a sum of squares, without the cancellation in Qxx - Qxu Quu^-1 Qux for stiff constraints
     closed = fusion_barrier(product(B, K, start=A))
     Vc, RK = fusion_barrier((product(V, closed), product(R, K, start=N)))
     V = product(transpose(closed), Vc, start=product(transpose(N), K, start=Q) + product(transpose(K), RK))
@@ -302,7 +305,7 @@ def respond(
 def _gradient_step(
     v: Array, A: Array, B: Array, K: Array, V: Array, inverse: Array, c: Array, g: Array
 ) -> tuple[Array, Array]:
-    """(gradient of the cost to go of the node, constant of its policy), all with the batch last."""
+    """(gradient of the cost to go of the node, feedforward of its policy), all with the batch last."""
     n = len(A)
     v = fusion_barrier(v + times(V, c))
     r = fusion_barrier(g[n:] + times(transpose(B), v))
@@ -311,7 +314,7 @@ def _gradient_step(
 
 @batch_last
 def _forward_step(x: Array, A: Array, B: Array, K: Array, k: Array, c: Array) -> tuple[Array, Array]:
-    """(the next state's change, the control's), all with the batch last."""
+    """(change of the next state, change of the control), all with the batch last."""
     u = fusion_barrier(times(K, x) + k)
     return times(A, x) + times(B, u) + c, u
 
@@ -319,10 +322,10 @@ def _forward_step(x: Array, A: Array, B: Array, K: Array, k: Array, c: Array) ->
 def compliance(
     A: Float[Array, "horizon n n"], B: Float[Array, "horizon n m"], controls: Float[Array, "horizon m"]
 ) -> Float[Array, "horizon+1 n n"]:
-    """How far states move for one unit of cost, ``S_{k+1} = A S_k A^T + B diag(controls) B^T`` with S_0 = 0.
+    """The compliance of states per unit of cost, ``S_{k+1} = A S_k A^T + B diag(controls) B^T`` with S_0 = 0.
 
-    A row r = C_x x + C_u u has the compliance ``d = C_x S C_x^T + C_u diag(controls) C_u^T``, in its unit squared by
-    that of the cost: the least ``1/2 sum u^2 / controls`` that changes it by r is ``r^2 / (2 d)``.
+    A row r = C_x x + C_u u has the compliance ``d = C_x S C_x^T + C_u diag(controls) C_u^T``, in its unit squared over
+    the unit of the cost: the minimum of ``1/2 sum u^2 / controls`` for a change r is ``r^2 / (2 d)``.
 
     Args:
         controls: Compliance of each control (H, m), the inverse of a second derivative of the cost.

@@ -1,4 +1,4 @@
-"""A primal-dual interior-point method on the Riccati structure, for conditions that must hold."""
+"""A primal-dual interior-point method with Riccati factorization, for hard constraints."""
 
 from __future__ import annotations
 
@@ -75,53 +75,56 @@ from lgsim.optimize.solver import (
 from lgsim.support import check
 
 _NEAR = 10.0
-"""Error of a barrier problem, in parts of its barrier, below which the barrier falls."""
+"""Error of a barrier problem, relative to its barrier, below which the barrier is reduced."""
 _FASTEST, _SLOWEST = 1.5, 0.2
-"""The barrier falls to its power of the first, or to this share of it, whichever is less (Waechter and Biegler)."""
+"""The barrier is reduced to this power or this fraction of it, whichever is smaller (Waechter and Biegler)."""
 _HELD = 0.02
-"""Length of a step below which the barrier rises again."""
+"""Step length below which the barrier is increased again."""
 _SHORT, _CLOSE = 0.2, 1e-2
-"""Share of a step below which the regularization grows, where violations are at most this part of the rows' sizes."""
+"""Step fraction below which the regularization increases, if violations are at most this fraction of the rows' scales.
+"""
 _REG_FIRST = 1e-4
 """The first regularization above ``FLOOR``."""
 _FAR = 0.1
-"""Slack in parts of its natural size from which a row is far from being active."""
+"""Slack relative to its natural scale above which a row is far from active."""
 _DISTURBANCE = 1e-6
-"""Size of the arbitrary part of a step where the Hessian is not definite, in parts of the controls."""
+"""Size of the arbitrary part of a step if the Hessian is not definite, relative to the controls."""
 
 
 class InteriorPoint(IterativeSolver):
-    """A primal-dual interior-point method: Newton's method on the conditions of Karush, Kuhn and Tucker, whose
-    inequalities and bounds are kept from within by a barrier that goes to zero.
+    """A primal-dual interior-point method for hard constraints.
+
+    It is Newton's method on the Karush-Kuhn-Tucker conditions, with a barrier that keeps inequalities and bounds
+    strictly feasible and tends to zero.
 
     For equalities ``c(w) = 0``, inequalities ``c(w) + s = 0`` with slacks s > 0 and multipliers z > 0, and steps
-    ``y_{k+1} = F(y_k, u_k)`` with multipliers lambda, each iteration takes a step towards
+    ``y_{k+1} = F(y_k, u_k)`` with multipliers lambda, each iteration takes a Newton step for
 
         L_w = 0,   c = 0,   c + s = 0,   s z = mu,   F - y_{k+1} = 0
 
-    Slacks are eliminated at each node, equalities by a small dual regularization whose error is taken away by sweeps of
-    the method of multipliers, and what is left is one Riccati equation: the cost is linear in the horizon. The Hessian
-    of the Lagrangian is exact, with the curvature of steps and conditions; where it has no minimum on the trajectories
-    that obey the steps, controls are regularized. A step keeps a share of every slack and multiplier, and is shortened
-    until the merit ``f - mu sum log s + sum nu |violations|`` falls, with a weight for each row. It works by multiple
-    shooting: gaps of a guess of states are violations of the steps.
+    Slacks are eliminated at each node, equalities by a small dual regularization, whose error is removed by sweeps of
+    the method of multipliers. The remaining system is one Riccati recursion, so that the work is linear in the horizon.
+    The Hessian of the Lagrangian is exact, including the curvature of steps and constraints; if it is not positive
+    definite on the null space of the steps, the controls are regularized. A step keeps a fraction of every slack and
+    multiplier. It is shortened until the merit function ``f - mu sum log s + sum nu |violations|`` decreases, with a
+    weight for each row. This is multiple shooting: gaps of a guess of states are violations of the steps.
 
-    Nothing has a unit: rows are measured by how far the controls can move them for the cost. A trajectory is an optimum
-    by its own residuals, at the point that is returned, see ``Optimality``: its constraints and steps hold, slopes
-    times what is left to the bounds and slacks times multipliers are small parts of the cost, and the Hessian is
-    definite. Rows of the first node that its control does not move count as met, and a control whose bounds agree is
-    fixed. Where the Hessian is not definite, a millionth of a step is arbitrary, which leads away from saddles.
+    The method is invariant to units: rows are scaled by their change per unit of cost. Optimality is decided by the
+    residuals of the returned point, see ``Optimality``: constraints and steps hold, gradients times distances to the
+    bounds and slacks times multipliers are small fractions of the cost, and the Hessian is definite. Rows of the first
+    node that its control does not affect count as satisfied, and a control with equal bounds is fixed. If the Hessian
+    is not definite, a millionth of a step is arbitrary, to leave saddle points.
 
     Attributes:
-        max_iterations: Largest number of iterations.
-        exact_hessian: The exact Hessian of the Lagrangian; else that of Gauss and Newton for costs that are squares,
-            and no curvature of steps and conditions.
-        barrier: The first barrier, of all rows together, in parts of the cost of the guess.
-        line_search_steps: Largest number of lengths of a step that are tried, each half of the last.
-        sweeps: Solutions of each linear system: the first one, and those of what it leaves; by default 4 in float64
-            and 8 in float32.
-        reg_increase: Factor by which the regularization of the controls grows.
-        reg_max: The regularization above which the solver gives up.
+        max_iterations: Maximum number of iterations.
+        exact_hessian: True for the exact Hessian of the Lagrangian; false for Gauss-Newton of least-squares costs,
+            without the curvature of steps and constraints.
+        barrier: The initial barrier, summed over all rows, relative to the cost of the guess.
+        line_search_steps: Maximum number of step lengths in the line search, each half of the previous one.
+        sweeps: Number of solutions of each linear system: the first one and iterative refinements; by default 4 in
+            float64 and 8 in float32.
+        reg_increase: Factor of increase of the regularization of the controls.
+        reg_max: The regularization above which the solver fails.
 
     Raises:
         ValueError: max_iterations, line_search_steps or sweeps is less than 1.
@@ -157,12 +160,12 @@ class InteriorPoint(IterativeSolver):
 
     @property
     def turns(self) -> int:
-        # the last one takes no step: it looks at the trajectory that is returned
+        # the last iteration takes no step: it evaluates the returned trajectory
         return self.max_iterations + 1
 
     def begin(self, problem: Problem, us: Float[Array, "horizon m"], ys: Point | None) -> State:
         if any(c.price.linear is not np.inf for c in problem.constraints):
-            raise ValueError("solver: InteriorPoint takes no Soft constraints; take AugmentedLagrangian()")
+            raise ValueError("solver: InteriorPoint does not support Soft constraints; use AugmentedLagrangian()")
         ys = problem.rollout(us) if ys is None else ys
         running, terminal = problem.running_values(ys, us), problem.terminal_value(ys)
         bad_node, bad_quantity = nonfinite_values(ys, running, terminal)
@@ -204,10 +207,10 @@ class InteriorPoint(IterativeSolver):
         s = s._replace(barrier=self._next_barrier(problem, s, at, sizes))
         F, reg = self._factorized(problem, s, at, sizes, met)
         broken = at.bad_node >= 0
-        # an optimum whose Hessian is not definite, or is none
+        # an optimum whose Hessian is not definite, or a point that is not optimal
         ends = met & F.definite
         saddle = ends & (reg > FLOOR)
-        # from a saddle, as of what is symmetric, no slope leads away
+        # at a saddle point, as in a symmetric problem, the gradient gives no escape direction
         at = at._replace(gradient=disturbed(at.gradient, sizes, jnp.where(reg > FLOOR, _DISTURBANCE * (1 + reg), 0)))
         sweeps = (4 if problem.dtype == jnp.float64 else 8) if self.sweeps is None else self.sweeps
         step = newton_step(s, at, sizes, F, reg, sweeps)
@@ -247,16 +250,14 @@ class InteriorPoint(IterativeSolver):
         )
 
     def _look(self, problem: Problem, s: State) -> tuple[Model, Sizes, State]:
-        """(the derivatives and residuals of a point, sizes by which it is measured, the state with its first slacks and
-        multipliers).
-        """
+        """Derivatives and residuals of a point, its scales, and the state with its first slacks and multipliers."""
         ys, us, _, _ = s.point
         lq, _ = linearize(problem, ys, us, self.exact_hessian)
         values, derivatives = (
             masked_rows(condition_values(problem, ys, us), s.live),
             condition_derivatives(problem, ys, us),
         )
-        # rows that are no conditions have no derivative, nor does anything by the start
+        # rows that are not constraints have no derivative, nor is there one with respect to the initial state
         derivatives = jax.tree.map(lambda J, on: jnp.where(on[..., None], J, 0), derivatives, s.live)
         derivatives = Conditions(*(C._replace(path=C.path.at[0, :, : lq.A.shape[1]].set(0)) for C in derivatives))
         sizes, s = sizes_about(problem, s, lq, values, derivatives)
@@ -297,16 +298,16 @@ class InteriorPoint(IterativeSolver):
         return look, sizes, s
 
     def _next_barrier(self, problem: Problem, s: State, at: Model, sizes: Sizes) -> Float[Array, ""]:
-        """The barrier of each row, which falls where its problem is solved nearly enough."""
+        """The barrier of each row, reduced once its problem is solved accurately enough."""
         z, slacks = s.multipliers.conditions.less, s.point.slacks
         off = jax.tree.map(lambda z, x, on: jnp.where(on, jnp.abs(z * x - s.barrier), 0), z, slacks, s.live.less)
-        # a violation costs its multiplier, or where that is not yet known what it takes to mend it
+        # a violation costs its multiplier or, while that is unknown, the cost of removing it
         error = at.stationarity + at.priced + sizes.scale * at.violation**2 + tree_sum(off)
         least = 0.1 * digits(problem, 0.6) * sizes.whole / jnp.maximum(sizes.count, 1)
         faster = s.barrier * (s.barrier / s.first_cost) ** (_FASTEST - 1)
         lower = jnp.maximum(least, jnp.minimum(_SLOWEST * s.barrier, faster))
         near = (s.i > 0) & (error <= _NEAR * sizes.count * s.barrier)
-        # slacks that went to zero before the rest was near hold it: away from them
+        # slacks that became zero too early block progress: move them away from zero
         held = (s.i > 0) & ~s.boost & (s.history.step[s.i - 1] < _HELD)
         higher = jnp.minimum(s.barrier / _SLOWEST, self.barrier * s.first_cost / jnp.maximum(sizes.count, 1))
         barrier = jnp.where(held, jnp.maximum(higher, s.barrier), jnp.where(near, lower, s.barrier))
@@ -315,7 +316,7 @@ class InteriorPoint(IterativeSolver):
     def _factorized(
         self, problem: Problem, s: State, at: Model, sizes: Sizes, met: Bool[Array, ""]
     ) -> tuple[Factorization, Float[Array, ""]]:
-        """(the factorization of Newton's matrix, its regularization: the first one with which it is definite)."""
+        """The factorization of the Newton matrix and its regularization: the first one for which it is definite."""
         W, P = at.W, at.P
         for C, w in zip(at.derivatives, row_weights(s, sizes), strict=True):
             path, end = stiffness_of(C, w)
@@ -341,7 +342,7 @@ class InteriorPoint(IterativeSolver):
     def finish(self, problem: Problem, s: State) -> Solution:
         slacks = s.point.slacks
         z = s.multipliers.conditions.less
-        # a multiplier that is what the barrier leaves of a row that is far from its bound
+        # a multiplier that is only the barrier over the slack of an inactive row
         far = jax.tree.map(lambda x, w: x > _FAR * w, slacks, s.natural.conditions.less)
         z = jax.tree.map(lambda z, far: jnp.where(far, 0, z), z, far)
         stiffness = jax.tree.map(lambda w: s.scale / jnp.where(w > 0, w, 1) ** 2, s.natural.conditions)
@@ -398,7 +399,7 @@ class InteriorPoint(IterativeSolver):
 def _slopes(
     problem: Problem, ys: Point, us: Float[Array, "horizon m"], multipliers: Conditions
 ) -> tuple[Float[Array, "horizon m"], Float[Array, "horizon n"]]:
-    """(gradient by the controls of the cost with the constraints by their multipliers, gaps of the steps)."""
+    """Gradient of the cost plus constraints times multipliers with respect to the controls, and gaps of the steps."""
     action, n = problem.dynamics.action, problem.dynamics.action.dim
     before, after = split_nodes(ys)
     last = jax.tree.map(lambda y: y[-1], ys)
@@ -430,7 +431,7 @@ def _slopes(
 def _potential(
     problem: Problem, us: Float[Array, "horizon m"], reach: Float[Array, " m"], slopes: Float[Array, "horizon m"]
 ) -> Float[Array, ""]:
-    """Slopes times the way to the bounds, or without a bound times the largest size of the control."""
+    """Gradient times the distance to the bounds, or without a bound times the largest absolute value of the control."""
     size = jnp.broadcast_to(jnp.maximum(jnp.max(jnp.abs(us), axis=0), reach)[None], us.shape)
     if problem.bounded:
         below, above = room_to_bounds(problem, us)
@@ -442,10 +443,10 @@ def _potential(
 def _onto_bounds(
     problem: Problem, s: State, close: Bool[Array, "horizon rows"]
 ) -> tuple[Point, Float[Array, "horizon m"]]:
-    """The trajectory of the dynamics whose controls are on their bounds where these are active, if it keeps all
-    conditions, else the one that was found.
+    """The rollout of the dynamics with controls on their active bounds, if it satisfies all constraints, else the
+    original trajectory.
 
-    The other controls follow the feedback of Newton's step, which keeps what is stiff.
+    The other controls follow the feedback of the Newton step, which stabilizes stiff constraints.
     """
     ys, us = s.point.ys, s.point.us
     near = us
@@ -475,7 +476,7 @@ def _of_bounds(problem: Problem, path: Float[Array, "horizon rows"]) -> Float[Ar
 
 
 def _penalties(problem: Problem, multipliers: Conditions, stiffness: Conditions, close: Rows) -> Penalties:
-    """The multipliers of the constraints by constraint, with the mean stiffness of the active ones as their penalty."""
+    """The multipliers of the constraints, by constraint; their penalty is the mean stiffness of the active rows."""
     at = {"path": [0, 0], "end": [0, 0]}
     found: dict[str, list[Array]] = {"path": [], "end": []}
     y0, u0 = problem.y0, jnp.zeros(problem.controls, problem.dtype)
@@ -492,13 +493,13 @@ def _penalties(problem: Problem, multipliers: Conditions, stiffness: Conditions,
     stiff = stiffness.less._replace(path=stiffness.less.path[:, : less.path.shape[1]])
     active = jnp.concatenate([jnp.ones_like(x, bool).ravel() for x in stiffness.equal] + [x.ravel() for x in less])
     logs = jnp.log(jnp.concatenate([x.ravel() for x in (*stiffness.equal, *stiff)]))
-    # without an active row all of them
+    # without an active row, all of them
     active = active | ~jnp.any(active)
     weight = jnp.exp(jnp.sum(jnp.where(active, logs, 0)) / jnp.sum(active.astype(logs.dtype)))
     return Penalties(tuple(found["path"]), tuple(found["end"]), weight)
 
 
 def _complementarity(values: Conditions, multipliers: Conditions, stiffness: Conditions) -> Float[Array, ""]:
-    """The largest ``|c|`` of equalities and ``|max(c, -z / k)|`` of inequalities, k being the stiffness of a row."""
+    """The largest ``|c|`` of equalities and ``|max(c, -z / k)|`` of inequalities, where k is the stiffness of a row."""
     less = jax.tree.map(lambda c, z, k: jnp.abs(jnp.maximum(c, -z / k)), values.less, multipliers.less, stiffness.less)
     return largest_violation(Conditions(values.equal, less))

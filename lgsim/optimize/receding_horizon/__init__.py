@@ -1,1 +1,1 @@
-"""Model predictive control: the controller that keeps a plan, and the iteration of a step with constraints."""
+"""Model predictive control: the controller with its stored plan, and the real-time iteration with constraints."""

@@ -1,4 +1,4 @@
-"""Model predictive control: a problem solved again and again from the measured state, each time from the last plan."""
+"""Model predictive control: repeated solution of a problem from the measured state, warm-started from the last plan."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from lgsim.optimize.solver import RESULTS, Solution, Solver, start
 from lgsim.optimize.unknowns.phases import refuse_phases
 
 ITERATIONS = 4
-"""Iterations of the default solver at each step of the control."""
+"""Number of iterations of the default solver at each control step."""
 LENGTHS = 8
-"""Lengths of a step that it tries with constraints: a stiff penalty that becomes active asks for short ones."""
+"""Number of step lengths in its line search with constraints: stiff penalties require short steps."""
 
 
 class Guess(NamedTuple):
-    """What one problem gives to the next, with the fields of ``MPCState``."""
+    """The warm start for the next problem, with the fields of ``MPCState``."""
 
     ys: Point
     us: Float[Array, "horizon nu"]
@@ -39,7 +39,7 @@ class Guess(NamedTuple):
 
 @export_module("lgsim.optimize.MPCState")
 class MPCState(eqx.Module):
-    """The plan that a controller keeps from one step to the next; arrays for ``jit``, ``vmap`` and ``lax.scan``.
+    """The plan that a controller passes from one step to the next; arrays for ``jit``, ``vmap`` and ``lax.scan``.
 
     From the cost on its fields are those of the last solution, see ``Solution``; after ``ILQR`` the gradient and the
     feasibility are those before its last step.
@@ -49,12 +49,12 @@ class MPCState(eqx.Module):
         ys: The guess of the next problem's states: those of the last solution, shifted by one step; leaves (H + 1,
             ...).
         us: The guess of its controls, likewise (H, controls).
-        result: A solver of few iterations seldom ends with ``RESULTS.successful``.
-        bad_node: -1 where all is finite.
+        result: A solver with few iterations seldom ends with ``RESULTS.successful``.
+        bad_node: -1 if everything is finite.
         multipliers: Multipliers and penalty of the next problem: those of the last solution, shifted by one step; None
             without an ``AugmentedLagrangian``.
-        gains: Feedback (H, controls, action.dim) about the guess, ``u = us + gains . difference(ys, y)``, for a
-            control where a step is late; None from solvers that find none.
+        gains: Feedback (H, controls, action.dim) about the guess, ``u = us + gains . difference(ys, y)``, for use while
+            a step is late; None for solvers without feedback.
     """
 
     t: Float[Array, ""]
@@ -73,34 +73,34 @@ class MPCState(eqx.Module):
 
     @classmethod
     def of(cls, t: Float[Array, ""], guess: Guess, solution: Solution) -> MPCState:
-        """The plan with a guess for time t and the outcome of the last solution."""
+        """The plan with a guess for time t and the result of the last solution."""
         names = ("cost", "gradient", "feasibility", "violation", "iterations", "result", "bad_node", "bad_quantity")
         return cls(t, **guess._asdict(), **{name: getattr(solution, name) for name in names})
 
 
 class MPCController(eqx.Module):
-    """Receding horizon control of a problem; see ``mpc``.
+    """Model predictive controller of a problem; see ``mpc``.
 
     Attributes:
-        problem: The problem that is solved at each step, from the state and the time of the step.
+        problem: The problem that is solved at each step, from the measured state and time.
     """
 
     problem: Problem
     solver: Solver
 
     def plan(self, y: Point | None = None, us: Any = None, ys: Any = None, *, solver: Solver | None = None) -> MPCState:
-        """The first plan: the solution of the problem, by default to the end.
+        """The initial plan: the solution of the problem, by default to convergence.
 
         Args:
             y: The state at the problem's t0, by default its y0.
             us: Guess of the controls, as for ``solve``.
             ys: Guess of the states, as for ``solve``.
-            solver: The solver of this first problem, by default one that converges: ``ILQR()``, or with constraints
+            solver: The solver of the initial problem, by default to convergence: ``ILQR()``, or with constraints
                 ``AugmentedLagrangian()``.
 
         Raises:
-            TypeError: an argument is of the wrong kind.
-            ValueError: shapes do not fit, constraints that the solver does not handle, or a cost that is not finite.
+            TypeError: an argument has the wrong type.
+            ValueError: shapes are inconsistent, the solver does not support constraints, or a cost is not finite.
         """
         problem = self.problem if y is None else _from(self.problem, self.problem.t0, y)
         if solver is None:
@@ -109,32 +109,35 @@ class MPCController(eqx.Module):
         return _plan(self.solver, opened(problem), with_arrays(solver), us, ys)
 
     def step(self, plan: MPCState, y: Point) -> tuple[Float[Array, " nu"], MPCState]:
-        """(the control from now to now + dt, the plan for then), from the state y measured now.
+        """One control step: the control from now to now + dt, and the plan for then, from the state y measured now.
 
         The problem is solved from y at ``plan.t``, starting from the shifted plan, whose states keep their gap to y
-        (multiple shooting), with constraints from what its feedback makes of y. Where the solution is not finite, the
-        shifted plan is kept and its first control returned, and ``result``, ``bad_node`` and ``bad_quantity`` of the
-        plan say why. A pure function, compiled once.
+        (multiple shooting); with constraints from the rollout of its feedback from y. If the solution is not finite,
+        the shifted plan is kept and its first control returned, and ``result``, ``bad_node`` and ``bad_quantity`` of
+        the plan give the reason. A pure function, compiled once.
 
         With constraints ``plan.result`` is ``RESULTS.constraints_violated`` or ``RESULTS.not_complementary`` until the
-        multipliers have settled, and ``plan.violation`` the largest violation of what the controls move: a state that
-        was measured outside of a bound is no violation, the nodes after it are.
+        multipliers have converged, and ``plan.violation`` is the largest violation of rows that controls affect: a
+        measured state outside of a bound does not count, the following nodes do.
 
         Raises:
-            ValueError: y has another structure, shape or dtype than the problem's y0, or the plan is of a controller
-                with another solver.
+            ValueError: y has another structure, shape or dtype than the problem's y0, or the plan belongs to a
+                controller with another solver.
         """
         if isinstance(self.solver, AugmentedLagrangian) != (plan.multipliers is not None):
             kind = type(self.solver).__name__
             raise ValueError(
-                f"plan: expected one of this controller, whose solver is {kind}, got one "
-                f"{'with' if plan.multipliers is not None else 'without'} multipliers; make it by controller.plan()"
+                f"plan: expected a plan of this controller, whose solver is {kind}, got one"
+                f" {'with' if plan.multipliers is not None else 'without'} multipliers; create it with"
+                " controller.plan()"
             )
         return _step(self, plan, _checked_state(self.problem, y))
 
 
 def mpc(problem: Problem, solver: Solver | None = None) -> MPCController:
-    """A controller that solves a problem at each step from the measured state, by few iterations from the last plan.
+    """Model predictive control: solve a problem at each step from the measured state.
+
+    The controller needs few iterations for each step, since it starts from the last plan.
 
     ::
 
@@ -143,30 +146,30 @@ def mpc(problem: Problem, solver: Solver | None = None) -> MPCController:
         while True:
             u, plan = controller.step(plan, measured())
 
-    The horizon recedes: at ``plan.t`` the problem runs from t to t + H dt, so that costs that read the time, such as
-    ``FramePath``, follow their reference. ``step`` is a pure function: put it in ``lax.scan`` together with a
-    simulation, or map it over many machines. The guess is the last solution moved by one step: controls and states
-    of the nodes from the second on, the last control again and the state that it leads to. In ``lgsim.rollout`` the
-    control of a step goes in as ``torques``; a ``control`` of a simulation is evaluated at all stages of a method and
-    keeps nothing, so that a controller is none.
+    The horizon recedes: at ``plan.t`` the problem runs from t to t + H dt, so that time-dependent costs, such as
+    ``FramePath``, follow their reference. ``step`` is a pure function: use it in ``lax.scan`` together with a
+    simulation, or batch it over many robots with ``vmap``. The guess is the last solution shifted by one step: controls
+    and states of the nodes from the second on, the last control repeated and the state after it. In ``lgsim.rollout``
+    pass the control of a step as ``torques``; a ``control`` of a simulation is evaluated at all stages of a method and
+    has no memory, so that it cannot be this controller.
 
     With an ``AugmentedLagrangian`` a step is one outer iteration: the iterations of its inner solver, then an update of
-    the multipliers, which the plan keeps and moves with its nodes. Its penalty is found with the first plan, stiff
-    against the cost of the problem, and stays what it is: at least ``penalty``, at most ``penalty_max``. Its
-    ``max_iterations`` is that of a solution by ``solve`` alone.
+    the multipliers, which are stored in the plan and shifted with its nodes. The penalty is determined with the initial
+    plan, stiff relative to the cost of the problem, and stays constant: at least ``penalty``, at most ``penalty_max``.
+    Its ``max_iterations`` applies only to ``solve``.
 
     Args:
         problem: The problem; dt of its dynamics is the time between two calls of ``step``.
         solver: The solver of each step, by default ``ILQR(max_iterations=4)``, with constraints
-            ``AugmentedLagrangian(ILQR(max_iterations=4, line_search_steps=8))``. One that takes no guess of states
-            shoots from the controls.
+            ``AugmentedLagrangian(ILQR(max_iterations=4, line_search_steps=8))``. A solver that ignores a guess of
+            states uses single shooting.
 
     Returns:
         The controller, an immutable module of arrays.
 
     Raises:
-        TypeError: an argument is of the wrong kind.
-        ValueError: constraints that the solver does not handle, or a cost that is not finite at y0.
+        TypeError: an argument has the wrong type.
+        ValueError: the solver does not support constraints, or a cost is not finite at y0.
 
     Source: Diehl, Bock and Schlöder 2005, A real-time iteration scheme for nonlinear optimization in optimal feedback
     control, for few iterations from a shifted guess.
@@ -174,7 +177,7 @@ def mpc(problem: Problem, solver: Solver | None = None) -> MPCController:
     if isinstance(problem, Problem):
         refuse_phases(problem.dynamics)
         if problem.free:
-            raise ValueError("problem: expected one without free unknowns, such as optimize.settled_problem gives")
+            raise ValueError("problem: expected a problem without free unknowns; use optimize.settled_problem")
     if solver is None:
         solver = ILQR(max_iterations=ITERATIONS)
         if getattr(problem, "constraints", ()):
@@ -187,7 +190,7 @@ def mpc(problem: Problem, solver: Solver | None = None) -> MPCController:
 def _plan(
     steps: Solver, problem: Problem, solver: Solver, us: Float[Array, "horizon nu"], ys: Point | None
 ) -> MPCState:
-    """The first plan by a solver, with what the solver of the steps needs; compiled."""
+    """The initial plan by a solver, with the data that the solver of the steps needs; compiled."""
     solution = solver.run(problem, us, ys)
     inner, multipliers, gains = steps, None, None
     if isinstance(steps, AugmentedLagrangian):
@@ -226,12 +229,12 @@ def _step(controller: MPCController, plan: MPCState, y: Point) -> tuple[Float[Ar
 
 
 def _from(problem: Problem, t: Float[Array, ""], y: Point) -> Problem:
-    """The problem from another state and time, without the checks of a new one."""
+    """The problem from another state and time, without validation."""
     return eqx.tree_at(lambda p: (p.y0, p.t0), problem, (y, t))
 
 
 def _checked_state(problem: Problem, y: Any) -> Point:
-    """The measured state, if it is like the problem's y0."""
+    """Validate the measured state against the problem's y0."""
     expected, got = (jax.tree.map(lambda x: (np.shape(x), jnp.result_type(x)), tree) for tree in (problem.y0, y))
     if expected != got:
         raise ValueError(f"y: expected a state like the problem's y0, {expected}, got {got}")

@@ -1,4 +1,4 @@
-"""One iteration of an augmented Lagrangian for each step of a controller, from the multipliers of the last step."""
+"""Real-time iteration of an augmented Lagrangian: one outer iteration per control step, from the last multipliers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import RESULTS, History, Solution, Solver
 
 _STIFFNESS = 1e5
-"""Penalty of the iterations: an update takes so many times as much of a row's violation as it leaves."""
+"""Penalty of the iterations: ratio of the reduction of a row's violation in an update to the remainder."""
 _FALL = 0.8
-"""A multiplier grows only where an iteration leaves at most this share of its row's violation."""
+"""A multiplier grows only if an iteration leaves at most this fraction of its row's violation."""
 
 
 def few_iterations(solver: Solver, problem: Problem, us: Float[Array, "horizon nu"], ys: Point) -> Solution:
-    """The solution after a solver's iterations, without the look at its end that ``ILQR.run`` takes."""
+    """The solution after a solver's iterations, without the final evaluation of ``ILQR.run``."""
     if not isinstance(solver, ILQR):
         return solver.run(problem, us, ys)
     return solver.finish(problem, solver.advance(problem, solver.begin(problem, us, ys), solver.max_iterations))
@@ -42,21 +42,22 @@ def real_time_iteration(
     gains: Float[Array, "horizon nu n"] | None,
     penalties: Penalties,
 ) -> Solution:
-    """One outer iteration: the inner solver's iterations with the given multipliers, then the update of these.
+    """One outer iteration: the inner solver's iterations with the given multipliers, then the update of the
+    multipliers.
 
-    It starts from the trajectory under the last feedback, which has no gap to the measured state: a gap that closes
-    past stiff penalties would have to do so in short steps.
+    It starts from the rollout with the last feedback, which has no gap to the measured state: closing a gap against
+    stiff penalties would require short steps.
 
-    Rows of the first node that no control moves have no part in the penalty. The multiplier of a row that the
-    iteration hardly brings nearer, because no control can, stays as it is: it would grow without end, and hold the
-    trajectory once the row can be met. The penalty stays as it is.
+    Rows of the first node that no control affects do not enter the penalty. The multiplier of a row whose violation the
+    iteration hardly reduces, because no control can, stays constant: otherwise it would grow without bound, and
+    dominate the trajectory once the row can be satisfied. The penalty stays constant.
 
     Args:
-        solver: Its limit of outer iterations and the growth of its penalty are not used.
+        solver: Its maximum of outer iterations and the growth of its penalty are not used.
         us: Guess of the controls.
         ys: Guess of the states, the first one measured.
         gains: Feedback about the guess; None to start from the guess itself.
-        penalties: Multipliers and penalty, those of the last step in the time of this one.
+        penalties: Multipliers and penalty of the last step, shifted to the time of this one.
 
     Returns:
         The solution, whose ``multipliers`` are those for the next step, not yet shifted.
@@ -89,10 +90,10 @@ def real_time_iteration(
 
 
 def first_multipliers(solver: AugmentedLagrangian, problem: Problem, solution: Solution) -> Penalties:
-    """The multipliers of a solution, with the penalty for iterations about it.
+    """The multipliers of a solution, with the penalty for the iterations.
 
-    They are zero where the solution has none of this kind, or breaks a constraint: then they only show which rows
-    contradict each other, and are as large as the penalty became.
+    They are zero if the solution has none of this kind, or violates a constraint: then they only indicate which rows
+    contradict each other, and scale with the penalty.
     """
     ys, us, given = solution.ys, solution.us, solution.multipliers
     zeros = jax.tree.map(jnp.zeros_like, constraint_values(problem, ys, us))
@@ -104,7 +105,7 @@ def first_multipliers(solver: AugmentedLagrangian, problem: Problem, solution: S
 
 
 def shifted(penalties: Penalties) -> Penalties:
-    """The multipliers one node later in time; the last node with a control, and the end, take their own again."""
+    """The multipliers one node later in time; the last node with a control, and the end, keep their own."""
     path = tuple(jnp.concatenate([m[1:], m[-1:]]) for m in penalties.path)
     return eqx.tree_at(lambda p: p.path, penalties, path)
 
@@ -112,7 +113,7 @@ def shifted(penalties: Penalties) -> Penalties:
 def _under_feedback(
     problem: Problem, ys: Point, us: Float[Array, "horizon nu"], gains: Float[Array, "horizon nu n"]
 ) -> tuple[Point, Float[Array, "horizon nu"]]:
-    """(states, controls) from y0 under ``u + gains difference(y, y_now)``, or the guess where these are not finite."""
+    """(states, controls) from y0 with ``u + gains difference(y, y_now)``, or the guess if these are not finite."""
     before, _ = split_nodes(ys)
 
     def step(now: Point, node: tuple) -> tuple[Point, tuple[Point, Array]]:
@@ -128,6 +129,6 @@ def _under_feedback(
 
 
 def _unless_stuck(multiplier: Array, moved: Array, before: Array, after: Array) -> Array:
-    """The moved multipliers but of rows that an iteration left violated almost as before."""
+    """The shifted multipliers, except for rows whose violation an iteration hardly reduced."""
     stuck = (before * after > 0) & (jnp.abs(after) > _FALL * jnp.abs(before)) & (jnp.abs(moved) > jnp.abs(multiplier))
     return jnp.where(stuck, multiplier, moved)

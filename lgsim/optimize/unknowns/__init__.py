@@ -1,1 +1,1 @@
-"""What a plan chooses beside its controls, and motions of several phases."""
+"""Free times, initial states and parameters of a problem, and motions with several phases."""

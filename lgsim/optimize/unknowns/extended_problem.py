@@ -1,4 +1,4 @@
-"""Problems with free unknowns and phases as problems without: unknowns are constant states that a first step sets."""
+"""Conversion of problems with free unknowns and phases to standard ones: unknowns become constant states."""
 
 from __future__ import annotations
 
@@ -31,21 +31,22 @@ from lgsim.optimize.unknowns.unknown import FreeParameters, FreeStart, FreeTime
 
 
 def is_extended(problem: Problem) -> bool:
-    """Whether only the extended problem tells solvers what is to be solved."""
+    """True if solvers need the extended problem."""
     return bool(problem.free) or isinstance(problem.dynamics, Phases)
 
 
 def extended(problem: Problem) -> Problem:
-    """The problem of states (y, x) without free unknowns: x holds the time between nodes of each phase, and parameters.
+    """The problem of states (y, x) without free unknowns: x contains the time between nodes of each phase, and
+    parameters.
 
-    It has one step more, and controls more, the changes of the unknowns from their guesses (start, times, parameters).
-    The first step takes no time and has these alone, all others have the problem's own; what a step does not use is
-    held at zero by bounds. So every solver takes it, bounds of unknowns hold exactly, and its optimum, verdict and
-    derivatives are those of a plan. Times of the extended problem count steps, from -1.
+    It has one more step, and further controls, the changes of the unknowns from their guesses (start, times,
+    parameters). The first step takes no time and has only these controls, all others have the problem's own; unused
+    controls are fixed at zero by bounds. Hence every solver supports it, bounds of unknowns hold exactly, and optimum,
+    verdict and derivatives are those of the original problem. Times of the extended problem count steps, from -1.
 
     Raises:
-        TypeError: the time of steps that do not read it is free.
-        ValueError: bounds do not fit, or the horizon is not that of the phases.
+        TypeError: the time is free, but the steps do not depend on it.
+        ValueError: bounds are inconsistent, or the horizon is not that of the phases.
     """
     plain, start, phases, parameters = _parted(problem)
     values = _values(phases, parameters, problem.dtype)
@@ -81,7 +82,7 @@ def extended(problem: Problem) -> Problem:
 
 
 def extended_guess(problem: Problem, us: Array | None, ys: Point | None) -> tuple[Array | None, Extended | None]:
-    """The guess of an extended problem from that of the problem: its unknowns stay as they are.
+    """Convert the guess of a problem to its extended problem; unknowns stay at their guesses.
 
     Args:
         us: Controls (H, controls), or None.
@@ -99,7 +100,7 @@ def extended_guess(problem: Problem, us: Array | None, ys: Point | None) -> tupl
 
 
 def contracted(problem: Problem, found: Solution) -> Solution:
-    """The solution of a problem from that of the extended one."""
+    """Convert the solution of the extended problem to that of the problem."""
     plain, _, phases, parameters = _parted(problem)
     y, x = found.ys
     n, m = problem.dynamics.action.dim, problem.controls
@@ -128,12 +129,12 @@ def contracted(problem: Problem, found: Solution) -> Solution:
 
 
 def settled_problem(problem: Problem, found: Solution) -> Problem:
-    """The problem with the unknowns of its solution in the place of its guesses, and nothing free.
+    """The problem with its unknowns fixed at the values of its solution.
 
-    To look at a plan, to measure the error of its steps, or to plan again with the time that was found.
+    Use it to visualize a plan, to estimate its integration error, or to plan again with the same time.
 
     Args:
-        found: The solution that ``solve`` returned for it.
+        found: The solution of ``solve``.
     """
     plain, _, phases, parameters = _parted(problem)
     nodes = np.cumsum([0, *(phase.steps for phase in phases)])
@@ -146,14 +147,15 @@ def settled_problem(problem: Problem, found: Solution) -> Problem:
 
 
 def _parted(problem: Problem) -> tuple[Problem, FreeStart | None, tuple[Phase, ...], Parameters]:
-    """(the problem with nothing free, the free start, the phases with their free times, the free parameters)."""
+    """The problem without free unknowns, the free start, the phases with their free times, the free parameters."""
     time = next((unknown for unknown in problem.free if isinstance(unknown, FreeTime)), None)
     start = next((unknown for unknown in problem.free if isinstance(unknown, FreeStart)), None)
     phases = phases_of(problem).phases
     if isinstance(problem.dynamics, Phases):
         if time is not None:
             raise ValueError(
-                "free: phases have a time each; expected Phase(time=FreeTime(...)) in the place of FreeTime"
+                "free: expected Phase(time=FreeTime(...)) for a problem with phases, got FreeTime; each phase has"
+                " its own time"
             )
         fixed = [eqx.tree_at(lambda p: p.time, p, None, is_leaf=lambda x: x is None) for p in phases]
         problem = eqx.tree_at(lambda p: p.dynamics.phases, problem, tuple(fixed))
@@ -162,8 +164,8 @@ def _parted(problem: Problem) -> tuple[Problem, FreeStart | None, tuple[Phase, .
     for phase in phases:
         if phase.time is not None and not phase.dynamics.reads_dt:
             raise TypeError(
-                "free: FreeTime changes the time between nodes, which DiscreteDynamics does not read; take "
-                "FieldDynamics, or make the time a part of its states"
+                "free: FreeTime changes the time between nodes, on which DiscreteDynamics does not depend; use"
+                " FieldDynamics, or add the time to its states"
             )
     parameters = Parameters(tuple(unknown for unknown in problem.free if isinstance(unknown, FreeParameters)))
     return eqx.tree_at(lambda p: p.free, problem, ()), start, phases, parameters
@@ -183,7 +185,7 @@ def _bounds(
     parameters: Parameters,
     dtype: DTypeLike,
 ) -> list[Array]:
-    """The bounds on one side of the changes (start, times, parameters)."""
+    """The lower or upper bounds of the changes (start, times, parameters)."""
     found = [] if start is None else [_like("FreeStart", side, getattr(start, side), jnp.zeros(starts, dtype))]
     for phase in phases:
         dt = jnp.asarray(phase.dynamics.dt, dtype)
@@ -196,10 +198,10 @@ def _bounds(
 
 
 def _like(owner: str, side: str, bound: Any, value: Array) -> Array:
-    """A bound for each entry of a value."""
+    """Broadcast a bound to the entries of a value."""
     bound = jnp.asarray(bound, value.dtype)
     if bound.shape not in ((), value.shape):
-        raise ValueError(f"{owner}: {side}: expected one number or shape {value.shape}, got {bound.shape}")
+        raise ValueError(f"{owner}: {side}: expected a scalar or shape {value.shape}, got {bound.shape}")
     return jnp.broadcast_to(bound, value.shape)
 
 

@@ -1,4 +1,4 @@
-"""Steps, costs and conditions of a problem as functions of extended states, at times that count steps."""
+"""Steps, costs and constraints of a problem as functions of extended states, at times that count steps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Parameters(eqx.Module):
     unknowns: tuple[FreeParameters, ...]
 
     def split(self, numbers: Float[Array, " numbers"]) -> tuple[Array, ...]:
-        """The parameters, each of the shape of its guess."""
+        """The parameters, each with the shape of its guess."""
         at, found = 0, []
         for unknown in self.unknowns:
             found.append(numbers[at : at + unknown.guess.size].reshape(unknown.guess.shape))
@@ -47,13 +47,13 @@ class Parameters(eqx.Module):
 
 
 def phases_of(problem: Problem) -> Phases:
-    """The phases of a problem: one, where it has none."""
+    """The phases of a problem: one, if it has none."""
     dynamics = problem.dynamics
     return dynamics if isinstance(dynamics, Phases) else Phases([Phase(dynamics, problem.horizon)])
 
 
 def _is_first(t: Number) -> Bool[Array, ""]:
-    """Whether a time is that of the first step, which sets the unknowns."""
+    """True for the time of the first step, which sets the unknowns."""
     return jnp.asarray(t) < 0
 
 
@@ -62,7 +62,7 @@ class ExtendedDynamics(Dynamics):
 
     Attributes:
         inner: The action of the problem's states.
-        starts: Number of tangent coordinates of the start that are controls of the first step.
+        starts: Number of tangent coordinates of the free start, which are controls of the first step.
         size: Number of the other unknowns.
     """
 
@@ -75,7 +75,7 @@ class ExtendedDynamics(Dynamics):
 
     @property
     def action(self) -> Product:
-        """The action of the problem's states, and sums of unknowns."""
+        """The action of the problem's states, and addition of unknowns."""
         return Product(self.inner, Translation(self.size))
 
     def step(self, t: Number, y: Extended, u: Float[Array, " m"], args: Problem) -> Extended:
@@ -87,7 +87,7 @@ class ExtendedDynamics(Dynamics):
     def linearized(
         self, t: Number, y: Extended, u: Float[Array, " m"], y_next: Extended, args: Problem
     ) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"]]:
-        """(A, B, c) from those of the problem's steps, and their derivative by the unknowns in forward mode."""
+        """(A, B, c) from the problem's steps, and their derivatives with respect to the unknowns by forward mode."""
         (state, x), (after, x_after), own = y, y_next, _own_control(t, u, args)
         n, size = self.inner.dim, self.size
 
@@ -115,7 +115,7 @@ class ExtendedDynamics(Dynamics):
         return A, B, c
 
     def _after(self, t: Number, state: Point, x: Array, u: Array, problem: Problem, j: int) -> Point:
-        """The next state by phase j, which its reset moves after the last step."""
+        """The next state in phase j, with its reset after the last step."""
         now, phases = self.parameters.put(problem, x)
         phase, t = phases.phases[j], jnp.maximum(jnp.asarray(t, x.dtype), 0)
         after = phase.dynamics.step(now.t0 + phases.time_of(t), state, u, now.args)
@@ -126,7 +126,7 @@ class ExtendedDynamics(Dynamics):
         return jax.tree.map(lambda a, b: jnp.where(last, a, b), moved, after)
 
     def _begin(self, y: Extended, u: Float[Array, " m"]) -> Extended:
-        """What the first step does."""
+        """The first step: it applies the changes of the unknowns."""
         state, x = y
         start, changes = jnp.split(u[u.size - self.starts - self.size :], [self.starts])
         return self.inner.move(start, state) if self.starts else state, x + changes
@@ -136,7 +136,7 @@ class ExtendedDynamics(Dynamics):
 
 
 def _chosen(t: Number, phases: Phases, results: list[Any]) -> Any:
-    """The result of the phase to which the step at time t belongs."""
+    """The result of the phase of the step at time t."""
     found = results[0]
     for start, result in zip(phases.starts[1:], results[1:], strict=True):
         found = jax.tree.map(lambda a, b, start=start: jnp.where(jnp.asarray(t) >= start, b, a), found, result)
@@ -149,12 +149,12 @@ def _own_control(t: Number, u: Float[Array, " m"], problem: Problem) -> Float[Ar
 
 
 class _Place(eqx.Module):
-    """Where in a problem a cost or a condition stands, and at which nodes it holds.
+    """The location of a cost or constraint in a problem, and the nodes at which it applies.
 
     Attributes:
-        phase: Number of the phase that it belongs to; None for the problem itself.
-        name: The field that holds it.
-        path: Its places there, in sums or tuples.
+        phase: Index of its phase; None for the problem itself.
+        name: The field that contains it.
+        path: Its indices there, in sums or tuples.
     """
 
     parameters: Parameters
@@ -163,7 +163,7 @@ class _Place(eqx.Module):
     path: tuple[int, ...] = eqx.field(static=True)
 
     def node(self, t: Number, y: Extended, u: Control, problem: Problem) -> tuple[Any, tuple[Any, ...], Any]:
-        """(what stands there, the arguments (t, y, u, args) of its ``value``, the time between nodes)."""
+        """The cost or constraint, the arguments (t, y, u, args) of its ``value``, and the time between nodes."""
         now, phases = self.parameters.put(problem, y[1])
         found = getattr(now if self.phase is None else phases.phases[self.phase], self.name)
         for i in self.path:
@@ -174,7 +174,7 @@ class _Place(eqx.Module):
         return found, (now.t0 + phases.time_of(steps), y[0], own, now.args), step
 
     def where(self, t: Number, u: Control, problem: Problem, value: Array, other: Number) -> Array:
-        """A value at the nodes where it holds, another number elsewhere."""
+        """A value at the nodes where it applies, another value elsewhere."""
         if u is None:
             return value
         holds = ~_is_first(t)
@@ -186,10 +186,10 @@ class _Place(eqx.Module):
 
 
 class _LiftedCost(Cost):
-    """A cost of a problem as one of the extended problem.
+    """A cost of a problem as a cost of the extended problem.
 
     Attributes:
-        timed: Whether it is a cost for each second.
+        timed: True for a cost per second.
     """
 
     place: _Place
@@ -202,7 +202,7 @@ class _LiftedCost(Cost):
 
 
 class _LiftedSquares(_LiftedCost, Residual):
-    """A cost that is squares, as one of the extended problem."""
+    """A least-squares cost as a cost of the extended problem."""
 
     weight: float = 1.0
 
@@ -213,7 +213,7 @@ class _LiftedSquares(_LiftedCost, Residual):
 
 
 class TimeCost(Cost):
-    """Weights times the times between nodes, at the end."""
+    """Weighted sum of the times between nodes, at the end."""
 
     weights: Float[Array, " phases"]
 
@@ -222,12 +222,12 @@ class TimeCost(Cost):
 
 
 class LiftedConstraint(Constraint):
-    """A condition of a problem as one of the extended problem.
+    """A constraint of a problem as a constraint of the extended problem.
 
     Attributes:
-        inner: The condition, for what does not depend on the unknowns.
+        inner: The constraint, for properties that do not depend on the unknowns.
         t0: Time of the first node of the problem, s.
-        dt: Time between its nodes, s, where that is fixed.
+        dt: Time between its nodes, s, if that is fixed.
         first: The first node of its phase.
     """
 
@@ -243,10 +243,10 @@ class LiftedConstraint(Constraint):
     def of(
         cls, problem: Problem, constraint: Constraint, parameters: Parameters, phase: int | None, number: int
     ) -> LiftedConstraint:
-        """The condition with a number, of a phase or of the problem.
+        """The constraint with an index, of a phase or of the problem.
 
         Raises:
-            ValueError: it asks for a node that its phase does not have.
+            ValueError: it refers to a node that its phase does not have.
         """
         place, first, at_end = _Place(parameters, phase, "constraints", (number,)), 0, constraint.at_end
         if phase is not None:
@@ -259,7 +259,7 @@ class LiftedConstraint(Constraint):
 
     @property
     def equality(self) -> bool:
-        """That of the condition."""
+        """The name of the constraint."""
         return self.inner.equality
 
     @property
@@ -284,7 +284,7 @@ class LiftedConstraint(Constraint):
 
 
 def lifted(cost: Cost, name: str, parameters: Parameters, phase: int | None = None, timed: bool = False) -> list[Cost]:
-    """A cost of a problem or a phase as costs of the extended problem, so that what is squares keeps its model."""
+    """Convert a cost of a problem or phase to costs of the extended problem; least-squares terms keep their model."""
 
     def parts(cost: Cost, path: tuple[int, ...]) -> list[Cost]:
         if isinstance(cost, Sum):
@@ -296,7 +296,7 @@ def lifted(cost: Cost, name: str, parameters: Parameters, phase: int | None = No
 
 
 def _is_squares(cost: Cost) -> bool:
-    """Whether a cost is known to be a sum of squares."""
+    """True if a cost is known to be a sum of squares."""
     if isinstance(cost, Scaled):
         known = not check.is_traced(cost.factor) and bool(np.all(np.asarray(cost.factor) >= 0))
         return known and _is_squares(cost.cost)

@@ -1,4 +1,4 @@
-"""Motions of several phases, each with its own dynamics, costs, conditions and time."""
+"""Motions with several phases, each with its own dynamics, costs, constraints and duration."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from lgsim.support import check
 
 
 class Phase(eqx.Module):
-    """One phase of a motion: so many steps of some dynamics.
+    """One phase of a motion: a number of steps of given dynamics.
 
     Attributes:
-        dynamics: As of ``Problem``; its dt is the time between nodes, or the guess of a free one.
+        dynamics: As in ``Problem``; its dt is the time between nodes, or the guess of a free one.
         steps: Number of steps.
         running: Cost of each node of the phase, added to the problem's.
-        running_rate: Cost of each second of it, added to the problem's.
-        constraints: Conditions at the nodes of the phase, of which the first is the last node of the one before.
-        time: Bounds and price of the time of the phase; None: as the dynamics have it.
-        reset: ``reset(t, y, args)``, the state with which the next phase begins, where it jumps: an impact, a stage
-            that is dropped. The node between two phases has this state.
+        running_rate: Cost per second of the phase, added to the problem's.
+        constraints: Constraints at the nodes of the phase; its first node is the last node of the previous phase.
+        time: Bounds and weight of the duration of the phase; None to keep that of the dynamics.
+        reset: ``reset(t, y, args)``, the initial state of the next phase if it is discontinuous: an impact, a stage
+            separation. The node between two phases has this state.
 
     Raises:
-        TypeError: an argument is of the wrong kind.
-        ValueError: steps is less than 1, or a condition holds at an end alone.
+        TypeError: an argument has the wrong type.
+        ValueError: steps is less than 1, or a constraint applies only at an end.
     """
 
     dynamics: Dynamics
@@ -57,14 +57,14 @@ class Phase(eqx.Module):
         reset: Callable[..., Any] | None = None,
     ):
         if not isinstance(dynamics, Dynamics) or isinstance(dynamics, Phases):
-            raise TypeError(f"dynamics: expected those of one phase, got {type(dynamics).__name__}")
+            raise TypeError(f"dynamics: expected the dynamics of one phase, got {type(dynamics).__name__}")
         if time is not None and not isinstance(time, FreeTime):
             raise TypeError(f"time: expected FreeTime or None, got {type(time).__name__}")
         for i, c in enumerate(constraints):
             if not c.on_path:
                 raise ValueError(
-                    f"constraints[{i}]: {c.name} has no node in a phase, whose last one is the first of the next; take "
-                    "NodeConstraint(nodes=[0]) there, or the constraints of the problem"
+                    f"constraints[{i}]: {c.name} has no node in a phase, whose last node is the first of the next;"
+                    " use NodeConstraint(nodes=[0]) there, or the constraints of the problem"
                 )
         self.dynamics, self.steps = dynamics, check.count("steps", steps)
         self.running, self.running_rate = as_cost(running), as_cost(running_rate)
@@ -72,16 +72,16 @@ class Phase(eqx.Module):
 
 
 class Phases(Dynamics):
-    """The dynamics of a motion of several phases, one after the other; ``solve`` takes problems of them.
+    """The dynamics of a motion with several consecutive phases; ``solve`` accepts problems of them.
 
-    States and controls are of one kind in all phases: a leg that swings is the same machine with another contact.
+    All phases have the same kind of states and controls: a leg in swing is the same model with another contact.
 
     Attributes:
-        phases: The phases in their order.
+        phases: The phases in order.
 
     Raises:
-        TypeError: one is no ``Phase``.
-        ValueError: there is none, or numbers of controls or lengths of tangent vectors differ.
+        TypeError: an item is not a ``Phase``.
+        ValueError: the list is empty, or numbers of controls or dimensions of tangent vectors differ.
     """
 
     phases: tuple[Phase, ...]
@@ -89,20 +89,20 @@ class Phases(Dynamics):
     def __init__(self, phases: Sequence[Any]):
         self.phases = tuple(phases)
         if not self.phases:
-            raise ValueError("phases: expected one phase or more, got none")
+            raise ValueError("phases: expected at least one phase, got none")
         for i, phase in enumerate(self.phases):
             if not isinstance(phase, Phase):
                 raise TypeError(f"phases[{i}]: expected a Phase, got {type(phase).__name__}")
             got = phase.dynamics.controls, phase.dynamics.action.dim
             if got != (self.controls, self.action.dim):
                 raise ValueError(
-                    f"phases[{i}]: expected {self.controls} controls and {self.action.dim} tangent coordinates, those "
-                    f"of the first phase, got {got[0]} and {got[1]}"
+                    f"phases[{i}]: expected {self.controls} controls and {self.action.dim} tangent coordinates as in"
+                    f" the first phase, got {got[0]} and {got[1]}"
                 )
 
     @property
     def action(self) -> Action:
-        """The action of the first phase, whose states are those of all."""
+        """The action of the first phase, on the states of all phases."""
         return self.phases[0].dynamics.action
 
     @property
@@ -148,9 +148,8 @@ class Phases(Dynamics):
 
 
 def refuse_phases(dynamics: Dynamics) -> None:
-    """Raise TypeError where dynamics have phases, of which each step has its own."""
+    """Raise TypeError for dynamics with phases, whose steps differ."""
     if isinstance(dynamics, Phases):
         raise TypeError(
-            "problem: expected one without phases, whose steps and costs depend on the node; lgsim.optimize.solve "
-            "takes it"
+            "problem: expected one without phases, whose steps and costs depend on the node; use lgsim.optimize.solve"
         )

@@ -1,4 +1,4 @@
-"""What a plan may choose beside its controls: the final time, the start, numbers of the problem."""
+"""Unknowns of a plan other than its controls: the final time, the initial state, parameters of the problem."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from lgsim.support.check import is_traced
 
 
 class Unknown(eqx.Module):
-    """What a plan chooses beside its controls."""
+    """An unknown of a plan other than its controls."""
 
 
 class FreeTime(Unknown):
-    """The time of the last node: one unknown, the time between nodes, which is the same for all of them.
+    """Free final time: one unknown, the time between nodes, which is equal for all of them.
 
-    The time that the dynamics give, H dt, is the guess.
+    The duration H dt from the dynamics is the guess.
 
     Attributes:
-        lower: The shortest time from the first node to the last one, s, above zero.
-        upper: The longest one, s.
-        weight: Cost of a second; 1 with no other cost plans the shortest motion.
+        lower: The shortest duration from the first node to the last one, s, positive.
+        upper: The longest duration, s.
+        weight: Cost per second; 1 without any other cost gives the minimum-time motion.
 
     Raises:
-        ValueError: a bound is not above zero, or not in order.
+        ValueError: a bound is not positive, or they are not in order.
     """
 
     lower: Any = number_field()
@@ -40,18 +40,18 @@ class FreeTime(Unknown):
     def __check_init__(self):
         check_order("FreeTime: lower, upper", self.lower, self.upper)
         if not is_traced(self.lower) and not np.all(np.asarray(self.lower) > 0):
-            raise ValueError(f"FreeTime: lower: expected a time above 0 s, got {self.lower}")
+            raise ValueError(f"FreeTime: lower: expected a positive time in s, got {self.lower}")
 
 
 class FreeStart(Unknown):
-    """The first state: ``move(x, y0)`` with tangent coordinates x between bounds; y0 is the guess.
+    """Free initial state: ``move(x, y0)`` with bounded tangent coordinates x; y0 is the guess.
 
     Attributes:
-        lower: Lower bounds of x, one number or (action.dim,), at most zero; zero in both for what is given.
+        lower: Lower bounds of x, a scalar or (action.dim,), at most zero; zero in both bounds for fixed components.
         upper: Upper bounds, likewise, at least zero.
 
     Raises:
-        ValueError: zero is not within the bounds.
+        ValueError: zero is outside of the bounds.
     """
 
     lower: Any = number_field()
@@ -63,21 +63,21 @@ class FreeStart(Unknown):
 
 
 class FreeParameters(Unknown):
-    """Numbers of the problem, such as a mass or a spring of the machine, a gain or a waypoint.
+    """Free parameters of the problem, such as a mass or a spring of the model, a gain or a waypoint.
 
     ::
 
         FreeParameters(lambda p, k: eqx.tree_at(lambda p: p.args, p, k), guess=1.0, lower=0.0, upper=5.0)
 
     Attributes:
-        put: ``put(problem, value)``, the problem with other numbers, of the same structure. Keep the function: another
-            one compiles again.
-        guess: The numbers to start from; an array of any shape.
-        lower: Lower bounds, one number or one for each.
+        put: ``put(problem, value)``, the problem with new values, of the same structure. Keep the function object:
+            another one compiles again.
+        guess: The initial values; an array of any shape.
+        lower: Lower bounds, one value or one for each.
         upper: Upper bounds, likewise.
 
     Raises:
-        ValueError: a lower bound lies above its upper one.
+        ValueError: a lower bound exceeds its upper one.
     """
 
     put: Callable[[Any, Any], Any]
@@ -90,10 +90,10 @@ class FreeParameters(Unknown):
 
 
 def check_unknowns(unknowns: Any) -> tuple[Unknown, ...]:
-    """The unknowns of a problem, if each is one and there are no two of time or start.
+    """Validate the unknowns of a problem: at most one each of time and start.
 
     Raises:
-        TypeError: one is no unknown.
+        TypeError: an item is not an unknown.
         ValueError: the time or the start is free twice.
     """
     if isinstance(unknowns, Unknown) or not isinstance(unknowns, Sequence):
@@ -103,5 +103,5 @@ def check_unknowns(unknowns: Any) -> tuple[Unknown, ...]:
             raise TypeError(f"free[{i}]: expected FreeTime, FreeStart or FreeParameters, got {type(unknown).__name__}")
     for kind in (FreeTime, FreeStart):
         if sum(isinstance(unknown, kind) for unknown in unknowns) > 1:
-            raise ValueError(f"free: expected one {kind.__name__} at most, got several")
+            raise ValueError(f"free: expected at most one {kind.__name__}, got several")
     return tuple(unknowns)

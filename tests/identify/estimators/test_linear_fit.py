@@ -78,7 +78,12 @@ def test_covariance_is_that_of_many_fits_and_the_ellipsoid_holds_its_share(found
 
 def test_what_is_not_linear_is_refused(unknown, base):
     prior, records = unknown.plant, arms.samples(unknown.plant, 150)
-    with pytest.raises(ValueError, match="their coordinates are no numbers of the plant; take StandardParameters"):
+    with pytest.raises(
+        ValueError, match="expected coordinates in which the signals are affine; use StandardParameters"
+    ):
         LinearFit(base).run(Parameters(prior, Inertias()), records)
-    with pytest.raises(ValueError, match=r"base: belongs to other unknowns; take base_parameters\(parameters\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"base: expected the base parameters of the same unknowns, got others; use base_parameters\(parameters\)",
+    ):
         LinearFit(base).run(Parameters(prior, StandardParameters()), records)

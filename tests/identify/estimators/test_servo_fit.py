@@ -167,17 +167,21 @@ def test_blocks_find_every_number_of_actuators():
 
 def test_errors(without_import_hook):
     own, q = plant(), np.zeros((5, 2))
-    with pytest.raises(ValueError, match=r"path: expected a number of the actuators, got 'stages\.0\.stifness'"):
+    with pytest.raises(ValueError, match=r"path: expected a parameter of the actuators, got 'stages\.0\.stifness'"):
         identify.ActuatorParameter("stages.0.stifness").labels(own)
     with pytest.raises(ValueError, match="path: the plant has no actuators"):
         identify.ActuatorParameter("stages.0.stiffness").labels(identify.Plant(own.model))
     channels = {"q": identify.Channel(identify.PositionSensor(), q, 1e-3)}
-    with pytest.raises(ValueError, match="commands: actuators make the joint forces of these; expected no signals"):
+    with pytest.raises(ValueError, match="commands: expected either signals or commands, got both"):
         identify.SensorRecords(DT, channels, np.zeros((4, 2)), commands=np.zeros((4, 2)))
     block = identify.JointParameter("damping")
     for plant_, given, message in (
-        (identify.Plant(own.model), {"commands": np.zeros((4, 2))}, "commands: the plant has no actuators that take"),
-        (own, {"signals": np.zeros((4, 2))}, "signals: the plant's actuators make the joint forces"),
+        (
+            identify.Plant(own.model),
+            {"commands": np.zeros((4, 2))},
+            "commands: expected a plant with actuators, got one without",
+        ),
+        (own, {"signals": np.zeros((4, 2))}, "signals: expected commands, got signals"),
         (own, {"commands": np.zeros((4, 3))}, "commands: expected 2 for the plant's actuators, got 3"),
     ):
         records = identify.SensorRecords(DT, channels, **given)

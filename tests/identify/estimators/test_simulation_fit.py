@@ -239,7 +239,9 @@ def test_bad_records_are_named():
     bad[5, 1] = np.nan
     with pytest.raises(ValueError, match="encoders: row 5 is not finite and has a weight"):
         fit(unknowns(), SensorRecords(DT, {"encoders": Channel(PositionSensor(), bad, 1.0)}), FIT)
-    with pytest.raises(ValueError, match="states: without a channel of PositionSensor"):
+    with pytest.raises(
+        ValueError, match="states: expected a guess of the states, since there is no channel of PositionSensor"
+    ):
         fit(unknowns(), SensorRecords(DT, {"rates": Channel(VelocitySensor(), q, 1.0)}), FIT)
     with pytest.raises(TypeError, match="samples: expected SensorRecords, got int"):
         fit(unknowns(), 3, FIT)

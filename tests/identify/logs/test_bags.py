@@ -213,7 +213,7 @@ def test_pose_and_imu_on_clocks_of_their_own(mcap, apart):
     assert kinds == (["other clock"] if apart else [])
     if apart:
         assert "/imu/data (imu imu_link)" == read.report.findings[0].where
-        assert "+12345 s off those of /mocap/trunk" in read.report.findings[0].seen
+        assert "with an offset of +12345 s from /mocap/trunk" in read.report.findings[0].seen
         by_log = {"/mocap/trunk": {"joint": "root_joint", "clock": "log"}, "/imu/data": {"clock": "log", "delay": 0.1}}
         moved = read_recording(path, model, {"topics": by_log}, checked=False)
         late = np.outer(2 * np.cos(2 * (time + 0.1)), [0.0, 0.6, 0.8])
@@ -278,8 +278,8 @@ def test_messages_that_contradict_themselves_are_left_out(motion, mcap):
     read = read_recording(mcap({"/joint_states": (JOINT_STATE, messages)}), arm(), checked=False)
     assert len(read) == 198
     lines = [str(finding) for finding in read.report]
-    assert len(lines) == 2 and "7 names, but 3 numbers of position" in lines[0] and "byte " in lines[0]
-    assert "a name stands there twice" in lines[1] and "in the chunk" in lines[1]
+    assert len(lines) == 2 and "7 names, but 3 values of position" in lines[0] and "byte " in lines[0]
+    assert "a name occurs twice" in lines[1] and "in the chunk" in lines[1]
     assert np.isnan(read.q).all(axis=1).sum() == 1
 
 
@@ -287,7 +287,11 @@ def test_messages_that_contradict_themselves_are_left_out(motion, mcap):
     ("topics", "key", "message"),
     [
         ({"/joint_state": {}}, "", r"no such topic; it has /joint_states, /rosout"),
-        ({"/rosout": {"joint": "joint1"}}, "", r"its messages are std_msgs/msg/String; read are sensor_msgs"),
+        (
+            {"/rosout": {"joint": "joint1"}},
+            "",
+            r"its messages are std_msgs/msg/String; supported types are sensor_msgs",
+        ),
         ({"/joint_states": {"joint": "joint9"}}, "joint", r"expected the name of a joint, got 'joint9'; did you mean"),
         ({"/joint_states": {"names": {"a": "jiont1"}}}, "names", r"got 'jiont1'; did you mean 'joint1'"),
         ({"/joint_states": {"frame": "imu"}}, "frame", "expected the name of a frame, got 'imu'"),
@@ -374,9 +378,11 @@ def test_other_encodings_and_files_are_named(motion, tmp_path):
         for time, message in bags.joint_states(motion[:5]):
             writer.add_message(channel, time, json.dumps(message).encode(), time)
         writer.finish()
-    with pytest.raises(ValueError, match=r"on /joint_states, got none; .*messages in 'json' are not read, only in cdr"):
+    with pytest.raises(
+        ValueError, match=r"on /joint_states, got none; .*messages in 'json' are not supported, only cdr"
+    ):
         read_recording(path, arm())
-    with pytest.raises(ValueError, match="a bag of ROS 1 is converted by: rosbags-convert"):
+    with pytest.raises(ValueError, match="convert a ROS 1 bag with: rosbags-convert"):
         read_recording(tmp_path / "old.bag", arm())
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="expected a file, the folder of a ROS 2 bag, or a LeRobot data set"):

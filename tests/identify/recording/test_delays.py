@@ -55,6 +55,6 @@ def test_a_late_channel_is_moved_back():
     assert np.flatnonzero(~known).tolist() == list(range(787, 800))
     np.testing.assert_allclose(mended.tau[known, 3], signal(TIME)[known], atol=1e-4)
     np.testing.assert_array_equal(mended.q, recording.q)
-    assert mended.history == ("tau moved back by 0.123 s",)
+    assert mended.history == ("tau shifted back by 0.123 s",)
     with pytest.raises(ValueError, match="channel: expected one of tau, got 'q'"):
         shift_signal(recording, "q", 0.1)

@@ -99,7 +99,7 @@ def test_slow_degrees_of_a_joint_without_limits_are_a_hint():
     time = 0.001 * np.arange(20_000)
     slow = Recording(free_joint(), time, 80 * np.sin(0.5 * time)[:, None])
     (finding,) = check_recording(slow).report.of_kind("implausible units")
-    assert "back and forth over 25.5 turns; degrees?" in finding.seen and not finding.open
+    assert "back and forth over 25.5 revolutions; degrees?" in finding.seen and not finding.open
     wheel = Recording(free_joint(), time, (9 * time + np.sin(time))[:, None])
     assert not check_recording(wheel).report.of_kind("implausible units")
 
@@ -117,7 +117,7 @@ def test_lists_are_cut_after_five():
     findings = [Finding("gap", f"q joint{i}", i, "holes", "kept") for i in range(9)]
     findings += [Finding("delay", "tau", 0, "late", "not changed", True)]
     lines = Report(tuple(findings)).lines()
-    assert len(lines) == 7 and lines[5] == "to answer: delay, tau: late; not changed"
+    assert len(lines) == 7 and lines[5] == "unresolved: delay, tau: late; not changed"
     assert lines[6] == "gap: 4 more, of q joint5, q joint6, q joint7, q joint8"
     assert str(Report(tuple(findings))).count("\n") == 8
 
@@ -134,8 +134,8 @@ def test_join_recordings(noisy):
     np.testing.assert_array_equal(joined.weights["v"][500:], second.weights["v"])
     np.testing.assert_allclose(np.diff(joined.time)[500:], DT, rtol=1e-9)
     assert "missing velocity" in kinds(joined) and join_recordings([first]) is first
-    with pytest.raises(ValueError, match="expected one at least"):
+    with pytest.raises(ValueError, match="expected at least one"):
         join_recordings([])
     other = Recording(arm().replace(damping=arm().damping + 1), noisy.time, noisy.q)
-    with pytest.raises(ValueError, match="expected those of one machine"):
+    with pytest.raises(ValueError, match="expected recordings of one model"):
         join_recordings([first, other])

@@ -102,7 +102,7 @@ def test_second_run_in_one_file_starts_a_new_piece(noisy):
     joined = {name: np.concatenate([getattr(noisy, name), getattr(other, name)]) for name in ("time", "q", "v")}
     recording, kinds = found(Recording(arm(), **joined))
     assert "clock jump" in kinds
-    assert "new piece" in recording.report.of_kind("clock jump")[0].done
+    assert "new segment" in recording.report.of_kind("clock jump")[0].done
     assert [part.stop - part.start for part in recording.segments] == [N, N]
 
 

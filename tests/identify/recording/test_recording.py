@@ -77,7 +77,7 @@ def test_split_keeps_stretches_for_validation(blocks):
 def test_split_that_leaves_nothing(small):
     with pytest.raises(ValueError, match="between 0 and 1"):
         small.split(1.0)
-    with pytest.raises(ValueError, match="less than two"):
+    with pytest.raises(ValueError, match="at least two samples"):
         small.split(0.1, blocks=10)
 
 
@@ -106,9 +106,9 @@ def test_other_files_are_refused(small, tmp_path):
     ("fields", "message"),
     [
         ({"v": np.zeros((5, 6))}, r"v: expected shape \(5, 7\)"),
-        ({"weights": {"tau": np.ones((5, 7))}}, "no channel 'tau'"),
-        ({"weights": {"q": -np.ones((5, 7))}}, "no number below 0"),
-        ({"imu": {"nose": np.zeros((5, 6))}}, "no frame 'nose'"),
+        ({"weights": {"tau": np.ones((5, 7))}}, "expected channels of q, got 'tau'"),
+        ({"weights": {"q": -np.ones((5, 7))}}, "nonnegative values"),
+        ({"imu": {"nose": np.zeros((5, 6))}}, "expected frames of the model, got 'nose'"),
     ],
 )
 def test_what_does_not_fit_the_machine(fields, message):

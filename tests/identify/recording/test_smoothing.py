@@ -221,7 +221,7 @@ def test_resampling_keeps_every_channel_in_step():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda r: smooth(changed(r, tau=r.tau * np.nan)), "tau: expected finite numbers"),
+        (lambda r: smooth(changed(r, tau=r.tau * np.nan)), "tau: expected finite values"),
         (lambda r: smooth(r, Butterworth(400.0)), "less than half the sampling rate"),
         (lambda r: smooth(r[:20]), "at least 24 samples"),
         (lambda r: Spline(-1.0), "spacing: expected a positive time"),
@@ -237,7 +237,7 @@ def test_rotations_too_far_apart():
     """Rotations at random cannot be told apart by which way they turned."""
     q = np.random.default_rng(0).standard_normal((200, 4))
     q /= np.linalg.norm(q, axis=1, keepdims=True)
-    with pytest.raises(ValueError, match="less than a third of a turn between samples of a Spherical joint"):
+    with pytest.raises(ValueError, match="less than a third of a revolution between samples of a Spherical joint"):
         smooth(Recording(single(lgsim.joints.Spherical()), TIME[:200], q), Spline(0.1))
 
 

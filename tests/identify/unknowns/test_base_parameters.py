@@ -47,5 +47,5 @@ def test_base_parameters_do_not_depend_on_the_coordinates(prior, base):
 
 
 def test_what_is_not_affine_is_refused(prior):
-    with pytest.raises(ValueError, match="joint forces are not affine in all that they move"):
+    with pytest.raises(ValueError, match="joint torques are not affine in all unknowns"):
         base_parameters(Parameters(prior, [Masses(), GravityDirection()]))

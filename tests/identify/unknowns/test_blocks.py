@@ -60,7 +60,7 @@ def test_centers_keep_mass_and_central_inertia(plant):
     moved = mass_center_inertia(inertias(apply(block, plant, step))[0])
     for found, expected in zip(moved, (mass, np.asarray(center) + step, central), strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-14)
-    assert block.labels(plant)[2] == "z of the centre of upper" and "y of upper, m" in block.values(plant)
+    assert block.labels(plant)[2] == "z of the center of upper" and "y of upper, m" in block.values(plant)
 
 
 def test_standard_parameters_are_added(plant):
@@ -173,9 +173,9 @@ def test_what_does_not_exist_is_named(plant, without_import_hook):
         Masses(["for"]).labels(plant)
     with pytest.raises(ValueError, match=r"joints: expected names of joints, got 'wrist'; there are shoulder, elbow"):
         JointParameter("damping", ["wrist"]).labels(plant)
-    with pytest.raises(ValueError, match=r"expected a list of names, got the text 'fore'; write \['fore'\]"):
+    with pytest.raises(ValueError, match=r"expected a list of names, got the string 'fore'; write \['fore'\]"):
         select_names("bodies", "fore", ["fore"])
     with pytest.raises(
-        ValueError, match=r"parameter: expected a number of a joint, got 'dampin'; did you mean 'damping'"
+        ValueError, match=r"parameter: expected a parameter of a joint, got 'dampin'; did you mean 'damping'"
     ):
         JointParameter("dampin")

@@ -52,12 +52,14 @@ def test_several_contacts_may_share_a_number():
 
 def test_bad_names():
     plant = identify.Plant(ball(**TRUE))
-    with pytest.raises(ValueError, match="number: expected a number of a contact, got 'fricton'; did you mean 'fric"):
+    with pytest.raises(
+        ValueError, match="number: expected a parameter of a contact, got 'fricton'; did you mean 'fric"
+    ):
         identify.ContactParameter("fricton").labels(plant)
     with pytest.raises(ValueError, match="contacts: expected names of contacts, got 'soul'; did you mean 'sole'"):
         identify.ContactParameter("friction", ["soul"]).labels(plant)
     bare = lgsim.ModelBuilder().add_body("a", "world", joints.Free(), mass=1.0, inertia=np.eye(3)).build()
-    with pytest.raises(ValueError, match="contacts: the plant's machine has none"):
+    with pytest.raises(ValueError, match="contacts: the plant's model has no contacts"):
         identify.ContactParameter("friction").labels(identify.Plant(bare))
 
 

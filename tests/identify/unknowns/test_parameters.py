@@ -60,9 +60,9 @@ def test_what_does_not_fit_is_named(model, without_import_hook):
         Parameters(model, [Masses(), 1.0])
     with pytest.raises(TypeError, match=r"priors\[0\]: expected a prior such as TotalMass\(\), got int"):
         Parameters(model, Masses(), [3])
-    with pytest.raises(ValueError, match="blocks: log mass of fore is in two of them"):
+    with pytest.raises(ValueError, match="blocks: expected each unknown once, got log mass of fore in two"):
         Parameters(model, [Masses(), Masses(["fore"])])
     with pytest.raises(ValueError, match="blocks: expected at least one unknown"):
         Parameters(model, [])
-    with pytest.raises(ValueError, match=r"the prior of damping of shoulder is outside of its bounds by 0\.3"):
+    with pytest.raises(ValueError, match=r"the prior of damping of shoulder violates its bounds by 0\.3"):
         Parameters(model, JointParameter("damping", lower=0.5)).bounds()

@@ -60,5 +60,5 @@ def test_degrees_of_freedom_of_joints_with_several_are_counted():
 def test_what_does_not_fit_is_named(without_import_hook):
     with pytest.raises(TypeError, match=r"model: expected an lgsim.Model, got str"):
         Plant("arm")
-    with pytest.raises(ValueError, match=r"offset: expected a number or shape \(2,\).*got \(3,\)"):
+    with pytest.raises(ValueError, match=r"offset: expected a scalar or shape \(2,\).*got \(3,\)"):
         Plant(arms.planar(), offset=jnp.zeros(3))

@@ -60,7 +60,7 @@ def test_stages_of_ones_own_come_back_where_their_class_is_known():
     record, arrays = to_record(made)
     assert bool(eqx.tree_equal(*strongly_typed((made, from_record(record, arrays)))))
     record["fields"]["stages"]["tuple"][0]["class"] = "robots.springs.Spring"
-    with pytest.raises(MissingStage, match=r"there is no robots\.springs\.Spring here; import the module"):
+    with pytest.raises(MissingStage, match=r"the class robots\.springs\.Spring is not imported; import the module"):
         from_record(record, arrays)
 
 

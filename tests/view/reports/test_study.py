@@ -82,7 +82,7 @@ def test_the_page_says_what_the_samples_say(columns, page):
     assert 0 < number(found["far"][2]) < 1e-4
     assert facts(page) == {"samples": "48", "diverged": "0", "far": f"{100 * len(which) / 48:.3g} %",
                            "not resolved": "0 of 112 statistics"}  # fmt: skip
-    assert next(text for kind, text in remarks(page) if kind == "good").startswith("Error of the steps: at most ")
+    assert next(text for kind, text in remarks(page) if kind == "good").startswith("Integration error: at most ")
     worst = int(np.argmax(columns["miss"]))
     assert re.findall("<h3>(.*?)</h3>", page) == [f"Sample {worst}: miss {columns['miss'][worst]:.4g}"]
     assert [row for row in cells(page) if row[1:] == ["samples = 200"]]  # the file that was run
@@ -240,8 +240,8 @@ def test_steps_that_are_too_long(pendulum, still):
     assert not results.step_error.resolved
     page = reports.report_study(results, cases=0).html()
     red = [text for kind, text in remarks(page) if kind == "bad"]
-    assert len(red) == 1 and red[0].startswith("Not resolved: steps of 0.02 s by MK4 bring more error than")
-    assert "Take dt = " in red[0] or "take dt = " in red[0]
+    assert len(red) == 1 and red[0].startswith("Not resolved: with dt = 0.02 s and MK4 the integration error exceeds")
+    assert "Use dt = " in red[0] or "use dt = " in red[0]
     assert rows(page)["angle"][5].endswith(", not resolved")
     assert facts(page)["not resolved"] == f"{results.step_error.faults} of 7 statistics"
     unknown = reports.report_study(mc.run(study, step_check=False), cases=0).html()
