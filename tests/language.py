@@ -77,7 +77,7 @@ def markdown(file: str, text: str, start: int = 1) -> Iterator[Text]:
         recorded = (recorded or "<!-- records" in line) and "end of records" not in line
         if fenced or recorded or line.startswith(("```{", ":::", "    ")):
             continue
-        line = re.sub(r"`[^`]*`|\$[^$]*\$|\]\([^)]*\)|<[^>]*>|https?://\S+", " ", line)
+        line = re.sub(r"`+[^`]+`+|\$[^$]*\$|\]\([^)]*\)|<[^>]*>|https?://\S+", " ", line)
         title = bool(re.match(r"#+ ", line))
         yield Text(file, i, re.sub(r"^#+ ", "", line), title)
 
@@ -96,14 +96,14 @@ def python(file: str, text: str) -> Iterator[Text]:
             ):
                 docs.add(first.value)
                 for i, line in enumerate(first.value.value.splitlines()):
-                    yield Text(file, first.lineno + i, re.sub(r"`[^`]*`", " ", line), i == 0)
+                    yield Text(file, first.lineno + i, re.sub(r"`+[^`]+`+", " ", line), i == 0)
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docs and " " in node.value:
             for i, line in enumerate(node.value.splitlines()):
-                yield Text(file, node.lineno + i, re.sub(r"`[^`]*`", " ", line), False)
+                yield Text(file, node.lineno + i, re.sub(r"`+[^`]+`+", " ", line), False)
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
-            yield Text(file, token.start[0], re.sub(r"`[^`]*`", " ", token.string), False)
+            yield Text(file, token.start[0], re.sub(r"`+[^`]+`+", " ", token.string), False)
 
 
 def texts(path: Path) -> Iterator[Text]:

@@ -1,4 +1,4 @@
-"""Conditions on states and controls by an augmented Lagrangian around any solver."""
+"""Constraints on states and controls by an augmented Lagrangian around any solver."""
 
 from __future__ import annotations
 
@@ -33,39 +33,39 @@ from lgsim.optimize.solver import RESULTS, History, IterativeSolver, Solution, S
 from lgsim.support import check
 
 _STUCK = 3
-"""Number of outer iterations in a row that hardly lower the violation, after which it is minimized by itself."""
+"""Number of consecutive outer iterations without progress after which the violation alone is minimized."""
 _LEAST = 0.5
-"""Share of the last violation above which an iteration hardly lowered it."""
+"""Fraction of the last violation above which an iteration made no progress."""
 _SHAKE = 0.01
-"""Size of the change of the controls, in parts of them, from which the violation is minimized: off its saddles."""
+"""Relative perturbation of the controls before the violation is minimized, to leave its saddles."""
 
 
 class AugmentedLagrangian(IterativeSolver):
-    """Solve a sequence of problems without conditions whose costs have penalties with multipliers, each from the last.
+    """Solve a sequence of unconstrained problems with penalties and multipliers in the cost, each from the last.
 
-    ``m <- m + rho c / s^2`` for equalities, ``max(m + rho c / s^2, 0)`` for inequalities ``c <= 0``, with the natural
-    size s of each row (see ``natural_sizes``), so that units of costs, controls and constraints change nothing; rho
-    grows where the violation did not fall enough. An optimum of the problem is one of the last of those problems whose
-    multipliers stay as they are: constraints are met, and none that is not active has a multiplier. One row of the
-    history is an outer iteration, with the penalty as its regularization, the violation of the worst row as its
-    feasibility and the number of inner iterations as its step.
+    The multipliers are updated by ``m <- m + rho c / s^2`` for equalities and ``max(m + rho c / s^2, 0)`` for
+    inequalities ``c <= 0``. The natural size s of each row (see ``natural_sizes``) makes the method independent of the
+    units of costs, controls and constraints; rho grows where the violation did not decrease enough. At an optimum of
+    the problem the multipliers stay constant: the constraints are satisfied, and no inactive one has a multiplier. One
+    row of the history is an outer iteration, with the penalty as its regularization, the violation of the worst row as
+    its feasibility and the number of inner iterations as its step.
 
-    Where three outer iterations in a row hardly lower the violation, or the last but one did not bring it down, the
-    next one minimizes ``1/2 sum (violation / s)^2`` without the costs, from controls nearby. Where it ends at a minimum
-    that is not zero, the constraints are infeasible there: ``RESULTS.infeasible``, and the trajectory is that of the
-    least violation, whose ``optimality`` is that of this sum. Else the iterations go on from it.
+    After three consecutive outer iterations without progress in the violation, or none before the last iteration, the
+    next one minimizes ``1/2 sum (violation / s)^2`` without the costs, from nearby controls. If that minimum is not
+    zero, the constraints are infeasible there: the result is ``RESULTS.infeasible``, and the trajectory is that of the
+    least violation, with the ``optimality`` of this sum. Otherwise the iterations continue from it.
 
-    What the start breaks and no control moves does not count at the first node.
+    At the first node, rows that no control affects are left out.
 
     Attributes:
-        inner: The solver of the problems without conditions.
+        inner: The solver of the unconstrained problems.
         max_iterations: Largest number of outer iterations.
         tolerance: Bound of the violations and of ``Optimality.complementarity``, in the constraints' units. By default
             they are compared with the size of their terms, see ``ConstraintReport``, to 1e-6 in float64 and 1e-3 in
             float32.
-        penalty: The first rho: 1 brings the multiplier of a row that stands by itself halfway in one iteration.
+        penalty: The first rho: with 1, one iteration halves the error of the multiplier of an isolated row.
         penalty_increase: Factor by which rho grows.
-        progress: Share of the last change of the multipliers above which rho grows.
+        progress: Fraction of the last change of the multipliers above which rho grows.
         penalty_max: The largest rho.
 
     Raises:
@@ -134,7 +134,7 @@ class AugmentedLagrangian(IterativeSolver):
         )
 
     def verdict(self, problem: Problem, inner: RESULTS, report: ConstraintReport) -> RESULTS:
-        """How an outer iteration ended, from how its inner solution did and meets the constraints."""
+        """The result of an outer iteration, from that of its inner solution and the constraints."""
         tolerance = tolerance_of(self.tolerance, 0.4, problem.dtype)
         result = RESULTS.where(report.complementarity <= tolerance, inner, RESULTS.not_complementary)
         return RESULTS.where(report.relative <= tolerance, result, RESULTS.constraints_violated)
@@ -194,7 +194,7 @@ class AugmentedLagrangian(IterativeSolver):
 
     @property
     def _restores(self) -> bool:
-        """Whether there are enough iterations to minimize the violation in one of them."""
+        """True if there are enough iterations to minimize the violation in one of them."""
         return self.max_iterations > _STUCK
 
 
@@ -232,20 +232,20 @@ def with_penalties(problem: Problem, penalties: Penalties) -> Problem:
 
 
 def _with_share(problem: Problem, share: Float[Array, ""]) -> Problem:
-    """The problem with a share of its costs, and of the prices of its soft constraints."""
+    """The problem with its costs and the prices of its soft constraints multiplied by a factor."""
     parts = Scaled(problem.running, share), Scaled(problem.terminal, share)
     parts = (*parts, tuple(c.priced(share) for c in problem.constraints))
     return eqx.tree_at(lambda p: (p.running, p.terminal, p.constraints), problem, parts)
 
 
 def _shaken(problem: Problem, us: Float[Array, "horizon nu"]) -> Float[Array, "horizon nu"]:
-    """Controls near to given ones."""
+    """Slightly perturbed controls."""
     noise = np.random.default_rng(0).normal(size=us.shape)
     return problem.clip(us + jnp.asarray(_SHAKE * noise, us.dtype) * control_sizes(problem, us)[None])
 
 
 def _at_least(solution: Solution) -> Bool[Array, ""]:
-    """Whether a sum of squares is at a minimum that a further step, or all controls at their bounds, hardly lower."""
+    """True if a sum of squares is at a minimum, by its decrement or its potential."""
     digits = np.finfo(solution.cost.dtype).precision
     promised = jnp.minimum(solution.optimality.decrement, solution.optimality.potential)
     # a sum of squares of few rows has directions without curvature, which rounding may bend
@@ -262,10 +262,10 @@ def with_multipliers(penalties: Penalties, rows: list[Rows], weight: Float[Array
 
 
 def _where(chosen: Bool[Array, ""], a: Any, b: Any) -> Any:
-    """The pytree a where chosen, else b."""
+    """The pytree a if chosen, else b."""
     return jax.tree.map(lambda x, y: jnp.where(chosen, x, y), a, b)
 
 
 def _largest(zero: Float[Array, ""], numbers: Iterable[Float[Array, ...]]) -> Float[Array, ""]:
-    """The largest of all numbers, of the dtype of one more; zero without any."""
+    """The largest of all numbers in the dtype of ``zero``, which is the result without any."""
     return jnp.max(jnp.stack([jnp.zeros_like(zero), *(jnp.max(x, initial=0) for x in numbers)]))

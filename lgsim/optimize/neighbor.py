@@ -1,4 +1,4 @@
-"""Controls near a stationary trajectory whose cost is lower: what tells a minimum from a saddle."""
+"""Controls near a stationary trajectory with a lower cost, which distinguish a saddle from a minimum."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from lgsim.optimize.problem import Problem
 _SIZES = 10.0 ** np.arange(-6.0, 1.0)
 """Sizes of the changes, relative to a control."""
 _FAR = 0.01
-"""The least size of a change from which a solver goes on though the cost is not lower there."""
+"""Smallest change from which a solver continues although the cost is not lower there."""
 _SHAPES = 4
-"""Numbers of changes of each size, of which half are constant in time."""
+"""Number of changes of each size, half of them constant in time."""
 _STIFFER = 100.0
-"""Factor of the penalties under which the active rows hardly give way, so that what is left is curvature along them."""
+"""Factor of the penalties that makes the active rows stiff, so that the remaining curvature is that along them."""
 _SHIFTS = 4.0 ** np.arange(-16.0, 12.0)
 """Shifts of inverse iteration, relative to the mean second derivative of the cost by the controls."""
 _ROUNDS = 8
@@ -43,11 +43,11 @@ _ROUNDS = 8
 def neighbor(
     problem: Problem, us: Float[Array, "horizon nu"], cost: Float[Array, ""]
 ) -> tuple[Float[Array, "horizon nu"], Bool[Array, ""]]:
-    """(controls near to us, whether their cost is lower than that of us), to go on from where the slope vanishes.
+    """Controls near to us and True if their cost is lower, to continue from where the gradient vanishes.
 
-    At a saddle, such as a stretched arm whose target lies inward or a pendulum that hangs, the model by Gauss and
-    Newton may have its minimum; changes to both sides, from a millionth of the controls to their size, show it. The
-    best of them is returned, or where none is lower the best of a hundredth at least.
+    At a saddle, such as a stretched arm with a target further in or a hanging pendulum, the Gauss-Newton model may have
+    its minimum. Changes in both directions, from a millionth of the controls to their size, reveal the saddle. The best
+    of them is returned, or if none is lower the best of those of at least a hundredth.
     """
     shapes = np.random.default_rng(0).normal(size=(_SHAPES, *us.shape))
     shapes[::2] = shapes[::2, :1]
@@ -61,7 +61,7 @@ def neighbor(
 def neighbor_along_constraints(
     problem: Problem, ys: Point, us: Float[Array, "horizon nu"], penalties: Penalties
 ) -> tuple[Float[Array, "horizon nu"], Bool[Array, ""]]:
-    """(controls near to us, whether the Lagrangian is lower there along the active constraints) at a KKT point.
+    """Controls near to a KKT point, and True if the Lagrangian is lower there along the active constraints.
 
     With a large penalty the augmented Lagrangian has a minimum where the Lagrangian has one along the active rows.
     Where its Hessian, with the second derivatives of costs and constraints but not of the steps, is not positive
@@ -96,7 +96,7 @@ def neighbor_along_constraints(
 def _changed(
     problem: Problem, us: Float[Array, "horizon nu"], shapes: Float[Array, "shapes horizon nu"]
 ) -> tuple[Float[Array, "tries horizon nu"], Float[Array, " tries"], Float[np.ndarray, " tries"]]:
-    """(controls changed to both sides by shapes of all sizes, their costs, the sizes)."""
+    """Controls changed in both directions by shapes of all sizes, their costs, and the sizes."""
     parts = np.repeat(np.concatenate([_SIZES, -_SIZES]), len(shapes))
     changes = jnp.asarray(parts, us.dtype)[:, None, None] * jnp.tile(shapes, (2 * len(_SIZES), 1, 1))
     tried = problem.clip(us[None] + changes * control_sizes(problem, us)[None, None])
@@ -105,7 +105,7 @@ def _changed(
 
 
 def _falls(costs: Float[Array, " tries"], cost: Float[Array, ""]) -> Bool[Array, ""]:
-    """Whether one of the costs is lower than another by more than rounding."""
+    """True if one of the costs is lower than a given one by more than rounding."""
     return jnp.min(costs) < cost - 10 * rounding_of_cost(costs.dtype) * jnp.abs(cost)
 
 
@@ -132,7 +132,7 @@ def _kept_slope(constraint: Constraint, m: Array, c: Array, rho: Array) -> Array
 
 
 def _among(lq: LinearQuadratic, problem: Problem, us: Float[Array, "horizon nu"]) -> LinearQuadratic:
-    """The problem in which controls at their bounds do not move, in units of the controls' sizes."""
+    """The problem with controls at their bounds fixed, in units of the controls' sizes."""
     size = control_sizes(problem, us)
     free = jnp.ones_like(us, dtype=bool)
     if problem.bounded:
@@ -150,7 +150,7 @@ def _among(lq: LinearQuadratic, problem: Problem, us: Float[Array, "horizon nu"]
 def _newton(
     lq: LinearQuadratic, slopes: Float[Array, "horizon m"], shift: Float[Array, ""]
 ) -> tuple[Float[Array, "horizon m"], Bool[Array, ""]]:
-    """(the controls that solve ``(H + shift) u = slopes``, whether H + shift is positive definite), else zero."""
+    """Solution of ``(H + shift) u = slopes``, zero if H + shift is not positive definite, and True if it is."""
     zero = jnp.zeros_like(lq.p)
     size = jnp.mean(jnp.abs(jnp.diagonal(lq.R, axis1=1, axis2=2)))
     R = lq.R + (shift * size * jnp.eye(lq.R.shape[1], dtype=lq.R.dtype))[None]

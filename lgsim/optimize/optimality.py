@@ -1,4 +1,4 @@
-"""Whether a trajectory is an optimum: what its quadratic model still promises, against the problem's own scale."""
+"""Optimality of a trajectory: the decrease that its quadratic model predicts, relative to the scale of the problem."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ FLOOR = 1e-8
 
 @export_module("lgsim.optimize.Optimality")
 class Optimality(eqx.Module):
-    """How far a trajectory is from the conditions of an optimum: numbers without a unit, zero where they hold.
+    """Distance of a trajectory from the optimality conditions: dimensionless values, zero where the conditions hold.
 
     Attributes:
-        decrement: Change of the cost that its quadratic model promises to a full step, in parts of the cost (or of
-            what rounding leaves of the guess's, where that is more); infinite where the model has no minimum.
-        step: That step's largest change of a control, in parts of the control's largest size or of its range.
-        potential: What the slope by the controls promises all the way to their bounds, in parts of the cost: no
-            convex cost can fall by more. Infinite where a control that has a slope has no bound; ``InteriorPoint``
-            takes its largest size for the way.
-        complementarity: Largest violation of a constraint, or value of one that is not active and still has a
-            multiplier, ``|max(c, -m / rho)|``, in parts of the row's size, see ``Solution.constraints``; in its unit
-            where the solver has an absolute tolerance, and after ``InteriorPoint``, which has a rho for each row.
+        decrement: Change of the cost that the quadratic model predicts for a full step, relative to the cost (or to
+            the rounding error of the guess's cost, if larger); infinite if the model has no minimum.
+        step: Largest change of a control in that step, relative to the control's largest magnitude or to its range.
+        potential: Gradient with respect to the controls times the distance to their bounds, relative to the cost: no
+            convex cost can decrease by more. Infinite if a control with a nonzero gradient has no bound;
+            ``InteriorPoint`` takes the control's largest magnitude as the distance.
+        complementarity: Largest violation of a constraint, or value of an inactive one that still has a multiplier,
+            ``|max(c, -m / rho)|``, relative to the row's size, see ``Solution.constraints``; in the row's unit if the
+            solver has an absolute tolerance, and after ``InteriorPoint``, which has a rho for each row.
     """
 
     decrement: Float[Array, ""]
@@ -41,13 +41,13 @@ class Optimality(eqx.Module):
 
 
 class Promise(NamedTuple):
-    """What the quadratic model of a problem about a trajectory promises.
+    """Prediction of the quadratic model of a problem about a trajectory.
 
     Attributes:
-        k: Newton's step of the controls at each node (H, m).
-        definite: Whether the model has a minimum.
+        k: Newton step of the controls at each node (H, m).
+        definite: True if the model has a minimum.
         decrease: Decrease of the cost by that step.
-        slopes: Gradient of the cost by the controls (H, m).
+        slopes: Gradient of the cost with respect to the controls (H, m).
     """
 
     k: Float[Array, "horizon m"]
@@ -59,7 +59,7 @@ class Promise(NamedTuple):
 def free_slopes(
     problem: Problem, us: Float[Array, "*batch nu"], slopes: Float[Array, "*batch nu"]
 ) -> Float[Array, "*batch nu"]:
-    """The gradient by the controls, with zero where it presses a control onto its bound."""
+    """The gradient with respect to the controls, zero where it presses a control against its bound."""
     if not problem.bounded:
         return slopes
     below, above = room_to_bounds(problem, us)
@@ -100,11 +100,11 @@ def optimality(
 
 
 def is_optimal(numbers: Optimality, regularization: Float[Array, ""] | float) -> Bool[Array, ""]:
-    """Whether a trajectory is an optimum, from the numbers of a policy with some regularization.
+    """True if a trajectory is an optimum, from the optimality of a policy with some regularization.
 
-    The model must have a minimum, and one of them must be small: a decrement of at most 3e-11, a step of at most 1e-9,
-    or a potential of at most 3e-8 (6e-5, 3e-4 and 1e-3 in float32). Where the model has its minimum by a regularization
-    only, decrement and step are those that it allows: a potential that is known must then be at most 1e-3 (0.06).
+    The model must have a minimum, and one value must be small: a decrement of at most 3e-11, a step of at most 1e-9,
+    or a potential of at most 3e-8 (6e-5, 3e-4 and 1e-3 in float32). If the model has a minimum only by regularization,
+    the regularization limits decrement and step: a known potential must then be at most 1e-3 (0.06) as well.
     """
     digits = np.finfo(numbers.decrement.dtype).precision
     small = (
@@ -118,12 +118,12 @@ def is_optimal(numbers: Optimality, regularization: Float[Array, ""] | float) ->
 
 
 def rounding_of_cost(dtype: DTypeLike) -> float:
-    """Share of a cost below which a decrease is hardly seen in it: 3e-14 in float64, 4e-6 in float32."""
+    """Fraction of a cost below which a decrease is lost in rounding: 3e-14 in float64, 4e-6 in float32."""
     return float(10.0 ** (-0.9 * np.finfo(dtype).precision))
 
 
 def control_sizes(problem: Problem, us: Float[Array, "horizon nu"]) -> Float[Array, " nu"]:
-    """How large each control is: half its range, or its largest value; where it is zero, that of the others, or one."""
+    """Magnitude of each control: half its range, or its largest value; if that is zero, that of the others, or one."""
     size = jnp.max(jnp.abs(us), axis=0)
     if problem.bounded:
         width = _widths(problem)
@@ -133,7 +133,7 @@ def control_sizes(problem: Problem, us: Float[Array, "horizon nu"]) -> Float[Arr
 
 
 def _rest(dtype: DTypeLike) -> float:
-    """What rounding leaves of a cost that is a square and should be zero, by the share above."""
+    """Rounding error of a cost that is a square and should be zero, divided by the fraction above."""
     return float((8 * np.finfo(dtype).eps) ** 2 / rounding_of_cost(dtype))
 
 
@@ -144,7 +144,7 @@ def _widths(problem: Problem) -> Float[Array, " nu"]:
 
 
 def room_to_bounds(problem: Problem, us: Array) -> tuple[Array, Array]:
-    """(way to the lower bound, way to the upper one), zero within the rounding of a bound."""
+    """Distances to the lower and upper bounds, zero within the rounding error of a bound."""
 
     def way(bound: Array, distance: Array) -> Array:
         rounding = 4 * jnp.finfo(us.dtype).eps * jnp.where(jnp.isfinite(bound), jnp.abs(bound), 0)
@@ -155,6 +155,6 @@ def room_to_bounds(problem: Problem, us: Array) -> tuple[Array, Array]:
 
 
 def part_of(number: Array, whole: Array) -> Array:
-    """A number in parts of a whole: infinite where that is zero and the number is not."""
+    """A number relative to a whole: infinite if the whole is zero and the number is not."""
     part = jnp.where(whole > 0, number / jnp.where(whole > 0, whole, 1), jnp.inf)
     return jnp.where(number == 0, 0, part)

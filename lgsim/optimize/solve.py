@@ -1,4 +1,4 @@
-"""The front door: one call for every solver, in one go, or in chunks that show their iterations and are kept."""
+"""Solution of a trajectory optimization problem with any solver, optionally with progress and checkpoints."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from lgsim.support.fingerprint import fingerprint
 
 
 class Iteration(NamedTuple):
-    """One row of the ``History`` of a solver, as plain numbers.
+    """One row of the ``History`` of a solver, as Python numbers.
 
     Attributes:
         number: Number of the iteration, from 1.
         cost: Cost of the trajectory at the start of the iteration.
-        gradient: Largest entry of the cost's gradient by the controls that the bounds leave free.
+        gradient: Largest entry of the cost's gradient with respect to the free controls.
         feasibility: Largest gap of the trajectory; in outer iterations the largest violation of the constraints.
-        step: Length of the step taken, 0 if none was; in outer iterations the number of inner iterations.
+        step: Accepted step length, 0 if none was accepted; in outer iterations the number of inner iterations.
         regularization: Number added to the Hessian of the controls; in outer iterations the penalty.
     """
 
@@ -50,7 +50,7 @@ class Iteration(NamedTuple):
 
 
 Progress = Callable[[Iteration], Any]
-"""``progress(iteration)`` is called after each iteration, or after several at once for each of them."""
+"""Callback ``progress(iteration)``, called for each iteration, possibly for several at once."""
 
 
 def solve(
@@ -65,45 +65,44 @@ def solve(
 ) -> Solution:
     """A locally optimal trajectory of a problem.
 
-    Compiled once for each structure and horizon; new numbers (states, targets, models, bounds, tolerances) never
-    compile again. A pure function of arrays: map it over anything with ``jax.vmap``, for example
+    Compiled once for each structure and horizon; new values (states, targets, models, bounds, tolerances) do not
+    recompile. ``jax.vmap`` maps it over any of its arrays, for example
     ``jax.vmap(lambda y0: solve(problem.replace(y0=y0)))(starts)``.
 
-    Where ``ILQR`` stays at its guess and nearby controls cost less, or ``AugmentedLagrangian`` ends at a saddle of the
-    Lagrangian along the active constraints, the search restarts from there; not inside of ``jit`` and ``vmap``.
+    If ``ILQR`` stays at its guess and nearby controls cost less, or ``AugmentedLagrangian`` ends at a saddle of the
+    Lagrangian along the active constraints, the search restarts from there, except inside ``jit`` and ``vmap``.
 
     Differentiable in both modes by the implicit function theorem: ts, ys, us and cost of the result have the first
-    derivatives of the optimum by all numbers of the problem (start, targets, weights, models, bounds, args, what costs
-    and dynamics close over), found from one linear-quadratic problem with all second derivatives, see
+    derivatives of the optimum with respect to all values of the problem (start, targets, weights, models, bounds, args,
+    arrays in closures of costs and dynamics), from one linear-quadratic problem with all second derivatives, see
     ``implicit_derivative.solution``. The search is not differentiated; guesses and tolerances have no derivative.
-    Controls at a bound move with the bound alone, and active constraints of an ``AugmentedLagrangian`` stay active.
-    Derivatives of a trajectory that is no optimum are wrong: computing them gives a ``RuntimeWarning``, once for a
+    Controls at a bound move with the bound only, and active constraints of an ``AugmentedLagrangian`` stay active.
+    Derivatives of a trajectory that is not an optimum are wrong: computing them gives a ``RuntimeWarning``, once for a
     batch, also inside of ``jit``; or they are NaN, see ``nan_derivatives``.
 
     Args:
-        problem: What to solve.
-        us: Guess of the controls (H, controls), by default zero; put within their bounds.
-        ys: Guess of the states, each leaf with the leading axis H + 1; they need not follow the dynamics (multiple
-            shooting). By default those that ``us`` gives; where these go astray, the goal at every node is better.
+        us: Guess of the controls (H, controls), by default zero; clipped to their bounds.
+        ys: Guess of the states, each leaf with the leading axis H + 1; they need not satisfy the dynamics (multiple
+            shooting). By default those of a rollout of ``us``; if it diverges, use the goal at every node.
         solver: By default ``ILQR()``, with constraints ``AugmentedLagrangian()``.
-        progress: Called with each ``Iteration`` while the solver works, such as ``print``. What it raises goes through,
-            but Ctrl-C (``KeyboardInterrupt``) ends the iterations and the best trajectory so far is returned.
-        checkpoint: A file that keeps the solver's state every few seconds and at the end. If it exists, the solver
-            goes on from it, to the same numbers that it finds without a break.
+        progress: Called with each ``Iteration`` while the solver works, such as ``print``. Its exceptions propagate,
+            but Ctrl-C (``KeyboardInterrupt``) ends the iterations and returns the best trajectory so far.
+        checkpoint: A file for the solver's state, written every few seconds and at the end. If it exists, the solver
+            continues from it and gives the same result as without an interruption.
 
-            With progress or checkpoint the iterations are compiled apart from the rest, and the numbers agree with
-            those of one program to rounding; neither can be taken inside of ``jit`` and ``vmap``.
-        nan_derivatives: Make the derivatives of ts, ys, us and cost NaN where the trajectory is no optimum, in a batch
-            those of each entry by itself, in place of a warning.
+            With progress or checkpoint the iterations are compiled separately; the result agrees with that of one
+            program to rounding. Neither works inside ``jit`` and ``vmap``.
+        nan_derivatives: Set the derivatives of ts, ys, us and cost to NaN if the trajectory is not an optimum, for each
+            entry of a batch, instead of a warning.
 
     Returns:
-        The trajectory, its feedback, a record of the iterations, and a result code that is a sentence
-        (``result.message``). Where something is not finite it says in which node and which quantity.
+        The trajectory, its feedback gains, a record of the iterations, and a result code with a message
+        (``result.message``) that names the node and the quantity of a value that is not finite.
 
     Raises:
         TypeError: an argument is of the wrong kind; or progress or checkpoint is given, and the solver runs in one
             piece or an argument is traced.
-        ValueError: shapes do not fit, constraints that the solver does not handle, or a cost that is not finite at the
+        ValueError: shapes do not match, the solver does not support the constraints, or the cost is not finite at the
             guess.
         CheckpointError: the checkpoint is of another problem, guess or solver, or no file can be written there.
         OSError: the checkpoint cannot be written, for example because the disk is full.
@@ -111,7 +110,7 @@ def solve(
     if solver is None:
         solver = AugmentedLagrangian() if isinstance(problem, Problem) and _is_constrained(problem) else ILQR()
     if isinstance(problem, Problem) and is_extended(problem):
-        # the guess is looked at in the words of the problem itself
+        # messages about the guess refer to the problem without its unknowns
         us, ys = start(eqx.tree_at(lambda p: p.free, problem, ()), solver, us, ys)
         guess = extended_guess(problem, us, ys)
         found = solve(
@@ -137,7 +136,7 @@ def solve(
 
 
 def _off_saddle(problem: Problem, found: Solution, solver: Solver, nan_derivatives: bool) -> Solution:
-    """The solution, or where it is the guess and no minimum the one from controls nearby."""
+    """The solution, or if it is the guess and not a minimum, the one from nearby controls."""
     if not _stayed(solver, found):
         return found
     near, lower = neighbor(opened(problem), found.us, found.cost)
@@ -150,7 +149,7 @@ def _off_saddle(problem: Problem, found: Solution, solver: Solver, nan_derivativ
 def _off_constrained_saddle(
     problem: Problem, found: Solution, solver: AugmentedLagrangian, nan_derivatives: bool
 ) -> Solution:
-    """The solution, or where the Lagrangian is no minimum along the active constraints the one from nearby."""
+    """The solution, or if it is a saddle along the active constraints, the one from nearby controls."""
     penalties = found.multipliers
     if penalties is None or found.result != RESULTS.successful or not any(c.curved for c in problem.constraints):
         return found
@@ -164,12 +163,12 @@ def _off_constrained_saddle(
 
 
 def _is_constrained(problem: Problem) -> bool:
-    """Whether a problem or a phase of it has constraints beyond the bounds of the controls."""
+    """True if a problem or one of its phases has constraints besides the bounds of the controls."""
     return bool(problem.constraints) or any(phase.constraints for phase in phases_of(problem).phases)
 
 
 def _stayed(solver: Solver, found: Solution) -> bool:
-    """Whether a solver found no slope at its guess."""
+    """True if a solver found a zero gradient at its guess."""
     if not isinstance(solver, ILQR) or found.iterations.ndim or np.any(found.history.step):
         return False
     return bool((found.result == RESULTS.successful) | (found.result == RESULTS.saddle))
@@ -183,7 +182,7 @@ def _run_in_chunks(
     progress: Progress | None,
     path: str | Path | None,
 ) -> Solution:
-    """What ``solve`` does if it is given ``progress`` or ``checkpoint``."""
+    """``solve`` with ``progress`` or ``checkpoint``."""
     if not isinstance(solver, IterativeSolver):
         raise TypeError(
             f"solver: {type(solver).__name__} runs in one piece; without progress and checkpoint it can be taken"

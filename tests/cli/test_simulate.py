@@ -183,7 +183,7 @@ REFUSED = {
     ),
     "steps of one length": (
         ("--adaptive", "--method", "variational"),
-        "--adaptive: variational does not support step-size control: it preserves momenta, and the energy without drift, only",
+        "--adaptive: variational does not support step-size control: it preserves momenta, and the energy without",
     ),
     "states of drives": (
         ("--method", "variational", "--actuator-time", "0.1,0.1"),
