@@ -28,7 +28,7 @@ def test_every_class_has_a_row():
 
 def test_what_is_said_of_the_classes_holds():
     others = {path for path, value in made.errors().items() if not issubclass(value, ValueError | TypeError | Warning)}
-    assert others == {"lgsim.programs.NotAProgram"}
+    assert others == {"lgsim.programs.UnsupportedProgramError"}
 
 
 def test_verdicts_have_one_list():

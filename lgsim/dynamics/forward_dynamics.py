@@ -13,7 +13,7 @@ from jax import Array
 from jaxtyping import Float
 
 from lgsim._compile.linalg import dense
-from lgsim._compile.xla import batch_last, change_along, linear_last, save_in_checkpoint, still, straight_line
+from lgsim._compile.xla import batch_last, change_along, is_zero_tangent, linear_last, save_in_checkpoint, straight_line
 from lgsim.dynamics import articulated_body, jacobian_products, linearization, validation
 from lgsim.dynamics.inverse_dynamics import newton_euler
 from lgsim.dynamics.loops.closed_dynamics import closed_derivatives, closed_dynamics
@@ -127,19 +127,19 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     model, q, v, tau, wrenches = primals
     d_model, dq, dv, dtau, d_wrenches = tangents
     tree = model.topology
-    if not still(dq):
+    if not is_zero_tangent(dq):
         dq = configuration.velocity(tree, q, dq)
     if tree.has_mimic:
         a, by_q, by_v, W = linearized(model, q, v, tau, wrenches)
     else:
         a = save_in_checkpoint(tree_acceleration(*primals))
-    dq, dv, dtau = (jnp.zeros_like(a) if still(x) else x for x in (dq, dv, dtau))
+    dq, dv, dtau = (jnp.zeros_like(a) if is_zero_tangent(x) else x for x in (dq, dv, dtau))
     # dv' = M^-1 (dtau - dID): the changes of ID with parameters and wrenches, then with q and v
     change = _by_parameters(primals, a, d_model, d_wrenches)
     push = dtau if change is None else dtau - change
     if tree.has_mimic:
         return a, W @ (push - by_q @ dq - by_v @ dv)
-    if still(tangents[1]) and still(tangents[2]):
+    if is_zero_tangent(tangents[1]) and is_zero_tangent(tangents[2]):
         return a, _solved((model, q), push)
     return a, _changed((model, q, v, a, wrenches), (dq, dv, push))
 
@@ -163,7 +163,7 @@ def _by_parameters(primals: tuple, a: Array, d_model: Any, d_wrenches: Any) -> A
     model, q, v, _, wrenches = primals
     # contacts act only through wrenches
     total, besides = None, (model.contacts, model.heights)
-    if not still(d_model.drives) and not model.topology.has_mimic:
+    if not is_zero_tangent(d_model.drives) and not model.topology.has_mimic:
         # of the joint drive parameters only armatures enter, each multiplied by its own acceleration
         besides = (*besides, model.drives)
         total = d_model.drives[:, DRIVES.index("armature")] * a
@@ -216,12 +216,12 @@ def _rule_by_jacobians(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     a, by_q, by_v, by_tau = forward_dynamics_derivatives(model, q, v, tau, wrenches)
     # dv' = M^-1 (dtau - dID) with the Jacobians of ID
     change = _by_parameters(primals, a, d_model, d_wrenches)
-    push = None if still(dtau) else dtau
+    push = None if is_zero_tangent(dtau) else dtau
     if change is not None:
         push = -change if push is None else push - change
     pairs = (
-        (by_q, None if still(dq) else model.velocity(q, dq)),
-        (by_v, None if still(dv) else dv),
+        (by_q, None if is_zero_tangent(dq) else model.velocity(q, dq)),
+        (by_v, None if is_zero_tangent(dv) else dv),
         (by_tau, push),
     )
     parts = [(J, x) for J, x in pairs if x is not None]

@@ -24,7 +24,7 @@ from jax import Array
 from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Float
 
-from lgsim._compile.xla import batch_last, native_derivative, still
+from lgsim._compile.xla import batch_last, is_zero_tangent, native_derivative
 from lgsim.dynamics.forward_dynamics import acceleration, linearized
 from lgsim.dynamics.jacobian_products import weighted_gradients
 from lgsim.multibody import configuration
@@ -118,7 +118,7 @@ def _pulled_rule(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
     by_q = -(qq @ dq + vq.T @ dv + aq.T @ da + at.by_q.T @ dw)
     by_v = -(vq @ dq + vv @ dv + at.by_v.T @ dw)
     change = by_q, by_v, dw
-    if not still(tangents[4]):
+    if not is_zero_tangent(tangents[4]):
         change = jax.tree.map(jnp.add, change, _pull(at, tangents[4]))
     return value, change
 
@@ -129,10 +129,10 @@ _pulled.defjvp(_pulled_rule, symbolic_zeros=True)
 def _directions(model: Model, q: Array, v: Array, tangents: tuple) -> tuple[Array, Array, Array]:
     """The changes (dq along the tangent, dv, dtau)."""
     numbers, dq, dv, dtau = tangents
-    if not all(map(still, jax.tree.leaves(numbers, is_leaf=still))):
+    if not all(map(is_zero_tangent, jax.tree.leaves(numbers, is_leaf=is_zero_tangent))):
         raise TypeError("model: expected constant parameters in second derivatives, got differentiated parameters")
-    dq = jnp.zeros_like(v) if still(dq) else configuration.velocity(model.topology, q, dq)
-    dv, dtau = (jnp.zeros_like(v) if still(x) else x for x in (dv, dtau))
+    dq = jnp.zeros_like(v) if is_zero_tangent(dq) else configuration.velocity(model.topology, q, dq)
+    dv, dtau = (jnp.zeros_like(v) if is_zero_tangent(x) else x for x in (dv, dtau))
     return dq, dv, dtau
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from lgsim._compile.xla import compiled, opened, strongly_typed
+from lgsim._compile.xla import closure_to_pytree, compiled, strongly_typed
 from lgsim.lie.action import Point
 from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian
 from lgsim.optimize.ilqr import ILQR
@@ -127,7 +127,7 @@ def solve(
     if progress is not None or checkpoint is not None:
         found = _run_in_chunks(problem, us, ys, numbers, progress, checkpoint)
     else:
-        found = _run(opened(problem), us, ys, numbers, bool(nan_derivatives))
+        found = _run(closure_to_pytree(problem), us, ys, numbers, bool(nan_derivatives))
     if is_traced(found):
         return found
     if isinstance(solver, AugmentedLagrangian):
@@ -139,10 +139,10 @@ def _off_saddle(problem: Problem, found: Solution, solver: Solver, nan_derivativ
     """The solution, or if it is the guess and not a minimum, the one from nearby controls."""
     if not _stayed(solver, found):
         return found
-    near, lower = neighbor(opened(problem), found.us, found.cost)
+    near, lower = neighbor(closure_to_pytree(problem), found.us, found.cost)
     if not lower and found.result == RESULTS.successful:
         return found
-    other = _run(opened(problem), near, None, solver, nan_derivatives)
+    other = _run(closure_to_pytree(problem), near, None, solver, nan_derivatives)
     return other if other.cost < found.cost else found
 
 
@@ -153,10 +153,10 @@ def _off_constrained_saddle(
     penalties = found.multipliers
     if penalties is None or found.result != RESULTS.successful or not any(c.curved for c in problem.constraints):
         return found
-    near, lower = neighbor_along_constraints(opened(problem), found.ys, found.us, penalties)
+    near, lower = neighbor_along_constraints(closure_to_pytree(problem), found.ys, found.us, penalties)
     if not lower:
         return found
-    other = _run(opened(problem), near, None, solver, nan_derivatives)
+    other = _run(closure_to_pytree(problem), near, None, solver, nan_derivatives)
     if other.result == RESULTS.successful and other.cost < found.cost:
         return other
     return eqx.tree_at(lambda s: s.result, found, RESULTS.saddle)

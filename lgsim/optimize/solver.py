@@ -14,7 +14,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Float, Int
 
 from lgsim._compile.xla import compiled, export_codes, export_module, while_last
-from lgsim._compile.xla.closures import opened
+from lgsim._compile.xla.closures import closure_to_pytree
 from lgsim.lie.action import Point
 from lgsim.optimize.constraint_rows import ConstraintReport
 from lgsim.optimize.constraints.penalties import Penalties
@@ -341,7 +341,7 @@ def _states(problem: Problem, ys: Any) -> Point:
 
 def _check_costs(problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> None:
     """Raise if a cost is not finite at the first node of the guess, or at its last one if that is given."""
-    given = opened((problem, us, ys))
+    given = closure_to_pytree((problem, us, ys))
     if is_traced(eqx.filter(given, eqx.is_array)):
         return
     first = problem.y0

@@ -11,7 +11,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.typing import DTypeLike
 
-from lgsim._compile.programs.program import NotAProgram, Program, TooLong
+from lgsim._compile.programs.program import Program, TooLong, UnsupportedProgramError
 from lgsim._compile.programs.read import SINE_AND_COSINE, read
 from lgsim._compile.programs.targets import C, Described, Interface
 from lgsim.multibody.model import Model
@@ -138,7 +138,7 @@ def _read(f: Callable[..., Any], kinds: list[Any], name: str, limit: int) -> Pro
         return read(f, *kinds, limit=limit, calls=SINE_AND_COSINE)
     except TooLong as error:
         raise ValueError(f"{name}: expected at most {limit} operations, got more; give a larger limit") from error
-    except NotAProgram as error:
+    except UnsupportedProgramError as error:
         raise ValueError(
             f"{name}: no straight-line code: {error}; no loop, index or branch of the code may depend on the state"
         ) from error

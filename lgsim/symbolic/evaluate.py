@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lgsim._compile.programs.program import NotAProgram
+from lgsim._compile.programs.program import UnsupportedProgramError
 from lgsim._compile.programs.read import Reader
 from lgsim.symbolic.arithmetic import Arithmetic
 from lgsim.symbolic.calls import CALLS
@@ -76,7 +76,7 @@ class _LocatingReader(Reader):
         name, builder, where = equation.primitive.name, self.builder, _Place(equation)
         try:
             found = (None, LINEAR_ALGEBRA[name], equation) if name in LINEAR_ALGEBRA else super().step(equation)
-        except NotAProgram as error:
+        except UnsupportedProgramError as error:
             raise _located(error, where) from error
         scalar, whole, own = found
 
@@ -85,13 +85,13 @@ class _LocatingReader(Reader):
             builder.where = where
             try:
                 return scalar(*args) if scalar is not None else whole(*args)
-            except NotAProgram as error:
+            except UnsupportedProgramError as error:
                 raise _located(error, where) from error
 
         return (located, None, None) if scalar is not None else (None, located, own)
 
 
-def _located(error: NotAProgram, where: _Place) -> SymbolicError:
+def _located(error: UnsupportedProgramError, where: _Place) -> SymbolicError:
     return SymbolicError(f"{error}, in {where}; the primitives with rules: see lgsim.programs")
 
 

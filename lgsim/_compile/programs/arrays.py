@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from lgsim._compile.programs.gather_scatter import gathered_places, scattered_places
-from lgsim._compile.programs.program import Builder, NotAProgram
+from lgsim._compile.programs.program import Builder, UnsupportedProgramError
 from lgsim._compile.xla.jax_internals import parameter, parameters
 
 Values = Any
@@ -176,7 +176,7 @@ def _dot(reader: Any, equation: Any, values: list[Values]) -> list[Values]:
     b, (x, y) = reader.builder, map(np.asarray, values)
     out = equation.outvars[0].aval
     if x.size and (b.kind(int(x.flat[0])) != out.dtype.name or b.kind(int(y.flat[0])) != out.dtype.name):
-        raise NotAProgram("a product of mixed dtypes")
+        raise UnsupportedProgramError("a product of mixed dtypes")
     (of_x, of_y), (batch_x, batch_y) = parameter(equation, "dimension_numbers")
 
     def sorted_axes(a: np.ndarray, batch: Any, summed: Any) -> tuple[np.ndarray, list[int]]:
@@ -228,5 +228,5 @@ RULES: dict[str, Callable[..., list[Values]]] = {
 """Rules ``rule(reader, equation, operands)`` by the name of the primitive.
 
 Raises:
-    NotAProgram: an index depends on an input, or no operation matches the equation's parameters.
+    UnsupportedProgramError: an index depends on an input, or no operation matches the equation's parameters.
 """

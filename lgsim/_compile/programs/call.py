@@ -15,7 +15,7 @@ from jax import Array
 from lgsim._compile.programs.compiler import compiler
 from lgsim._compile.programs.fingerprint import fingerprint
 from lgsim._compile.programs.handlers import Handler, registered_name
-from lgsim._compile.programs.program import NotAProgram, Port, Program
+from lgsim._compile.programs.program import Port, Program, UnsupportedProgramError
 from lgsim._compile.programs.program_bytes import ProgramFormatError
 from lgsim._compile.programs.read import read_jaxpr
 from lgsim._compile.programs.state_loops import refuse_state_loops
@@ -58,7 +58,7 @@ def read_once(closed: Any) -> Program | None:
     """The program of one state, from the user's cache if possible, or None if it has none."""
     try:
         refuse_state_loops(closed)
-    except NotAProgram:
+    except UnsupportedProgramError:
         return None
     name = fingerprint(closed)
     entry = None if name is None else f"program_{name}"
@@ -73,7 +73,7 @@ def read_once(closed: Any) -> Program | None:
                 return program
     try:
         program = read_jaxpr(closed, MOST)
-    except NotAProgram:
+    except UnsupportedProgramError:
         program = None
     if entry is not None:
         write_entry(entry, _NONE if program is None else program.to_bytes())

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from lgsim._compile.programs.operations import FUNCTIONS, KINDS
-from lgsim._compile.programs.program import Builder, NotAProgram
+from lgsim._compile.programs.program import Builder, UnsupportedProgramError
 from lgsim._compile.xla.jax_internals import parameter, parameters
 
 Scalar = Callable[..., int]
@@ -32,7 +32,7 @@ def _divided(op: str) -> Callable[[Builder, Any], Scalar]:
 
         def divided(x: int, y: int) -> int:
             if b.number(y) <= 0:
-                raise NotAProgram("a division of integers by a divisor that is not a positive constant")
+                raise UnsupportedProgramError("a division of integers by a divisor that is not a positive constant")
             return b(op, x, y)
 
         return divided
@@ -48,7 +48,7 @@ def _shifted(op: str) -> Callable[[Builder, Any], Scalar]:
 
         def shifted(x: int, by: int) -> int:
             if not 0 <= b.number(by) < bits:
-                raise NotAProgram("a shift by more bits than the width")
+                raise UnsupportedProgramError("a shift by more bits than the width")
             return b(op, x, by)
 
         return shifted
@@ -63,20 +63,20 @@ def _identity(b: Builder, equation: Any) -> Scalar:
 def _convert(b: Builder, equation: Any) -> Scalar:
     kind = np.dtype(parameter(equation, "new_dtype")).name
     if kind not in KINDS:
-        raise NotAProgram(f"numbers of dtype {kind}")
+        raise UnsupportedProgramError(f"numbers of dtype {kind}")
     return lambda x: b("convert", x, kind=kind)
 
 
 def _bitcast(b: Builder, equation: Any) -> Scalar:
     kind, given = np.dtype(parameter(equation, "new_dtype")), equation.invars[0].aval.dtype
     if kind.itemsize != given.itemsize or kind.name not in KINDS:
-        raise NotAProgram(f"the bits of {given} as {kind}")
+        raise UnsupportedProgramError(f"the bits of {given} as {kind}")
     return lambda x: x if kind == given else b("bitcast", x, kind=kind.name)
 
 
 def _select(b: Builder, equation: Any) -> Scalar:
     if len(equation.invars) > 3 or equation.invars[0].aval.dtype != bool:
-        raise NotAProgram("a selection among more than two")
+        raise UnsupportedProgramError("a selection among more than two")
     return lambda choice, no, yes: b("select", choice, yes, no)
 
 
@@ -121,7 +121,7 @@ def _logistic(b: Builder, equation: Any) -> Scalar:
 
 def _round(b: Builder, equation: Any) -> Scalar:
     if parameter(equation, "rounding_method") != jax.lax.RoundingMethod.TO_NEAREST_EVEN:
-        raise NotAProgram("a half rounded away from zero")
+        raise UnsupportedProgramError("a half rounded away from zero")
     return lambda x: b("round", x)
 
 
@@ -131,7 +131,7 @@ def _clamp(b: Builder, equation: Any) -> Scalar:
 
 def _power(b: Builder, equation: Any) -> Scalar:
     if equation.invars[1].aval.dtype != equation.invars[0].aval.dtype:
-        raise NotAProgram("a power of mixed dtypes")
+        raise UnsupportedProgramError("a power of mixed dtypes")
     return lambda x, y: b("pow", x, y)
 
 
@@ -165,7 +165,7 @@ def _polynomial(b: Builder, equation: Any) -> Scalar:
 def _function(op: str) -> Callable[[Builder, Any], Scalar]:
     def made(b: Builder, equation: Any) -> Scalar:
         if getattr(parameters(equation).get("accuracy"), "value", None) is not None:
-            raise NotAProgram(f"{op} with a given accuracy")
+            raise UnsupportedProgramError(f"{op} with a given accuracy")
         return lambda *values: b(op, *values)
 
     return made
@@ -189,5 +189,5 @@ ELEMENTWISE: dict[str, Callable[[Builder, Any], Scalar]] = {
 """Rules ``rule(builder, equation)`` by the name of the primitive; each returns a function of scalar values.
 
 Raises:
-    NotAProgram: no operation matches the equation's parameters.
+    UnsupportedProgramError: no operation matches the equation's parameters.
 """

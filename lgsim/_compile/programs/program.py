@@ -25,11 +25,11 @@ from lgsim._compile.programs.simplification import SIMPLER
 _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "signbit"))
 
 
-class NotAProgram(Exception):
+class UnsupportedProgramError(Exception):
     """A function has no straight-line program: a loop depends on the state, or a primitive has no rule."""
 
 
-class TooLong(NotAProgram):
+class TooLong(UnsupportedProgramError):
     """A program exceeds the limit of statements."""
 
 
@@ -130,7 +130,7 @@ class Builder:
     """A program under construction: each new statement is simplified and, if it exists already, reused.
 
     Args:
-        limit: The number of statements above which ``NotAProgram`` is raised.
+        limit: The number of statements above which ``UnsupportedProgramError`` is raised.
     """
 
     def __init__(self, limit: int | None = None) -> None:
@@ -147,10 +147,10 @@ class Builder:
         """The entries of a new input, as an array of values.
 
         Raises:
-            NotAProgram: the dtype is not supported.
+            UnsupportedProgramError: the dtype is not supported.
         """
         if kind not in KINDS:
-            raise NotAProgram(f"an input of dtype {kind}")
+            raise UnsupportedProgramError(f"an input of dtype {kind}")
         first, size = len(self.kinds), int(np.prod(shape, dtype=int))
         self.kinds += [kind] * size
         self._statements += [None] * size
@@ -161,10 +161,10 @@ class Builder:
         """A constant.
 
         Raises:
-            NotAProgram: the dtype is not supported.
+            UnsupportedProgramError: the dtype is not supported.
         """
         if kind not in KINDS:
-            raise NotAProgram(f"a constant of dtype {kind}")
+            raise UnsupportedProgramError(f"a constant of dtype {kind}")
         number = np.dtype(kind).type(value)
         key = kind, number.tobytes()
         found = self._of_constants.get(key)
@@ -177,7 +177,7 @@ class Builder:
         """An array of constants.
 
         Raises:
-            NotAProgram: it has more entries than the statement limit, or its dtype is not supported.
+            UnsupportedProgramError: it has more entries than the statement limit, or its dtype is not supported.
         """
         numbers = np.asarray(numbers)
         if self._limit is not None and numbers.size > self._limit:
@@ -189,10 +189,10 @@ class Builder:
         """The number of a constant value.
 
         Raises:
-            NotAProgram: the value depends on an input.
+            UnsupportedProgramError: the value depends on an input.
         """
         if value >= 0:
-            raise NotAProgram("an index or a choice that depends on an input")
+            raise UnsupportedProgramError("an index or a choice that depends on an input")
         return self.constants[-1 - value][1]
 
     def kind(self, value: int) -> str:
@@ -212,7 +212,7 @@ class Builder:
         """The value of an operation; ``kind`` is the result kind of a conversion.
 
         Raises:
-            NotAProgram: the statement limit is exceeded.
+            UnsupportedProgramError: the statement limit is exceeded.
         """
         simplified = SIMPLER.get(op)
         if simplified is not None:
@@ -285,7 +285,7 @@ def fold(op: str, kind: str, numbers: Sequence[tuple[str, Any]]) -> Any:
     """The result of an operation on constants, each a kind and a number, rounded to its kind.
 
     Raises:
-        NotAProgram: numpy has no such operation.
+        UnsupportedProgramError: numpy has no such operation.
     """
     given = [np.dtype(k).type(x) for k, x in numbers]
     if op == "convert":
@@ -294,7 +294,7 @@ def fold(op: str, kind: str, numbers: Sequence[tuple[str, Any]]) -> Any:
         return given[0].view(kind)
     function = _FOLDED.get(op)
     if function is None:
-        raise NotAProgram(f"{op} of constants")
+        raise UnsupportedProgramError(f"{op} of constants")
     return function(*given)
 
 

@@ -19,7 +19,7 @@ from jax.core import Tracer
 
 from lgsim._compile.programs.arrays import RULES, Values
 from lgsim._compile.programs.elementwise import ELEMENTWISE
-from lgsim._compile.programs.program import Builder, NotAProgram, Program, TooLong
+from lgsim._compile.programs.program import Builder, Program, TooLong, UnsupportedProgramError
 from lgsim._compile.xla import expansion
 from lgsim._compile.xla.fallback import note_primitive
 from lgsim._compile.xla.jax_internals import called_program, calls_program, loop_counts, parameter
@@ -48,7 +48,8 @@ def read(
         calls: Rules of named calls, see ``Reader``; ``SINE_AND_COSINE`` for a target with its own functions.
 
     Raises:
-        NotAProgram: a loop or an index depends on the state, a primitive has no rule, or the limit is exceeded.
+        UnsupportedProgramError: a loop or an index depends on the state, a primitive has no rule, or the limit is
+            exceeded.
     """
     return read_jaxpr(jax.make_jaxpr(f)(*examples), limit, calls)
 
@@ -59,7 +60,7 @@ def read_jaxpr(
     """The program of a ``ClosedJaxpr``, see ``read``.
 
     Raises:
-        NotAProgram: as ``read``.
+        UnsupportedProgramError: as ``read``.
     """
     if limit is not None and size(closed, _FOLDED * limit) > _FOLDED * limit:
         raise TooLong(f"more than {limit} statements")
@@ -195,7 +196,7 @@ class Reader:
         found = self._consts.get(id(x))
         if found is None:
             if isinstance(x, Tracer):
-                raise NotAProgram("a constant that is traced")
+                raise UnsupportedProgramError("a constant that is traced")
             found = self._consts[id(x)] = x, _scalar(self.builder.array(x))
         return found[1]
 
@@ -206,7 +207,7 @@ class Reader:
     def _expanded(self, equation: Any, values: list[Values]) -> list[Values]:
         found = expansion(equation)
         if found is None:
-            raise NotAProgram(f"no rule for the primitive {equation.primitive.name}")
+            raise UnsupportedProgramError(f"no rule for the primitive {equation.primitive.name}")
         return self.closed(found, values)
 
     def scan(self, equation: Any, values: list[Values]) -> list[Values]:
@@ -232,7 +233,7 @@ class Reader:
         while True:
             going = self.closed(going_on, [*test, *carry])[0]
             if going >= 0:  # type: ignore[operator]
-                raise NotAProgram("a loop whose end depends on the state")
+                raise UnsupportedProgramError("a loop whose end depends on the state")
             if not self.builder.number(going):  # type: ignore[arg-type]
                 return carry
             carry = self.closed(step, [*body, *carry])

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lgsim._compile.programs.program import NotAProgram
+from lgsim._compile.programs.program import UnsupportedProgramError
 from lgsim._compile.xla.jax_internals import called_program, calls_program, loop_counts, parameter
 
 
 def refuse_state_loops(closed: Any) -> None:
-    """Raise NotAProgram if a loop's end depends on an argument of a ``ClosedJaxpr``.
+    """Raise UnsupportedProgramError if a loop's end depends on an argument of a ``ClosedJaxpr``.
 
     Dependence is followed through operands only, and lgsim's own primitives are not expanded.
 
@@ -44,7 +44,7 @@ def _depends(closed: Any, given: Sequence[bool]) -> list[bool]:
             carry = operands[second:]
             found = _loop(parameter(equation, "body_jaxpr"), operands[first:second], carry, len(carry))
             if _depends(parameter(equation, "cond_jaxpr"), [*operands[:first], *found])[0]:
-                raise NotAProgram("a loop whose end depends on the state")
+                raise UnsupportedProgramError("a loop whose end depends on the state")
         else:
             found = [any(operands)] * len(equation.outvars)
         moving.update(v for v, moves in zip(equation.outvars, found, strict=True) if moves)

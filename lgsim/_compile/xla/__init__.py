@@ -5,11 +5,11 @@ This package changes the speed of programs and the memory of reverse mode, but n
 
 from lgsim._compile.xla.batch_primitive import batch_last as batch_last
 from lgsim._compile.xla.batch_primitive import change_along as change_along
+from lgsim._compile.xla.batch_primitive import is_zero_tangent as is_zero_tangent
 from lgsim._compile.xla.batch_primitive import linear_last as linear_last
 from lgsim._compile.xla.batch_primitive import native_derivative as native_derivative
 from lgsim._compile.xla.batch_primitive import native_with_derivatives as native_with_derivatives
-from lgsim._compile.xla.batch_primitive import still as still
-from lgsim._compile.xla.closures import opened as opened
+from lgsim._compile.xla.closures import closure_to_pytree as closure_to_pytree
 from lgsim._compile.xla.compilation import compiled as compiled
 from lgsim._compile.xla.compilation import compiled_fast as compiled_fast
 from lgsim._compile.xla.compilation import number_field as number_field

@@ -48,7 +48,7 @@ Rule = Callable[[tuple, tuple], tuple[Any, Any]]
 """``rule(args, changes)`` returns the value and its change; changes that are zero are ``SymbolicZero``."""
 
 
-def still(change: Any) -> bool:
+def is_zero_tangent(change: Any) -> bool:
     """True if a change passed to a ``Rule`` is known to be zero."""
     return isinstance(change, SymbolicZero)
 
@@ -66,8 +66,12 @@ def change_along(f: Callable[..., Any], args: tuple, changes: tuple, besides: tu
         The change; None if it is zero.
     """
     leaves, structure = jax.tree.flatten(args)
-    rates = jax.tree.leaves(changes, is_leaf=still)
-    moving = [i for i, rate in enumerate(rates) if not still(rate) and not any(leaves[i] is leaf for leaf in besides)]
+    rates = jax.tree.leaves(changes, is_leaf=is_zero_tangent)
+    moving = [
+        i
+        for i, rate in enumerate(rates)
+        if not is_zero_tangent(rate) and not any(leaves[i] is leaf for leaf in besides)
+    ]
     if not moving:
         return None
 

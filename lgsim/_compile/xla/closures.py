@@ -14,7 +14,7 @@ from jaxtyping import PyTree
 
 # not equinox.filter_closure_convert: it needs a function's arguments, and its result accepts only their shapes, while
 # functions in a problem are called at points and with shapes that only they know (tests/_compile/xla/test_closures.py)
-class Opened(eqx.Module):
+class ClosurePytree(eqx.Module):
     """A function whose traced values, in its closure and its defaults, are leaves.
 
     Attributes:
@@ -30,8 +30,8 @@ class Opened(eqx.Module):
         return self.frame.function(self.numbers)(*args)
 
 
-def opened(tree: PyTree) -> PyTree:
-    """The tree with each function that closes over tracers replaced by an ``Opened``.
+def closure_to_pytree(tree: PyTree) -> PyTree:
+    """The tree with each function that closes over tracers replaced by a ``ClosurePytree``.
 
     This includes tracers in its closure, in functions of its closure, and in its defaults. All other leaves, and
     functions without tracers, are unchanged.
@@ -77,4 +77,4 @@ def _open(leaf: Any, outer: tuple[Any, ...]) -> Any:
     numbers = [x for x in leaves if isinstance(x, Tracer)]
     if not numbers:
         return leaf
-    return Opened(numbers, _Frame(leaf, [None if isinstance(x, Tracer) else x for x in leaves], shape))
+    return ClosurePytree(numbers, _Frame(leaf, [None if isinstance(x, Tracer) else x for x in leaves], shape))

@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from lgsim._compile.xla import change_along, still
+from lgsim._compile.xla import change_along, is_zero_tangent
 from lgsim.dynamics import validation
 from lgsim.dynamics.loops import loop_gaps as gaps
 from lgsim.dynamics.loops import loop_units
@@ -243,7 +243,7 @@ def _implicit_rule(held: tuple[int, ...], primals: tuple, tangents: tuple) -> tu
         return slope_at(model, q0, q) + push, c
 
     forced = jnp.zeros(tree.nv, q.dtype)
-    if held and not still(dq0):
+    if held and not is_zero_tangent(dq0):
         forced = configuration.velocity(tree, q0, dq0) * (1 - free)
     pull, misfit = change_along(equations, (model, q0), (d_model, dq0))
     # the step that restores c = 0, then the one along the closed set that restores stationarity
@@ -279,7 +279,7 @@ def _along_rule(held: tuple[int, ...], primals: tuple, tangents: tuple) -> tuple
         push, rate, _ = loop_pushes(model, q, length, multipliers, found)
         return momentum(model, q, found - v) + push, rate
 
-    dv = jnp.zeros_like(v) if still(dv) else dv
+    dv = jnp.zeros_like(v) if is_zero_tangent(dv) else dv
     rate = across.J @ dv
     change = change_along(equations, (model, q), (d_model, dq))
     if change is None:

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from lgsim._compile.linalg import dense
-from lgsim._compile.xla import batch_last, change_along, fusion_barrier, linear_last, still
+from lgsim._compile.xla import batch_last, change_along, fusion_barrier, is_zero_tangent, linear_last
 from lgsim.dynamics import linearization
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.loops import closed_jacobians, closure, loop_ends
@@ -80,12 +80,12 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[tuple[Array, Array], tuple[A
     a, f = closed.a, closed.f
     # dr1 and dr2 with tau, q and v, then with parameters and wrenches
     force, rate = jnp.zeros_like(a), jnp.zeros_like(f)
-    if not still(dtau):
+    if not is_zero_tangent(dtau):
         force = force - dtau
-    if not still(dq):
+    if not is_zero_tangent(dq):
         dx = configuration.velocity(model.topology, q, dq)
         force, rate = force + dense.linear_matvec(closed.force_q, dx), rate + dense.linear_matvec(closed.rate_q, dx)
-    if not still(dv):
+    if not is_zero_tangent(dv):
         force, rate = force + dense.linear_matvec(closed.force_v, dv), rate + dense.linear_matvec(closed.rate_v, dv)
 
     def of_numbers(model: Model, wrenches: Array | None) -> tuple[Array, Array]:

@@ -11,8 +11,8 @@ from lgsim._compile.xla import batch_last
 from lgsim.dynamics import row_tree
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.loops import loop_ends
+from lgsim.dynamics.loops.loop_residuals import placed, velocity
 from lgsim.dynamics.loops.loop_units import machine_length
-from lgsim.dynamics.loops.misfits import placed, velocity
 from lgsim.multibody.loops.loop import FrameLoop, JointLoop
 from lgsim.multibody.model import Model
 

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from lgsim.dynamics import rows as row
-from lgsim.dynamics.loops.misfits import Placed
+from lgsim.dynamics.loops.loop_residuals import Placed
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 

@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float
 from lgsim._compile.xla import batch_last, fusion_barrier, native_with_derivatives
 from lgsim.dynamics import linearization, row_tree
 from lgsim.dynamics import rows as row
-from lgsim.dynamics.loops import closure, loop_units, misfits
+from lgsim.dynamics.loops import closure, loop_residuals, loop_units
 from lgsim.multibody.model import Model
 
 
@@ -67,17 +67,17 @@ class Step(NamedTuple):
 
 def _misfits(model: Model, q: Array, length: Array) -> tuple[Array, Array]:
     (q,) = row_tree.full((model, length), q)
-    return misfits.misfits(model, misfits.placed(model, q), length)
+    return loop_residuals.loop_residuals(model, loop_residuals.placed(model, q), length)
 
 
 def _curvature(model: Model, q: Array, length: Array, multipliers: Array) -> Array:
     q, multipliers = row_tree.full((model, length), q, multipliers)
-    return misfits.curvature(model, misfits.placed(model, q), length, multipliers)
+    return loop_residuals.curvature(model, loop_residuals.placed(model, q), length, multipliers)
 
 
 def _length(model: Model, q: Array) -> Array:
     (q,) = row_tree.full(model, q)
-    return loop_units.machine_length(model, misfits.placed(model, q))
+    return loop_units.machine_length(model, loop_residuals.placed(model, q))
 
 
 loop_misfits = batch_last(_misfits)
@@ -90,7 +90,7 @@ machine_length = batch_last(_length)
 
 def _pushes(model: Model, q: Array, length: Array, multipliers: Array, v: Array) -> tuple[Array, Array, Array]:
     q, multipliers, v = row_tree.full((model, length), q, multipliers, v)
-    return misfits.pushes(model, misfits.placed(model, q), length, multipliers, v)
+    return loop_residuals.pushes(model, loop_residuals.placed(model, q), length, multipliers, v)
 
 
 def _momentum(model: Model, q: Array, v: Array) -> Array:

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from lgsim._compile.linalg import dense
-from lgsim._compile.xla import batch_last, change_along, fusion_barrier, linear_last, still
+from lgsim._compile.xla import batch_last, change_along, fusion_barrier, is_zero_tangent, linear_last
 from lgsim.dynamics import linearization, row_tree
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.loops import closed_jacobians, closure, loop_ends
@@ -106,8 +106,8 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[tuple[Array, Array], tuple[A
     tree = model.topology
     new_q, new_v = restored(*primals)
     projector = closure_projector(model, new_q)
-    dx = jnp.zeros_like(v) if still(dq) else configuration.velocity(tree, q, dq)
-    rates = jnp.zeros_like(v) if still(dv) else dv
+    dx = jnp.zeros_like(v) if is_zero_tangent(dq) else configuration.velocity(tree, q, dq)
+    rates = jnp.zeros_like(v) if is_zero_tangent(dv) else dv
     here = (model, new_q)
     dr = change_along(closure_residual, here, (d_model, configuration.rate(tree, new_q, dx)))
     dx = dx - corrected_by(projector, dr)

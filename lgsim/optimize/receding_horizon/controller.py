@@ -12,7 +12,7 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from lgsim._compile.xla import compiled, export_module, with_arrays
-from lgsim._compile.xla.closures import opened
+from lgsim._compile.xla.closures import closure_to_pytree
 from lgsim.lie.action import Point
 from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian
 from lgsim.optimize.constraints.penalties import Penalties
@@ -106,7 +106,7 @@ class MPCController(eqx.Module):
         if solver is None:
             solver = AugmentedLagrangian() if problem.constraints else ILQR()
         us, ys = start(problem, solver, us, ys)
-        return _plan(self.solver, opened(problem), with_arrays(solver), us, ys)
+        return _plan(self.solver, closure_to_pytree(problem), with_arrays(solver), us, ys)
 
     def step(self, plan: MPCState, y: Point) -> tuple[Float[Array, " nu"], MPCState]:
         """One control step: the control from now to now + dt, and the plan for then, from the state y measured now.
@@ -183,7 +183,7 @@ def mpc(problem: Problem, solver: Solver | None = None) -> MPCController:
         if getattr(problem, "constraints", ()):
             solver = AugmentedLagrangian(ILQR(max_iterations=ITERATIONS, line_search_steps=LENGTHS))
     start(problem, solver, None, None)
-    return MPCController(opened(problem), with_arrays(solver))
+    return MPCController(closure_to_pytree(problem), with_arrays(solver))
 
 
 @compiled

@@ -10,7 +10,7 @@ from jax import lax
 
 from lgsim._compile.programs.call import compile_program
 from lgsim._compile.programs.compiler import compiler
-from lgsim._compile.programs.program import NotAProgram
+from lgsim._compile.programs.program import UnsupportedProgramError
 from lgsim._compile.programs.read import read
 
 pytestmark = pytest.mark.skipif(jax.default_backend() != "cpu" or compiler() is None, reason="needs a CPU and llvmlite")
@@ -180,11 +180,11 @@ def test_is_what_xla_makes_of_it(name, dtype):
 
 @pytest.mark.parametrize("name", LEFT_TO_XLA)
 def test_has_no_rule(name, dtype):
-    with pytest.raises(NotAProgram):
+    with pytest.raises(UnsupportedProgramError):
         read(LEFT_TO_XLA[name], jax.ShapeDtypeStruct((24,), dtype))
 
 
 def test_a_long_table_is_no_program():
     table = np.arange(2_000_000.0)
-    with pytest.raises(NotAProgram, match="a constant of 2000000 entries"):
+    with pytest.raises(UnsupportedProgramError, match="a constant of 2000000 entries"):
         read(lambda x: jnp.asarray(table)[3] * x, 1.0, limit=1000)

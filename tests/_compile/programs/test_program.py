@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim._compile.programs import NotAProgram, evaluate, python_operations, read
+from lgsim._compile.programs import UnsupportedProgramError, evaluate, python_operations, read
 from lgsim._compile.xla import batch_last, scan_last
 from lgsim.dynamics import forward_dynamics, inverse_dynamics
 from tests.multibody import trees
@@ -135,7 +135,7 @@ def test_size_is_linear_in_bodies():
     ],
 )
 def test_what_is_no_program_says_why(f, words):
-    with pytest.raises(NotAProgram, match=words):
+    with pytest.raises(UnsupportedProgramError, match=words):
         read(f, jnp.ones(3), limit=1000)
 
 

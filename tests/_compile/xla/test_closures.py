@@ -1,4 +1,4 @@
-"""Functions that close over traced numbers: which are opened, and why equinox's conversion does not do."""
+"""Functions that close over traced numbers: which are converted, and why equinox's conversion does not do."""
 
 import equinox as eqx
 import jax
@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lgsim._compile.xla.closures import Opened, opened
+from lgsim._compile.xla.closures import ClosurePytree, closure_to_pytree
 from lgsim.actions import Translation
 from lgsim.optimize import DiscreteDynamics, Problem, solve
 
@@ -24,10 +24,10 @@ def test_numbers_in_closures_and_defaults_are_leaves():
         def recursive(n):
             return k if n == 0 else recursive(n - 1)
 
-        found = opened({"f": twice, "g": len, "h": lambda x: x, "r": recursive})
-        assert isinstance(found["f"], Opened) and len(jax.tree.leaves(found["f"])) == 2
-        assert found["g"] is len and not isinstance(found["h"], Opened)
-        assert isinstance(found["r"], Opened)
+        found = closure_to_pytree({"f": twice, "g": len, "h": lambda x: x, "r": recursive})
+        assert isinstance(found["f"], ClosurePytree) and len(jax.tree.leaves(found["f"])) == 2
+        assert found["g"] is len and not isinstance(found["h"], ClosurePytree)
+        assert isinstance(found["r"], ClosurePytree)
         moved = jax.tree.map(lambda leaf: leaf + 1 if isinstance(leaf, jax.core.Tracer) else leaf, found["f"])
         return found["f"](3.0) - twice(3.0), moved(3.0), found["r"](2)
 
@@ -46,7 +46,7 @@ def test_a_function_may_be_called_with_several_shapes():
         converted = eqx.filter_closure_convert(f, jnp.zeros(2))
         with pytest.raises(ValueError, match="different dynamic arguments"):
             converted(jnp.ones(3))
-        own = opened(f)
+        own = closure_to_pytree(f)
         return own(jnp.ones(2)) + own(jnp.ones(3))
 
     assert float(jax.grad(total)(2.0)) == 5.0

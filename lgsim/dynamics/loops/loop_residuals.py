@@ -82,7 +82,7 @@ def placed(model: Model, q: Array) -> Placed:
     return Placed(frozen.S, ends, row.coordinates(model, q), poses)
 
 
-def misfits(model: Model, at: Placed, length: Array) -> tuple[Array, Array]:
+def loop_residuals(model: Model, at: Placed, length: Array) -> tuple[Array, Array]:
     """(c (r, *batch), m, its Jacobian in the degrees of freedom (r, nv, *batch)) for a length (*batch), m."""
     tree = model.topology
     # c and dc/dx of frame loops: dc along the displacements xi_j of b with each row
