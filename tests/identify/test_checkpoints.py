@@ -116,7 +116,7 @@ def test_what_an_interrupted_fit_gives(torque_case, monkeypatch, tmp_path):
     assert int(later.estimate.iterations) == 2 and np.isfinite(later.estimate.costs).sum() == 2
     assert later.estimate.costs[1] < later.estimate.costs[0]
     np.testing.assert_allclose(later.rmse(), later.estimate.noise, rtol=0.1)
-    assert later.summary().startswith("verdict: stopped by the user after 2 iterations: the best point so far")
+    assert later.summary().startswith("verdict: stopped by the user after 2 iterations, the best point so far")
     assert all(np.isfinite(list(later.deviations.values())))
 
 

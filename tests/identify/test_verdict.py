@@ -135,7 +135,7 @@ def test_ends_of_a_search_have_names(masses, records):
         raise KeyboardInterrupt
 
     stopped = fit(masses, records, progress=interrupt).verdict
-    assert stopped.outcome is Outcome.STOPPED and stopped.sentence.startswith("stopped by the user after 1 iteration:")
+    assert stopped.outcome is Outcome.STOPPED and stopped.sentence.startswith("stopped by the user after 1 iteration,")
     wrong = Parameters(arms.planar().replace(inertias=30 * arms.planar().inertias), [Masses(), TorqueOffset()])
     failed = fit(wrong, records, TorqueFit(max_iterations=2, noise=0.1)).verdict
     assert failed.outcome is Outcome.FAILED and not failed.converged
