@@ -80,7 +80,7 @@ wheel: $(READY)
 public-names: $(READY)
 	$(RUN) -m tests.public_record
 
-# The site, in .cache/docs, with the notebooks run; NOTEBOOKS=off shows them without outputs.
+# The site, in .cache/docs, with the notebooks run; NOTEBOOKS=off shows their stored outputs.
 docs: $(READY)
 	$(RUN) docs/build.py .cache/docs
 

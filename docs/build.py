@@ -2,7 +2,7 @@
 
     python docs/build.py folder
 
-What notebooks and the gallery's scripts gave is kept beside it. NOTEBOOKS=off shows the notebooks without outputs.
+What notebooks and the gallery's scripts gave is kept beside it. NOTEBOOKS=off shows the stored outputs.
 """
 
 import os
