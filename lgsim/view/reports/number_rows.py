@@ -26,7 +26,7 @@ class Number(NamedTuple):
     def significance(self) -> str:
         """Change from the prior in standard errors, or the reason for a missing value."""
         if not math.isfinite(self.deviation):
-            return "not seen"
+            return "not identifiable"
         if self.deviation == 0:
             return "held"
         return f"{abs(self.found - self.prior) / self.deviation:.1f}"
