@@ -30,7 +30,7 @@ export MPLBACKEND ?= Agg
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.cache/bytecode
 
-.PHONY: demo test typed slow quick float32 exhaustive mutations oldest newest lock lint types wheel public-names docs docs-check bench-quick clean
+.PHONY: demo test typed slow quick float32 exhaustive mutations oldest newest lock lint types wheel public-names docs docs-check outputs bench-quick clean
 
 # A machine's file in ROBOT takes the place of the arm that comes with lgsim.
 demo: $(READY)
@@ -86,6 +86,10 @@ docs: $(READY)
 
 docs-check: docs
 	$(RUN) docs/site_check.py .cache/docs
+
+# Run the notebooks and store their outputs; FILES=notebooks/01_tour.ipynb runs one of them.
+outputs: $(READY)
+	$(RUN) docs/notebook_runs.py $(or $(FILES),$(wildcard notebooks/*.ipynb))
 
 bench-quick: $(READY)
 	@for file in $(BENCHMARKS); do echo "== $$file"; $(RUN) $$file --quick || exit 1; done

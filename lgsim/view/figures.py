@@ -103,7 +103,9 @@ def panel_letters(axes: Axes | Iterable[Axes]) -> None:
     if len(panels) > len(ascii_lowercase):
         raise ValueError(f"axes: expected at most {len(ascii_lowercase)} panels, got {len(panels)}")
     for ax, letter in zip(panels, ascii_lowercase, strict=False):
-        ax.set_title(f"({letter}) {ax.get_title(loc='left')}".strip(), **HEAD)
+        title = ax.get_title("left") or ax.get_title("center")
+        ax.set_title("", loc="center")
+        ax.set_title(f"({letter}) {title}".strip(), **HEAD)
 
 
 def figure(width: float, height: float) -> Figure:

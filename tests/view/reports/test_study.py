@@ -203,7 +203,7 @@ def test_samples_with_weights(pendulum):
     assert number(rows(page)["angle"][0]) == pytest.approx(float(m.mean), rel=1e-4)
     low, top = found.interval
     assert rows(page)["high"][1] == f"{found.probability:.3g} ({low:.2g} to {top:.2g}, 95 %)"
-    assert "Samples have weights" in page and "5 %, 50 %" not in page
+    assert "Statistics use the weights" in page and "5 %, 50 %" not in page
 
 
 def test_estimates_in_words():
