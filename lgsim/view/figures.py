@@ -21,7 +21,7 @@ SINGLE, DOUBLE = 3.4, 7.2
 """Widths of a figure over one and over two columns of a journal, inches."""
 TEXT, SMALL = 8, 7
 """Font sizes of labels and titles, and of tick labels and legends, points."""
-COLORS = ("#1a78d1", "#e6591a", "#2a9d5c", "#8e5bc0", "#c99a06", "#56616f")
+COLORS = ("#1a78d1", "#e6591a", "#2a9d5c", "#8e5bc0", "#c99a06", "#56616f", "#17a5b5")
 GRAY, DARK, RED = "#9aa3ad", "#20252c", "#c0392b"
 TIME = "time (s)"
 OUTSIDE = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5), "frameon": False, "fontsize": SMALL}

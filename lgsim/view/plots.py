@@ -226,7 +226,7 @@ def momentum(motion: MotionLike, *, width: float = DOUBLE) -> Figure:
     """
     time = times(motion)
     values = np.asarray(momenta(motion.model, *_states(motion)), float)
-    figure, axes = axes_grid(2, 1, width, 0.4 * width)
+    figure, axes = axes_grid(2, 1, width, 0.5 * width)
     for row, (name, unit) in enumerate(
         (
             ("Linear momentum", "kg m/s"),
