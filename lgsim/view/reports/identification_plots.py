@@ -63,7 +63,7 @@ def record(recording: Recording, motion: Recording | None, names: Sequence[str],
             values = recording.channels[channel][:, i]
             _dots(axes[i, 1], recording.time, values, ~recording.valid(channel)[:, i])
             unit = "A" if channel == "current" else "N m" if units[i] == "rad" else "N"
-            axes[i, 1].set_ylabel(f"{'current' if channel == 'current' else 'force'} ({unit})")
+            axes[i, 1].set_ylabel(f"{'current' if channel == 'current' else 'joint force'} ({unit})")
     _legend(figure, axes[0, 0])
     for ax in axes[-1]:
         ax.set_xlabel(TIME)
@@ -117,7 +117,7 @@ def residuals(
         ax.plot(t, x, ".", color=GRAY, markersize=1.6, label="recorded")
         ax.plot(*broken(t, x + left), color=COLORS[0], linewidth=1.0, label="computed")
         ax.set_title(literal(name), **HEAD)
-        ax.set_ylabel(units[i])
+        ax.set_ylabel(f"signal ({units[i]})" if units[i] else "signal")
         beside.plot(t, left, ".", color=COLORS[1], markersize=1.6, label="residual")
         at, low = broken(t, 2 * band)
         beside.fill_between(at, -low, low, color=COLORS[0], linewidth=0, zorder=3, label="± 2 standard errors")
@@ -125,7 +125,7 @@ def residuals(
         for side in (-2, 2):
             beside.axhline(side * noise, color=DARK, linewidth=0.7, linestyle=(0, (4, 3)),
                            label="± 2 noise levels" if side > 0 else None)  # fmt: skip
-        beside.set_ylabel(units[i])
+        beside.set_ylabel(f"residual ({units[i]})" if units[i] else "residual")
         for each in axes[i]:
             each.margins(x=0.01)
     _legend(figure, *axes[0])
