@@ -27,10 +27,10 @@ from sources import LARGEST, ROOT, digest
 from stored_outputs import TIMED, faults
 
 SECONDS = 900
-"""A cell may take so long."""
+"""Time limit of a cell, s."""
 
 PYTHONPATH = os.pathsep.join([str(ROOT), str(ROOT / "benchmarks")])
-"""A notebook that reads `../benchmarks` finds it from another folder too."""
+"""Import path of a kernel, which runs in another folder than that of the notebook."""
 
 INLINE = "module://matplotlib_inline.backend_inline"
 """Matplotlib's backend in a kernel, whatever the environment says."""
@@ -42,14 +42,14 @@ def notebooks() -> list[Path]:
 
 
 def build(kept: Path, workers: int | None = None) -> dict[str, Path]:
-    """Run each notebook that is not kept for the package as it stands; the file that holds its outputs, by its name.
+    """Run the notebooks without a current result; return the file with the outputs of each, by name.
 
     Args:
-        kept: The folder of what was run.
-        workers: How many are run at a time, by default one for each processor.
+        kept: Folder of the results.
+        workers: Number of parallel runs; None for one for each processor.
 
     Raises:
-        RuntimeError: some fail; the message has all of them.
+        RuntimeError: some notebooks fail; the message lists them.
     """
     kept.mkdir(parents=True, exist_ok=True)
     made = {each.name: kept / f"{each.stem}.{digest(each)}.ipynb" for each in notebooks()}
@@ -59,12 +59,12 @@ def build(kept: Path, workers: int | None = None) -> dict[str, Path]:
     missing = [notebook for notebook in notebooks() if not made[notebook.name].exists()]
     failed = []
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-        # the later ones take longer: from the last one on no processor is left without work
+        # the later notebooks take longer and start first
         tasks = {pool.submit(run, notebook, made[notebook.name]): notebook.name for notebook in reversed(missing)}
         for task in as_completed(tasks):
             try:
                 print(f"{tasks[task]}: {task.result():.0f} s", flush=True)
-            except Exception as error:  # a cell that fails or takes too long, a kernel that dies, a picture too large
+            except Exception as error:  # a failed cell, a time limit, a dead kernel, a large picture
                 failed.append(f"{tasks[task]}:\n{error}")
     if failed:
         raise RuntimeError("notebooks that fail:\n" + "\n".join(failed))
@@ -80,7 +80,7 @@ def run(notebook: Path, target: Path) -> float:
 
     Raises:
         nbclient.exceptions.CellExecutionError: a cell fails.
-        ValueError: a picture is above its size, or a figure that is shown is none.
+        ValueError: a picture is too large, or a figure is stored as text.
     """
     content, seconds = executed(notebook)
     drawn = False
@@ -94,10 +94,10 @@ def run(notebook: Path, target: Path) -> float:
     if not drawn and any("plt.show()" in cell.source for cell in content.cells):
         raise ValueError(f"{notebook.name}: it shows figures, and there is no picture among its outputs")
     where = f"{os.cpu_count()} processors, {platform.machine()}"
-    told = (
+    note = (
         f"*Run when this page was built: {seconds:.0f} s, compiling included ({where}, jax {metadata.version('jax')}).*"
     )
-    content.cells.insert(1, nbformat.v4.new_markdown_cell(told))
+    content.cells.insert(1, nbformat.v4.new_markdown_cell(note))
     part = target.with_suffix(".part")
     nbformat.write(content, part)
     part.replace(target)
