@@ -22,7 +22,7 @@ from pathlib import Path
 
 import nbclient
 import nbformat
-from PIL import Image, ImageChops
+from PIL import Image
 from sources import LARGEST, ROOT, digest
 from stored_outputs import TIMED, faults
 
@@ -31,9 +31,6 @@ SECONDS = 900
 
 PYTHONPATH = os.pathsep.join([str(ROOT), str(ROOT / "benchmarks")])
 """Import path of a kernel, which runs in another folder than that of the notebook."""
-
-VISIBLE = 40
-"""Change of a color channel, of 255, from which a reader may notice it."""
 
 INLINE = "module://matplotlib_inline.backend_inline"
 """Matplotlib's backend in a kernel, whatever the environment says."""
@@ -162,13 +159,11 @@ def _plain(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
 
 
 def _small(png: str) -> str:
-    """A picture as PNG, with a palette of 256 colors unless this changes a color visibly."""
+    """A picture as PNG with a palette of 256 colors."""
     file = io.BytesIO()
     with Image.open(io.BytesIO(base64.b64decode(png))) as picture:
-        full = picture.convert("RGB")
-    few = full.quantize(256, dither=Image.Dither.NONE)
-    change = max(high for _, high in ImageChops.difference(full, few.convert("RGB")).getextrema())
-    (few if change <= VISIBLE else full).save(file, format="png", optimize=True)
+        few = picture.convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    few.save(file, format="png", optimize=True)
     return base64.b64encode(file.getvalue()).decode()
 
 
