@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.cache/bytecode
 
 .PHONY: demo test typed slow quick float32 exhaustive mutations oldest newest lock lint types wheel public-names docs
-.PHONY: docs-check bench-quick records clean
+.PHONY: docs-check outputs bench-quick records clean
 
 # A machine's file in ROBOT takes the place of the arm that comes with lgsim.
 demo: $(READY)
@@ -81,12 +81,16 @@ wheel: $(READY)
 public-names: $(READY)
 	$(RUN) -m tests.public_record
 
-# The site, in .cache/docs, with the notebooks run; NOTEBOOKS=off shows them without outputs.
+# The site, in .cache/docs, with the notebooks run; NOTEBOOKS=off shows their stored outputs.
 docs: $(READY)
 	$(RUN) docs/build.py .cache/docs
 
 docs-check: docs
 	$(RUN) docs/site_check.py .cache/docs
+
+# Run the notebooks and store their outputs; FILES=notebooks/01_tour.ipynb runs one of them.
+outputs: $(READY)
+	$(RUN) docs/notebook_runs.py $(or $(FILES),$(wildcard notebooks/*.ipynb))
 
 bench-quick: $(READY)
 	@for file in $(BENCHMARKS); do echo "== $$file"; $(RUN) $$file --quick || exit 1; done

@@ -2,7 +2,7 @@
 
     python docs/build.py folder
 
-Outputs of notebooks and of the gallery's scripts are kept next to the folder. NOTEBOOKS=off shows the notebooks without
+Outputs of notebooks and of the gallery's scripts are kept next to the folder. NOTEBOOKS=off shows the stored
 outputs. The site also holds `llms.txt`, an index of its pages, and `api.txt`, the public API as plain text.
 """
 

@@ -382,6 +382,24 @@ def test_figures_of_a_notebook_are_on_its_page(tmp_path, monkeypatch):
         notebook_runs.run(tmp_path / "c.ipynb", tmp_path / "d.ipynb")
 
 
+@pytest.mark.slow
+def test_outputs_are_stored_without_counts_times_and_metadata(tmp_path):
+    figure = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
+    timed = "import time\nprint(time.perf_counter())"
+    write(tmp_path / "a.ipynb", "print(1)\nprint(2)\n3", figure, timed)
+    notebook_runs.store(tmp_path / "a.ipynb")
+    page = json.loads((tmp_path / "a.ipynb").read_text(encoding="utf-8"))
+    assert list(page["metadata"]) == ["kernelspec"]
+    assert all(cell["metadata"] == {} and cell.get("execution_count") is None for cell in page["cells"])
+    printed, drawn, nothing = (cell["outputs"] for cell in page["cells"][1:])
+    assert "".join(printed[0]["text"]) == "1\n2\n" and "".join(printed[1]["data"]["text/plain"]) == "3"
+    assert list(drawn[0]["data"]) == ["image/png"] and drawn[0]["metadata"] == {} and nothing == []
+
+    write(tmp_path / "b.ipynb", "import os\nprint(os.getcwd())")
+    with pytest.raises(ValueError, match=r"b.ipynb:\ncode0: a path or an address"):
+        notebook_runs.store(tmp_path / "b.ipynb")
+
+
 def test_a_picture_of_a_notebook_above_its_size_fails(tmp_path, monkeypatch):
     monkeypatch.setattr(notebook_runs, "LARGEST", 1000)
     picture = "from IPython.display import Image\nImage(bytes(2000), format='png')"

@@ -1,15 +1,22 @@
-"""Every notebook runs, cell after cell, in a fresh process and an empty folder, with JAX's own settings."""
+"""Notebooks run in a fresh process and an empty folder, and their outputs are stored without traces of a computer."""
 
 import json
 import os
 import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
+sys.path.append(str(Path(__file__).parents[1] / "docs"))
+
+import stored_outputs
+
 from tests.test_readme import ROOT
 
+REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Source"]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 # The cells of a notebook share one namespace; each has a name of its own for tracebacks.
@@ -64,12 +71,19 @@ def write(notebook, *cells):
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
-def test_each_opens_with_what_one_will_know_and_how_long_it_takes(notebook):
-    first = load(notebook)["cells"][0]
+def test_each_opens_with_a_title_a_sentence_a_badge_and_its_requirements(notebook):
+    first, second = load(notebook)["cells"][:2]
+    title, sentence, badge = "".join(first["source"]).split("\n\n")[:3]
     text = " ".join("".join(first["source"]).split())
-    assert first["cell_type"] == "markdown" and text.startswith("# ")
-    assert "**After it you** " in text
-    assert re.search(r"It needs `pip install 'lgsim\[[a-z,]+\]'[^.]* (second|minute)s?\b", text), text
+    assert first["cell_type"] == "markdown" and re.fullmatch(r"# [^\n]+", title)
+    assert re.fullmatch(r"This (notebook|tour) [^.]*\.", sentence), sentence
+    page = f"{REPOSITORY.removeprefix('https://github.com')}/blob/main/notebooks/{notebook.name}"
+    assert badge.startswith("[![Open in Colab](") and badge.endswith(
+        f"(https://colab.research.google.com/github{page})"
+    )
+    needs = re.search(r"\*\*Requirements:\*\* `pip install '(lgsim\[[a-z,]+\])'[^.]* (second|minute)s?\b", text)
+    assert needs, text
+    assert second["id"] == "colab" and f'"{needs[1]} @ git+{REPOSITORY}"' in "".join(second["source"])
 
 
 def test_there_are_notebooks():
@@ -88,7 +102,31 @@ def test_notebook_runs_and_writes_no_file(notebook, run, tmp_path):
 
 
 @each_notebook
-def test_notebook_holds_no_results_and_no_traces_of_an_editor(notebook):
+def test_stored_outputs_are_small_and_have_no_errors_and_no_paths(notebook):
+    faults = stored_outputs.faults(load(notebook), notebook.stat().st_size)
+    assert not faults, "\n".join(faults)
+
+
+def test_faults_of_outputs_are_found():
+    def found(*outputs, size=1):
+        return stored_outputs.faults({"cells": [{"id": "a", "outputs": list(outputs)}]}, size)
+
+    stream = {"output_type": "stream", "name": "stdout", "text": ["one\n", "two/tmp/three 1/2"]}
+    assert found(stream) == [] and found() == ["no outputs"]
+    assert "expected at most 600000" in found(stream, size=600_001)[0]
+    assert "path" in found({**stream, "text": "/tmp/x.csv: 3 rows"})[0]
+    assert "address" in found({**stream, "text": "<object at 0x7f0912345678>"})[0]
+    assert "stderr" in found({**stream, "name": "stderr"})[0]
+    assert "error" in found({"output_type": "error"})[0]
+    shown = {"output_type": "display_data"}
+    assert "HTML" in found({**shown, "data": {"text/html": "<p>"}})[0]
+    assert "figure" in found({**shown, "data": {"image/png": "a" * 140_000}})[0]
+    assert found({**shown, "data": {"image/png": "a" * 130_000}}) == []
+    assert "figure" in found({**shown, "data": {"text/plain": "<Figure size 1x1>"}})[0]
+
+
+@each_notebook
+def test_notebook_has_no_traces_of_an_editor(notebook):
     page = load(notebook)
     assert (page["nbformat"], page["nbformat_minor"]) == (4, 5)
     assert set(page["metadata"]) == {"kernelspec"} and page["metadata"]["kernelspec"]["name"] == "python3"
@@ -97,7 +135,11 @@ def test_notebook_holds_no_results_and_no_traces_of_an_editor(notebook):
     for cell in page["cells"]:
         assert cell["metadata"] == {}, cell["id"]
         if cell["cell_type"] == "code":
-            assert cell["outputs"] == [] and cell["execution_count"] is None, cell["id"]
+            assert cell["execution_count"] is None, cell["id"]
+            timed = stored_outputs.TIMED.search("".join(cell["source"]))
+            assert not (timed and cell["outputs"]), f"{cell['id']}: a computing time differs from run to run"
+            for output in cell["outputs"]:
+                assert output.get("metadata", {}) == {} and output.get("execution_count") is None, cell["id"]
 
 
 @each_notebook

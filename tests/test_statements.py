@@ -131,7 +131,7 @@ def test_what_takes_batches():
 def test_who_estimates_its_error():
     """A rollout is the pure function, which has no estimate."""
     assert "`simulate` estimates its own integration error" in page("README.md")
-    assert "A motion of `simulate` or `simulate_adaptive` says" in page("notebooks/11_errors.ipynb")
+    assert "A motion of `simulate` or `simulate_adaptive` has an estimate" in page("notebooks/11_errors.ipynb")
     for text in (page("README.md"), page("notebooks/11_errors.ipynb")):
         assert not re.search(r"every motion (that|says)", text, re.IGNORECASE)
     model = lgsim.load_urdf(lgsim.data.cart_pole())

@@ -1,4 +1,4 @@
-"""Plots of many samples of a motion: distributions, attitudes on the sphere, fans in time."""
+"""Plots of ensembles of motions: histograms, attitudes on the sphere, fan charts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from lgsim.lie import quaternion
 from lgsim.multibody.model import Model
-from lgsim.view.figures import COLORS, HEAD, OUTSIDE, axes_grid, literal
+from lgsim.view.figures import COLORS, DOUBLE, HEAD, OUTSIDE, SMALL, axes_grid, literal
 from lgsim.view.motion import MotionLike
 from lgsim.view.panels import panel_title, panels
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 __all__ = ["HistogramData", "attitudes", "fans", "histograms"]
 
 BANDS = ((0.05, 0.95, 0.18), (0.25, 0.75, 0.32))
-"""The bands of a fan: two levels of quantiles, and the opacity of what lies between them."""
+"""The bands of a fan chart: two quantile levels, and the opacity between them."""
 MARKED = {"linewidth": 1.1, "linestyle": (0, (4, 2))}
 AXES = ("x", "y", "z")
 
 
 class HistogramData(NamedTuple):
-    """The distribution of a number over samples.
+    """The distribution of a scalar over samples.
 
     Attributes:
-        name: What the number is, with its unit.
+        name: Name of the quantity, with its unit.
         counts: Number of samples in each bin, (bins,).
         edges: Edges of the bins, (bins + 1,).
-        mean: Mean of all samples.
-        quantiles: Quantiles by their level, between 0 and 1.
+        mean: Mean of all samples, in the unit of the quantity.
+        quantiles: Quantiles by level, between 0 and 1.
     """
 
     name: str
@@ -48,18 +48,18 @@ class HistogramData(NamedTuple):
 
 
 def histograms(data: Sequence[HistogramData], columns: int = 3) -> Figure:
-    """A histogram for each number, with its mean and its quantiles.
+    """Plot histograms with means and quantiles.
 
     Args:
-        data: The numbers, at least one.
-        columns: Number of plots beside each other, at most.
+        data: Distributions, at least one.
+        columns: Largest number of plots in a row.
 
     Raises:
-        ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
+        ModuleNotFoundError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
     """
     columns = min(columns, len(data))
     rows = -(-len(data) // columns)
-    figure, axes = axes_grid(rows, columns, 3.7 * columns, 2.4 * rows + 0.3, time=False)
+    figure, axes = axes_grid(rows, columns, DOUBLE / 3 * columns, 1.7 * rows + 0.2, time=False)
     for ax in axes.flat[len(data) :]:
         ax.set_visible(False)
     for ax, each in zip(axes.flat, data, strict=False):
@@ -69,11 +69,11 @@ def histograms(data: Sequence[HistogramData], columns: int = 3) -> Figure:
             ax.axvline(value, color=COLORS[5], linewidth=0.9, linestyle=(0, (4, 3)))
             ax.annotate(
                 f"{100 * level:g} %", (value, 1.0), (2, -8), xycoords=("data", "axes fraction"),
-                textcoords="offset points", fontsize=6.5, color=COLORS[5],
+                textcoords="offset points", fontsize=6, color=COLORS[5],
             )  # fmt: skip
         ax.axvline(each.mean, color=COLORS[1], linewidth=1.4)
         ax.set_title(literal(each.name), **HEAD)
-        ax.set_ylabel("samples (%)")
+        ax.set_ylabel("share of samples (%)")
     return figure
 
 
@@ -83,22 +83,22 @@ def attitudes(
     covariance: Float[np.ndarray, "3 3"] | Float[Array, "3 3"],
     name: str = "",
 ) -> Figure:
-    """Attitudes as the ends of their axes on the unit sphere, and their rotation vectors about the mean.
+    """Plot attitudes as axes on the unit sphere, and as rotation vectors relative to their mean.
 
     Args:
         quaternions: Unit quaternions of the samples, w first.
-        mean: Unit quaternion of their mean on the group.
-        covariance: Covariance of the rotation vectors about the mean in body axes, rad^2; drawn as ellipses of 1 and 2
-            standard deviations.
-        name: Name of what turns.
+        mean: Unit quaternion of the mean on the group.
+        covariance: Covariance of the rotation vectors in body axes, rad^2; drawn as ellipses of 1 and 2 standard
+            deviations.
+        name: Name of the rotating frame.
 
     Raises:
-        ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
+        ModuleNotFoundError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
     """
     points, center = jnp.asarray(quaternions), jnp.asarray(mean)
     R, R_mean = np.asarray(quaternion.Ad(points)), np.asarray(quaternion.Ad(center))
     vectors = np.degrees(np.asarray(_rotation_vectors(center, points)))
-    figure, grid = axes_grid(1, 4, 14.0, 4.0, time=False)
+    figure, grid = axes_grid(1, 4, DOUBLE, 2.2, time=False)
     ball = grid[0, 0].get_subplotspec()
     grid[0, 0].remove()
     _sphere(figure.add_subplot(ball, projection="3d"), R, R_mean, name)
@@ -111,26 +111,26 @@ def attitudes(
         ellipse = directions @ (np.sqrt(np.maximum(variances, 0))[:, None] * circle)
         for scale in (1, 2):
             ax.plot(*(scale * ellipse), color=COLORS[1], linewidth=1.1)
-        ax.set_xlabel(f"about {AXES[i]} (degrees)", fontsize=9)
-        ax.set_ylabel(f"about {AXES[j]} (degrees)")
+        ax.set_xlabel(f"angle about {AXES[i]} (deg)")
+        ax.set_ylabel(f"angle about {AXES[j]} (deg)")
         ax.set_aspect("equal", adjustable="datalim")
-    grid[0, 1].set_title("from the mean, in body axes; 1 and 2 standard deviations", **HEAD)
+    grid[0, 1].set_title("rotation vectors, body axes", **HEAD)
     return figure
 
 
 def _sphere(ax: Any, R: Float[np.ndarray, "n 3 3"], R_mean: Float[np.ndarray, "3 3"], name: str) -> None:
-    """Draws the axes of attitudes on the unit sphere, and those of their mean."""
+    """Draw the axes of attitudes and of their mean on the unit sphere."""
     around, up = np.meshgrid(np.linspace(0, 2 * np.pi, 37), np.linspace(0, np.pi, 19))
     ball = np.sin(up) * np.cos(around), np.sin(up) * np.sin(around), np.cos(up)
     ax.plot_wireframe(*ball, rstride=3, cstride=3, color="#c9ced4", linewidth=0.5)
     for i, letter in enumerate(AXES):
         ax.scatter(*R[:, :, i].T, s=3, color=COLORS[i], alpha=0.35, depthshade=False)
         ax.plot(*np.stack([np.zeros(3), R_mean[:, i]]).T, color=COLORS[i], linewidth=1.6)
-        ax.text(*(1.18 * R_mean[:, i]), letter, color=COLORS[i], fontsize=9)
+        ax.text(*(1.18 * R_mean[:, i]), letter, color=COLORS[i], fontsize=SMALL)
     ax.set_box_aspect((1, 1, 1), zoom=1.35)
     ax.view_init(22, 35)
     ax.set_axis_off()
-    ax.set_title(literal(f"{name}: its axes in the world".removeprefix(": ")), **HEAD)
+    ax.set_title(literal(f"{name}: axes".removeprefix(": ")), **HEAD)
 
 
 def fans(
@@ -139,20 +139,20 @@ def fans(
     states: Float[np.ndarray, "samples N nq_nv"] | Float[Array, "samples N nq_nv"],
     marked: Sequence[MotionLike] = (),
 ) -> Figure:
-    """Configuration and velocity of each joint over time: the median, and where half and nine tenths of samples are.
+    """Plot fan charts of the configuration and velocity of each joint: median, and bands of 50 % and 90 %.
 
-    Attitudes are shown as rotation vectors about their mean at each time, in body axes.
+    Attitudes are shown as rotation vectors relative to their mean at each time, in body axes.
 
     Args:
         time: Times of the states, s.
-        states: q and v of the samples beside each other.
-        marked: Motions of single samples, drawn as dashed lines.
+        states: q and v of the samples, concatenated.
+        marked: Motions of single samples, drawn dashed.
 
     Raises:
-        ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
+        ModuleNotFoundError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
     """
     rows, time, states = panels(model), np.asarray(time, float), np.asarray(states, float)
-    figure, axes = axes_grid(len(rows), 2, 10.0, 1.7 * len(rows) + 0.8)
+    figure, axes = axes_grid(len(rows), 2, DOUBLE, 1.3 * len(rows) + 0.6)
     q, v = states[..., : model.nq], states[..., model.nq :]
     for ax, panel in zip(axes, rows, strict=True):
         own = q[..., list(panel.q)]
@@ -168,7 +168,7 @@ def fans(
             for side, values in zip(ax, (line, np.asarray(motion.v)[:, list(panel.v)]), strict=True):
                 for k, color in zip(range(values.shape[1]), COLORS, strict=False):
                     side.plot(motion.time, values[:, k], color=color, **MARKED)
-        ax[0].set_ylabel("from the mean (rad)" if panel.quaternion else f"q ({panel.units[0]})")
+        ax[0].set_ylabel("deviation (rad)" if panel.quaternion else f"q ({panel.units[0]})")
         ax[1].set_ylabel(f"v ({panel.units[1]})")
         ax[0].set_title(literal(panel_title(panel, rows)), **HEAD)
     figure.align_ylabels()
@@ -178,7 +178,7 @@ def fans(
 def _fan(
     ax: Axes, time: Float[np.ndarray, " N"], values: Float[np.ndarray, "samples N k"], names: Sequence[str]
 ) -> None:
-    """Draws the median and the bands of k numbers over time."""
+    """Draw the median and the bands of k components over time."""
     for k, name in enumerate(names):
         for low, high, dark in BANDS:
             ends = np.nanquantile(values[..., k], [low, high], axis=0)
@@ -189,7 +189,7 @@ def _fan(
 
 
 def _mean_quaternions(own: Float[np.ndarray, "samples N 4"]) -> Float[np.ndarray, "N 4"]:
-    """The quaternion at each time that is nearest to all: the first eigenvector of the sum of q q^T.
+    """Mean quaternion at each time: the dominant eigenvector of the sum of q q^T.
 
     Source: Markley, Cheng, Crassidis, Oshman, Averaging quaternions, Journal of Guidance, Control, and Dynamics 30(4),
     2007, eq. (12).
@@ -201,13 +201,13 @@ def _mean_quaternions(own: Float[np.ndarray, "samples N 4"]) -> Float[np.ndarray
 def _vectors_in_time(
     means: Float[np.ndarray, "N 4"], own: Float[np.ndarray, "samples N 4"]
 ) -> Float[np.ndarray, "samples N 3"]:
-    """The rotation vectors of quaternions about the mean at each time, in body axes."""
+    """Rotation vectors of quaternions relative to the mean at each time, in body axes."""
     return np.asarray(_rotation_vectors(jnp.asarray(np.broadcast_to(means, own.shape)), jnp.asarray(own)))
 
 
 @jax.jit
 def _rotation_vectors(mean: Float[Array, "*#batch 4"], points: Float[Array, "*batch 4"]) -> Float[Array, "*batch 3"]:
-    """The rotation vectors of ``mean^-1 points`` along the shorter way."""
+    """Rotation vectors of ``mean^-1 points`` of at most half a revolution."""
     back = quaternion.inverse(jnp.broadcast_to(mean, points.shape))
     gap = quaternion.compose(back, points)
     return quaternion.log(jnp.where(gap[..., :1] < 0, -gap, gap))

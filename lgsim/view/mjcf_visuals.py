@@ -1,4 +1,4 @@
-"""The shapes of an MJCF file's bodies, from its geoms as MuJoCo compiles them."""
+"""Visual shapes of an MJCF file, from its geoms as MuJoCo compiles them."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from lgsim.multibody.topology import ROOT
 from lgsim.view.shapes import Shape
 
 HIDDEN = 3
-"""The group of geoms from which on MuJoCo's viewer shows none: the ones for collisions, by convention."""
+"""First group of geoms that the MuJoCo viewer hides: collision geometry, by convention."""
 
 
 def read_mjcf_visuals(path: str | os.PathLike[str] | None = None, *, text: str | None = None) -> dict[str, list[Shape]]:
-    """The shapes of an MJCF file's geoms, by the name of their body, those of the world by "world".
+    """Read the visual shapes of an MJCF file by the name of their body, or "world".
 
-    Solids and meshes that MuJoCo's viewer shows: those of the groups 0 to 2 that are not transparent; where these are
-    none, those of all groups. Planes of the world are the floor of a scene anyway and left out, as are fields of
-    heights.
+    The shapes are the solids and meshes that the MuJoCo viewer shows: those of the groups 0 to 2 that are not
+    transparent, or those of all groups if there are none. Planes and height fields are omitted.
 
     Args:
-        text: The MJCF itself instead of a path.
+        text: The MJCF text instead of a path.
 
     Returns:
-        The shapes, each with its pose in the body's frame; bodies without any are left out.
+        Shapes with their poses in the body frame; bodies without shapes are omitted.
 
     Raises:
-        FileError: the file is missing, or MuJoCo refuses it.
-        ImportError: the package ``mujoco`` is missing; ``pip install 'lgsim[mjcf]'``.
-        TypeError: not just one of ``path`` and ``text`` is given.
+        FileError: the file is missing, or MuJoCo cannot compile it.
+        ModuleNotFoundError: the package ``mujoco`` is missing; ``pip install 'lgsim[mjcf]'``.
+        TypeError: both or neither of ``path`` and ``text`` are given.
     """
     file = compile_file(path, text)
     geoms = range(file.model.ngeom)
@@ -40,7 +39,7 @@ def read_mjcf_visuals(path: str | os.PathLike[str] | None = None, *, text: str |
 
 
 def _shapes(file: CompiledFile, geoms: Any) -> dict[str, list[Shape]]:
-    """The shapes of some geoms, by the name of their body."""
+    """Shapes of some geoms, by the name of their body."""
     model = file.model
     found: dict[str, list[Shape]] = {}
     for geom in geoms:

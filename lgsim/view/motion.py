@@ -1,4 +1,4 @@
-"""What a picture is made of: a machine's states over time, and the poses of its frames."""
+"""States of a model over time, and the poses of its frames, for plots and scenes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from lgsim.multibody.model import Model
 
 @runtime_checkable
 class MotionLike(Protocol):
-    """States of one machine over time: any object with these attributes, of numpy or JAX arrays."""
+    """States of one model over time: any object with these attributes, of NumPy or JAX arrays."""
 
     @property
     def model(self) -> Model:
-        """The machine."""
+        """The model."""
         ...
 
     @property
@@ -47,12 +47,12 @@ class MotionLike(Protocol):
 
 
 class FramePoses(NamedTuple):
-    """The poses of all frames of a machine over time, in the world.
+    """Poses of all frames of a model over time, in the world.
 
     Attributes:
-        time: The times, (times,), s.
-        positions: The frames' origins, (times, frames, 3), m.
-        quaternions: The frames' attitudes, (times, frames, 4), w first.
+        time: Times, (times,), s.
+        positions: Origins of the frames, (times, frames, 3), m.
+        quaternions: Attitudes of the frames, (times, frames, 4), w first.
     """
 
     time: Float[np.ndarray, " times"]
@@ -61,7 +61,7 @@ class FramePoses(NamedTuple):
 
 
 def times(motion: MotionLike) -> Float[np.ndarray, " N"]:
-    """The times of a motion, s, checked.
+    """Checked times of a motion, s.
 
     Raises:
         ValueError: they do not increase, or are not finite, or there are none.
@@ -75,7 +75,7 @@ def times(motion: MotionLike) -> Float[np.ndarray, " N"]:
 
 
 def series(motion: MotionLike, name: str, width: int) -> Float[np.ndarray, "N width"]:
-    """An attribute of a motion, checked.
+    """Checked attribute of a motion.
 
     Args:
         name: Name of the attribute, such as "q".
@@ -92,21 +92,21 @@ def series(motion: MotionLike, name: str, width: int) -> Float[np.ndarray, "N wi
 
 
 def frame_poses(motion: MotionLike, time: Float[np.ndarray, " times"]) -> FramePoses:
-    """The poses of all frames at some times, on the shortest way between the motion's configurations.
+    """Poses of all frames at some times, by geodesic interpolation of the configurations.
 
     Args:
-        time: Times within the motion's own, s.
+        time: Times within those of the motion, s.
 
     Raises:
-        ValueError: ``motion.q`` or ``motion.time`` is not what it should be, or q is not finite.
+        ValueError: ``motion.q`` or ``motion.time`` is invalid, or q is not finite.
     """
     model, own = motion.model, times(motion)
     q = series(motion, "q", model.nq)
     if not np.all(np.isfinite(q)):
         first = int(np.argmin(np.all(np.isfinite(q), axis=1)))
         raise ValueError(
-            f"motion.q: expected finite numbers, got others from row {first} on, t = {own[first]:g} s;"
-            " cut the motion before"
+            f"motion.q: expected finite values, got others from row {first} on, t = {own[first]:g} s;"
+            " truncate the motion before"
         )
     before = np.clip(np.searchsorted(own, time, side="right") - 1, 0, max(len(own) - 2, 0))
     after = np.minimum(before + 1, len(own) - 1)
@@ -116,7 +116,7 @@ def frame_poses(motion: MotionLike, time: Float[np.ndarray, " times"]) -> FrameP
 
 
 def frame_poses_at(model: Model, q: ArrayLike) -> FramePoses:
-    """The poses of all frames in one configuration q (nq,), at time zero."""
+    """Poses of all frames in one configuration q (nq,), at time zero."""
     one = jnp.asarray(q, model.dtype)[None]
     found = _interpolated_poses(model, one, one, jnp.zeros_like(one[:, :1]))
     return FramePoses(np.zeros(1), *(np.asarray(x, float) for x in found))
@@ -126,6 +126,6 @@ def frame_poses_at(model: Model, q: ArrayLike) -> FramePoses:
 def _interpolated_poses(
     model: Model, start: Float[Array, "times nq"], end: Float[Array, "times nq"], share: Float[Array, "times 1"]
 ) -> tuple[Float[Array, "times frames 3"], Float[Array, "times frames 4"]]:
-    """(positions, quaternions) of all frames at shares of the ways from configurations to others."""
+    """Positions and quaternions of all frames between two configurations."""
     T = forward_kinematics(model, model.interpolate(start, end, share))
     return T[..., :3, 3], quaternion_from_matrix(T[..., :3, :3])

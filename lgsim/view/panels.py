@@ -1,4 +1,4 @@
-"""Which numbers of a machine share one set of axes: those of one joint and one unit."""
+"""Panels of plots: the components of one joint with one unit share axes."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from lgsim.multibody.joint import GroupJoint
 from lgsim.multibody.model import Model
 
 UNITS = {True: ("rad", "rad/s", "N m"), False: ("m", "m/s", "N")}
-"""The units of q, v and tau, for numbers that turn and numbers that slide."""
+"""The units of q, v and tau, for rotational and translational components."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Numbers of one joint and one unit.
+    """Components of one joint with one unit.
 
     Attributes:
         joint: Name of the joint.
-        turns: Whether the numbers turn; else they slide.
-        q: Indices of the numbers in q.
-        v: Indices of the numbers in v and tau.
-        q_names: Names that tell the entries of q apart; an empty one where there is one entry.
-        v_names: Names that tell the entries of v and tau apart; an empty one where there is one entry.
-        quaternion: Whether the entries of q are a quaternion (w, x, y, z).
-        plain: Whether v is the rate of q, number by number.
+        turns: True for rotational components, False for translational ones.
+        q: Indices in q.
+        v: Indices in v and tau.
+        q_names: Labels of the components of q; empty for a single component.
+        v_names: Labels of the components of v and tau; empty for a single component.
+        quaternion: True if the components of q are a quaternion (w, x, y, z).
+        plain: True if v is the time derivative of q, component by component.
     """
 
     joint: str
@@ -38,25 +38,25 @@ class Panel:
 
     @property
     def units(self) -> tuple[str, str, str]:
-        """The units of q, v and tau; that of a quaternion is 1."""
+        """Units of q, v and tau; 1 for a quaternion."""
         own = UNITS[self.turns]
         return ("1", *own[1:]) if self.quaternion else own
 
 
 def panels(model: Model, joints: Sequence[str] | None = None) -> list[Panel]:
-    """The panels of a machine, in the order of its joints.
+    """Panels of a model, in the order of its joints.
 
     Args:
         joints: Names of the joints to show; None for all.
 
     Raises:
-        ValueError: a name is none of a joint that has numbers of its own.
+        ValueError: a name is not that of a joint with degrees of freedom.
     """
     known = [name for name, part in model.v_slices.items() if part.stop > part.start]
     wanted = known if joints is None else list(joints)
     for name in wanted:
         if name not in known:
-            raise ValueError(f"expected the name of a joint that moves by itself, one of {known}, got {name!r}")
+            raise ValueError(f"expected the name of a joint with degrees of freedom, one of {known}, got {name!r}")
     found = []
     for index, name in enumerate(model.joint_names):
         if name in wanted:
@@ -65,7 +65,7 @@ def panels(model: Model, joints: Sequence[str] | None = None) -> list[Panel]:
 
 
 def _panels_of(model: Model, index: int, name: str) -> list[Panel]:
-    """The panels of one joint: of its sliding numbers, then of its turning ones."""
+    """Panels of one joint: translational components, then rotational ones."""
     topology = model.topology
     joint, first = topology.joints[index], topology.row_starts[index]
     q, v = topology.q_starts[index], topology.v_starts[index]
@@ -78,7 +78,7 @@ def _panels_of(model: Model, index: int, name: str) -> list[Panel]:
         if not rows:
             continue
         is_quaternion = turns and quaternion
-        # a quaternion stands behind the position, as the angular velocity behind the linear one
+        # the quaternion follows the position, as the angular velocity follows the linear one
         places = list(range(rows[0], joint.nq)) if is_quaternion else rows
         names = _names(len(rows), letters)
         found.append(
@@ -97,13 +97,13 @@ def _panels_of(model: Model, index: int, name: str) -> list[Panel]:
 
 
 def panel_title(panel: Panel, rows: Sequence[Panel]) -> str:
-    """The joint's name, with "(sliding)" or "(turning)" where two of the rows are panels of the joint."""
+    """Name of the joint, with "(translation)" or "(rotation)" if two of the rows belong to it."""
     twice = sum(other.joint == panel.joint for other in rows) > 1
-    return panel.joint + (" (turning)" if panel.turns else " (sliding)") * twice
+    return panel.joint + (" (rotation)" if panel.turns else " (translation)") * twice
 
 
 def _names(count: int, letters: bool) -> tuple[str, ...]:
-    """The names of some entries: letters of the axes, or numbers from 1 on."""
+    """Labels of some components: letters of the axes, or numbers from 1."""
     if count == 1:
         return ("",)
     return tuple("xyz"[:count]) if letters else tuple(str(number + 1) for number in range(count))

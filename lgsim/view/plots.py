@@ -1,4 +1,4 @@
-"""Plots of motions, as figures of matplotlib: ``figure.savefig("motion.png")``, or shown by a notebook."""
+"""Plots of motions as matplotlib figures, shown by a notebook or saved by ``figure.savefig("motion.png")``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from lgsim.multibody.model import Model
 from lgsim.simulation.trajectory import energies, momenta
-from lgsim.view.figures import COLORS, DARK, HEAD, OUTSIDE, RED, axes_grid, literal
+from lgsim.view.figures import COLORS, DARK, DOUBLE, HEAD, OUTSIDE, RED, SINGLE, SMALL, TEXT, axes_grid, literal
 from lgsim.view.motion import MotionLike, series, times
 from lgsim.view.panels import Panel, panel_title, panels
 
@@ -26,7 +26,7 @@ __all__ = ["differences", "energy", "joints", "momentum", "phase", "step_sizes"]
 
 @runtime_checkable
 class Timed(Protocol):
-    """Any object that has times."""
+    """Any object with times."""
 
     @property
     def time(self) -> ArrayLike:
@@ -35,37 +35,35 @@ class Timed(Protocol):
 
 
 LIMIT = {"color": RED, "linewidth": 0.8, "linestyle": (0, (4, 3))}
-PAGE = 7.2
-"""The width of a figure over a page of a paper, inches."""
 ROW = 1.05
-"""The height of a row of plots, inches."""
+"""Height of a row of plots, inches."""
 MOST_ROWS = 8
-"""Rows that a figure has at most with one joint each."""
+"""Largest number of rows with one joint each."""
 TOGETHER = 6
-"""Joints that share a row of a figure of more joints."""
+"""Number of joints that share a row in a figure of more joints."""
 FLAT = 1e-6
-"""Changes by less than this share of what the others do are drawn as constant."""
+"""Changes below this fraction of the largest value are drawn as constant."""
 COLUMNS = (("configuration", "q"), ("velocity", "v"), ("joint force", "τ"))
 
 
 def joints(
     motion: MotionLike, names: Sequence[str] | None = None, *, width: float | None = None, held: bool | None = None
 ) -> Figure:
-    """Configuration, velocity and joint force of each joint over time, as one prints it.
+    """Plot configuration, velocity and joint force of each joint over time.
 
-    A joint that slides and turns has a row for either; of more than eight rows, six joints of one unit share a row. A
-    quantity that is zero for all joints has no column. Limits that the motion comes near are dashed lines. Numbers that
-    change by less than a millionth of the others are drawn as constant.
+    A joint with translation and rotation has a row for each; beyond eight rows, up to six joints of one unit share a
+    row. A quantity that is zero for all joints has no column. Joint limits near the motion are dashed lines. Values
+    that change by less than 1e-6 of the largest are drawn as constant.
 
     Args:
         motion: Any object with ``model``, ``time`` (N,), ``q`` (N, nq), ``v`` and ``tau`` (N, nv).
         names: Names of the joints to show; None for all.
-        width: Width of the figure, inches; None for 7.2, that of a page, and less for a single column of plots.
-        held: Whether forces are drawn as steps, each of which lasts until the next one; None for where they are: most
-            equal the one before, or the last one alone does, as for the controls of a plan.
+        width: Width of the figure, inches; None for 7.2, or less for a single column of plots.
+        held: True to draw forces as steps that last until the next time; None to detect them: most values, or only
+            the last one, equal the one before, as for the controls of a plan.
 
     Raises:
-        ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
+        ModuleNotFoundError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
         ValueError: the motion has wrong shapes, or there is no such joint.
     """
     model, time = motion.model, times(motion)
@@ -74,7 +72,7 @@ def joints(
     shown = [column for column in range(3) if column == 0 or any(data[column][:, p.v].any() for g in groups for p in g)]
     steps = is_held(data[2]) if held is None else held
     wide = any(len(group) > 1 for group in groups)
-    size = width or (PAGE if len(shown) > 1 else PAGE / 2 + wide)
+    size = width or (DOUBLE if len(shown) > 1 else SINGLE + wide)
     figure, axes = axes_grid(len(groups), len(shown), size, ROW * len(groups) + 0.6)
     rows = [panel for group in groups for panel in group]
     for row, group in enumerate(groups):
@@ -93,14 +91,14 @@ def joints(
     for place, column in enumerate(shown):
         axes[0, place].annotate(
             COLUMNS[column][0], (0.5, 1.0), (0, 20), xycoords="axes fraction", textcoords="offset points", ha="center",
-            fontsize=9,
+            fontsize=TEXT,
         )  # fmt: skip
     figure.align_ylabels()
     return figure
 
 
 def _groups(rows: list[Panel]) -> list[list[Panel]]:
-    """The panels that share axes: one each, or of many some that follow each other and have one unit."""
+    """Groups of panels that share axes: one each, or consecutive ones of one unit if there are many."""
     if len(rows) <= MOST_ROWS:
         return [[panel] for panel in rows]
     groups: list[list[Panel]] = []
@@ -115,7 +113,7 @@ def _groups(rows: list[Panel]) -> list[list[Panel]]:
 
 
 def _alike(panel: Panel, other: Panel) -> bool:
-    """Whether two panels have the same units."""
+    """True if two panels have the same units."""
     return panel.units == other.units
 
 
@@ -135,20 +133,20 @@ def _draw_group(
 
 
 def _labels(group: list[Panel], column: int) -> list[str]:
-    """What tells the lines of some axes apart."""
+    """Labels of the lines in one set of axes."""
     if len(group) > 1:
         return [panel.joint for panel in group]
     return list(group[0].q_names if column == 0 else group[0].v_names)
 
 
 def _size(values: Float[np.ndarray, "N k"], panel: Panel, column: int) -> float:
-    """The largest finite number of a quantity of a joint."""
+    """Largest finite magnitude of a quantity of a joint."""
     own = np.abs(values[:, list(panel.q if column == 0 else panel.v)])
     return float(np.max(own, where=np.isfinite(own), initial=0.0))
 
 
 def is_held(tau: Float[np.ndarray, "N nv"]) -> bool:
-    """Whether forces stay as they are from each time to the next: most equal the one before, or the last one does."""
+    """True if forces are held between times: most values, or only the last one, equal the one before."""
     changes = np.any(np.diff(tau, axis=0) != 0, axis=1)
     if not changes.any():
         return False
@@ -156,12 +154,12 @@ def is_held(tau: Float[np.ndarray, "N nv"]) -> bool:
 
 
 def keep_noise_flat(ax: Axes, scale: float, noise: float = FLAT, shown: float = 0.1) -> None:
-    """Let vertical axes on which only noise is to be seen show a good part of a scale.
+    """Widen the vertical range of axes that would only show rounding noise.
 
     Args:
-        scale: The size of such numbers.
-        noise: The share of the scale below which changes are noise.
-        shown: The share of the scale that is shown then.
+        scale: Typical magnitude of the values.
+        noise: Changes below this fraction of the scale are noise.
+        shown: Range that is shown for noise, as a fraction of the scale.
     """
     bottom, top = ax.get_ylim()
     if np.isfinite([bottom, top, scale]).all() and top - bottom < noise * scale:
@@ -169,26 +167,26 @@ def keep_noise_flat(ax: Axes, scale: float, noise: float = FLAT, shown: float = 
         ax.set_ylim(middle - shown * scale / 2, middle + shown * scale / 2)
 
 
-def energy(motion: MotionLike, *, width: float = 5.4) -> Figure:
-    """Kinetic, potential and total energy over time, and how the total changes.
+def energy(motion: MotionLike, *, width: float = DOUBLE) -> Figure:
+    """Plot kinetic, potential and total energy over time, and the change of the total.
 
-    Springs in joints count as potential energy. Where there are joint forces, their work since the start,
-    ``integral of tau . v dt`` by trapezoids, stands beside the change: what lies between the two is friction and the
-    error of the integration.
+    Springs in joints count as potential energy. For nonzero joint forces, their work since the start,
+    ``integral of tau . v dt`` by the trapezoidal rule, is shown with the change: the difference is friction and
+    integration error.
 
     Args:
         motion: Any object with the attributes that ``joints`` takes.
         width: Width of the figure, inches.
 
     Raises:
-        ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
+        ModuleNotFoundError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
         ValueError: the motion has wrong shapes.
     """
     model, time = motion.model, times(motion)
     v, tau = series(motion, "v", model.nv), series(motion, "tau", model.nv)
     kinetic, potential = (np.asarray(x, float) for x in energies(model, *_states(motion)))
     total = kinetic + potential
-    figure, axes = axes_grid(2, 1, width, 0.62 * width, heights=(2.0, 1.0))
+    figure, axes = axes_grid(2, 1, width, 0.4 * width, heights=(2.0, 1.0))
     ax, below = axes[0, 0], axes[1, 0]
     for values, name, color, width in (
         (kinetic, "kinetic", COLORS[0], 1.2),
@@ -204,7 +202,7 @@ def energy(motion: MotionLike, *, width: float = 5.4) -> Figure:
         power = np.sum(tau * v, axis=1)
         work = np.concatenate([[0.0], np.cumsum(0.5 * (power[1:] + power[:-1]) * np.diff(time))])
         below.plot(time, work, label="work of the\njoint forces", color=COLORS[2], linewidth=1.2, linestyle="--")
-    # what sums of such numbers are rounded to is no change
+    # changes at the level of rounding errors are noise
     rounding = 1e3 * float(np.finfo(model.dtype).eps)
     largest = float(np.max(np.abs([kinetic, potential]), where=np.isfinite([kinetic, potential]), initial=0.0))
     keep_noise_flat(below, largest, rounding, rounding)
@@ -215,20 +213,20 @@ def energy(motion: MotionLike, *, width: float = 5.4) -> Figure:
     return figure
 
 
-def momentum(motion: MotionLike, *, width: float = 5.4) -> Figure:
-    """Linear and angular momentum over time, about the world's origin, in its axes.
+def momentum(motion: MotionLike, *, width: float = DOUBLE) -> Figure:
+    """Plot linear and angular momentum over time, about the origin of the world and in its axes.
 
     Args:
         motion: Any object with the attributes that ``joints`` takes.
         width: Width of the figure, inches.
 
     Raises:
-        ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
+        ModuleNotFoundError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
         ValueError: the motion has wrong shapes.
     """
     time = times(motion)
     values = np.asarray(momenta(motion.model, *_states(motion)), float)
-    figure, axes = axes_grid(2, 1, width, 0.62 * width)
+    figure, axes = axes_grid(2, 1, width, 0.5 * width)
     for row, (name, unit) in enumerate(
         (
             ("Linear momentum", "kg m/s"),
@@ -248,42 +246,42 @@ def momentum(motion: MotionLike, *, width: float = 5.4) -> Figure:
 
 
 def step_sizes(time: Timed | Float[Array, " N"] | Float[np.ndarray, " N"]) -> Figure:
-    """The steps between the times of a motion, on a logarithmic axis.
+    """Plot the step sizes of a motion on a logarithmic axis.
 
     Args:
-        time: Times, (N,), s, increasing; or any object with such an attribute ``time``.
+        time: Times, (N,), s, increasing; or an object with an attribute ``time``.
 
     Raises:
-        ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
+        ModuleNotFoundError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
         ValueError: there are fewer than two times, or they do not increase.
     """
     own = np.asarray(getattr(time, "time", time), float)
     steps = np.diff(own)
     if own.ndim != 1 or len(own) < 2 or not np.all(steps > 0):
         raise ValueError(f"time: expected at least two times that increase, (N,), got shape {own.shape}")
-    figure, axes = axes_grid(1, 1, 8.0, 3.2)
+    figure, axes = axes_grid(1, 1, DOUBLE, 2.2)
     ax = axes[0, 0]
     ax.stairs(steps, own, color=COLORS[0], linewidth=1.2, baseline=None)
     ax.set_yscale("log")
-    # equal steps differ by rounding, which is not to fill the axis
+    # equal steps differ by rounding errors, which must not fill the axis
     ax.set_ylim(steps.min() / 2, steps.max() * 2)
-    ax.set_ylabel("step (s)")
+    ax.set_ylabel("step size (s)")
     ax.set_title(f"{len(steps)} steps, {_range(steps)}", **HEAD)
     return figure
 
 
 def differences(
-    time: Float[np.ndarray, " N"], curves: Mapping[str, Float[np.ndarray, " N"]], *, width: float = 5.4
+    time: Float[np.ndarray, " N"], curves: Mapping[str, Float[np.ndarray, " N"]], *, width: float = DOUBLE
 ) -> Figure:
-    """Differences of two motions over time, on logarithmic axes: straight lines for chaotic motions.
+    """Plot differences of two motions over time on logarithmic axes: straight lines for chaotic motions.
 
     Args:
         time: Times, (N,), s.
-        curves: The differences (N,), by name with unit; what is zero is not drawn.
+        curves: Differences (N,), by name with unit; zeros are not drawn.
         width: Width of the figure, inches.
 
     Raises:
-        ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
+        ModuleNotFoundError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
     """
     figure, axes = axes_grid(len(curves), 1, width, 1.35 * len(curves) + 0.6)
     for ax, (name, values), color in zip(axes[:, 0], curves.items(), COLORS, strict=False):
@@ -293,7 +291,7 @@ def differences(
             ax.plot(time, seen, color=color, linewidth=1.0)
         else:
             ax.set_yticks([])
-            ax.annotate("no difference", (0.5, 0.5), xycoords="axes fraction", ha="center", fontsize=8)
+            ax.annotate("no difference", (0.5, 0.5), xycoords="axes fraction", ha="center", fontsize=SMALL)
         ax.set_ylabel(literal(name))
     axes[0, 0].set_title("Largest difference", **HEAD)
     figure.align_ylabels()
@@ -301,14 +299,14 @@ def differences(
 
 
 def phase(motion: MotionLike, joint: str) -> Figure:
-    """The velocity of a joint over its coordinate; a filled dot where it starts, an open one where it ends.
+    """Plot the phase portrait of a joint; a filled dot marks the start, an open dot the end.
 
     Args:
         motion: Any object with the attributes that ``joints`` takes.
-        joint: Name of a joint; of one with several numbers each has its own axes.
+        joint: Name of a joint; each component has its own axes.
 
     Raises:
-        ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
+        ModuleNotFoundError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
         ValueError: the motion has wrong shapes, there is no such joint, or its velocities are not the rates of its
             coordinates (free, spherical and planar joints).
     """
@@ -322,14 +320,14 @@ def phase(motion: MotionLike, joint: str) -> Figure:
     ]
     if not planes:
         raise ValueError(
-            f"joint: expected one whose velocities are the rates of its coordinates, got {joint!r}; plot it by joints()"
+            f"joint: expected one whose velocities are the rates of its coordinates, got {joint!r}; use joints()"
         )
-    figure, axes = axes_grid(1, len(planes), 4.6 * len(planes), 4.0, time=False)
+    figure, axes = axes_grid(1, len(planes), max(SINGLE, 2.4 * len(planes)), 2.8, time=False)
     for ax, (place, speed, name, panel) in zip(axes[0], planes, strict=True):
         ax.plot(q[:, place], v[:, speed], color=COLORS[0], linewidth=1.0)
         ax.plot(q[0, place], v[0, speed], "o", color=COLORS[1], markersize=6, label="start")
         ax.plot(q[-1, place], v[-1, speed], "o", color=COLORS[1], markersize=6, markerfacecolor="none", label="end")
-        ax.set_xlabel(f"q ({panel.units[0]})", fontsize=10)
+        ax.set_xlabel(f"q ({panel.units[0]})")
         ax.set_ylabel(f"v ({panel.units[1]})")
         ax.set_title(literal(f"{joint} {name}".strip()), **HEAD)
     axes[0, -1].legend(**OUTSIDE)
@@ -337,7 +335,7 @@ def phase(motion: MotionLike, joint: str) -> Figure:
 
 
 def _limits(ax: Axes, model: Model, panel: Panel, column: int) -> None:
-    """Draws dashed lines for the limits that lie within what is shown."""
+    """Draw dashed lines for the limits within the range that is shown."""
     speed, effort = np.asarray(model.velocity_limit, float), np.asarray(model.effort_limit, float)
     low = (np.asarray(model.lower, float), -speed, -effort)[column]
     high = (np.asarray(model.upper, float), speed, effort)[column]
@@ -351,13 +349,13 @@ def _limits(ax: Axes, model: Model, panel: Panel, column: int) -> None:
 
 
 def _range(steps: Float[np.ndarray, " steps"]) -> str:
-    """The smallest and the largest step in words."""
+    """Range of the step sizes as text."""
     low, high = f"{steps.min():.3g}", f"{steps.max():.3g}"
     return f"{low} s" if low == high else f"{low} to {high} s"
 
 
 def _states(motion: MotionLike) -> tuple[Float[Array, "N nq"], Float[Array, "N nv"]]:
-    """(q, v) of a motion in the dtype of its model."""
+    """States q and v of a motion in the dtype of its model."""
     model = motion.model
     q, v = series(motion, "q", model.nq), series(motion, "v", model.nv)
     return jnp.asarray(q, model.dtype), jnp.asarray(v, model.dtype)

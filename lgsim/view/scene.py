@@ -1,4 +1,4 @@
-"""Scenes in three dimensions: a motion as one file that any browser plays, or a live scene."""
+"""3D scenes: a motion as one HTML file that a browser plays, or a live scene."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 LOCAL = "127.0.0.1"
 _MAX_PICTURES = 20_000
-"""The most pictures in one file."""
+"""Largest number of frames in one file."""
 
 
 def to_html(
@@ -44,42 +44,42 @@ def to_html(
     title: str = "lgsim",
     dark: bool = False,
 ) -> str:
-    """A motion as one HTML file that plays in a browser without a network: play, pause, scrub, orbit and zoom.
+    """Write a 3D replay of a motion as one HTML file that needs no network: play, pause, scrub, orbit and zoom.
 
-    The file holds its own player, scene and poses. Poses between the motion's configurations lie on the shortest way
-    (``model.interpolate``).
+    The file contains its player, scene and poses. Poses between the configurations of the motion are interpolated by
+    ``model.interpolate``.
 
     Args:
-        motion: Any object with ``model``, ``time`` (N,), ``q`` (N, nq), such as an ``lgsim`` trajectory.
-        path: Path of the file, which is written whole or not at all; None to write none.
-        visuals: Shapes by the name of their frame (``read_visuals``), or the path of the URDF file that has them, or
-            None for rods between the joints and ellipsoids of inertia.
-        frames_per_second: Number of pictures in a second of watching.
-        speed: Seconds of motion in a second of watching: 0.1 is slow motion.
+        motion: Any object with ``model``, ``time`` (N,), ``q`` (N, nq), such as a ``Trajectory``.
+        path: Path of the file, written atomically; None to write no file.
+        visuals: Shapes by the name of their frame (``read_visuals``), the path of a URDF file with shapes, or None for
+            rods between the joints and ellipsoids of inertia.
+        frames_per_second: Frames per second of playing time.
+        speed: Seconds of motion per second of playing time: 0.1 is slow motion.
         trace: Names of frames whose path is drawn.
-        follow: Name of a frame that stays in the middle of the picture, for machines that walk or fly away.
-        ghosts: Number of moments, even in time, at which the machine is drawn too, seen through.
+        follow: Name of a frame that the camera follows, for walking and flying robots.
+        ghosts: Number of transparent copies of the robot, evenly spaced in time.
         floor: Height of the ground, m.
         title: Title of the page.
-        dark: Whether the background is dark.
+        dark: True for a dark background.
 
     Raises:
-        ImportError: viser is missing; ``pip install 'lgsim[view]'``.
+        ModuleNotFoundError: viser is missing; ``pip install 'lgsim[view]'``.
         ValueError: the motion has wrong shapes, times that do not increase or configurations that are not finite;
-            the machine has no frame of a name; ``frames_per_second`` or ``speed`` is not positive; there would be over
-            20 000 pictures.
+            the model has no frame of a name; ``frames_per_second`` or ``speed`` is not positive; there would be over
+            20 000 frames.
         OSError: the file cannot be written.
     """
     for name, value in (("frames_per_second", frames_per_second), ("speed", speed)):
         if not 0 < value < np.inf:
             raise ValueError(f"{name}: expected a positive number, got {value!r}")
     time = motions.times(motion)
-    # rounded, so that the last picture of a whole number of them is not lost
+    # rounded, so that rounding errors do not drop the last frame
     count = int(np.floor(round((time[-1] - time[0]) / speed * frames_per_second, 6))) + 1
     if count > _MAX_PICTURES:
         raise ValueError(
-            f"frames_per_second: {count} pictures are too many for one file, expected at most {_MAX_PICTURES}; lower"
-            " it, raise speed, or cut the motion"
+            f"frames_per_second: expected at most {_MAX_PICTURES} frames in one file, got {count}; reduce it,"
+            " increase speed, or shorten the motion"
         )
     moments = np.minimum(time[0] + np.arange(count) * (speed / frames_per_second), time[-1])
     poses = motions.frame_poses(motion, moments)
@@ -99,11 +99,11 @@ def to_html(
 
 
 class Live:
-    """A running scene; ``stop()`` ends it, and so does leaving a ``with`` block.
+    """A running scene; ``stop()`` or the end of a ``with`` block stops it.
 
     Attributes:
-        server: The server of viser, to which more can be added.
-        url: The address of the scene.
+        server: The viser server, to which further elements can be added.
+        url: Address of the scene.
     """
 
     def __init__(self, server: ViserServer, model: Model, stage: Stage) -> None:
@@ -114,25 +114,25 @@ class Live:
         self._players: list[threading.Thread] = []
 
     def show(self, q: ArrayLike) -> None:
-        """Puts the machine into a configuration q (nq,)."""
+        """Show a configuration q (nq,)."""
         poses = motions.frame_poses_at(self._model, q)
         self._stage.move(poses.positions[0], poses.quaternions[0])
 
     def stop(self) -> None:
-        """Ends the scene."""
+        """Stop the scene and its server."""
         self._done.set()
         for player in self._players:
             player.join()
         self.server.stop()
 
     def _play(self, loop: Callable[[], None]) -> None:
-        """Runs a loop beside the program until the scene is stopped."""
+        """Run a loop in a thread until the scene is stopped."""
         player = threading.Thread(target=loop, daemon=True, name="lgsim.view.live")
         self._players.append(player)
         player.start()
 
     def wait(self) -> None:
-        """Returns when the scene has been stopped, for scripts that have nothing else to do."""
+        """Block until the scene is stopped, at the end of a script."""
         self._done.wait()
 
     def __enter__(self) -> Live:
@@ -154,14 +154,14 @@ def live(
     ghosts: int = 0,
     floor: float = 0.0,
 ) -> Live:
-    """A scene on a local web server: a motion with a slider for its time, or a machine with one for each joint.
+    """Show a scene on a local web server: a motion with a time slider, or a model with a slider for each joint.
 
     Args:
-        shown: A motion (see ``to_html``), or a model, which starts in its neutral configuration.
+        shown: A motion (see ``to_html``), or a model, shown in its neutral configuration.
         visuals: Shapes, see ``to_html``.
-        host: Address that the server listens on: by default only this computer can look.
+        host: Address that the server listens on; the default accepts connections only from this computer.
         port: Port of the server; if it is taken, the next free one.
-        frames_per_second: Number of pictures in a second of playing.
+        frames_per_second: Frames per second of playing time.
         trace: See ``to_html``.
         follow: See ``to_html``.
         ghosts: See ``to_html``.
@@ -171,7 +171,7 @@ def live(
         The running scene, with its ``url``.
 
     Raises:
-        ImportError: viser is missing; ``pip install 'lgsim[view]'``.
+        ModuleNotFoundError: viser is missing; ``pip install 'lgsim[view]'``.
         ValueError: as ``to_html``.
     """
     server = package("viser", "view").ViserServer(host=host, port=port, verbose=False)
@@ -196,7 +196,7 @@ def live(
 def _time_slider(
     server: ViserServer, stage: Stage, poses: motions.FramePoses, scene: Live, frames_per_second: float
 ) -> None:
-    """Adds a slider for the time of a motion, and plays the motion until the scene is stopped."""
+    """Add a time slider, and play the motion until the scene is stopped."""
     first, last = float(poses.time[0]), float(poses.time[-1])
     step = (last - first) / (len(poses.time) - 1) if last > first else 1.0
     slider = server.gui.add_slider("time (s)", first, max(last, first + step), step, first)
@@ -218,7 +218,7 @@ def _time_slider(
 
 
 def _joint_sliders(server: ViserServer, model: Model, scene: Live) -> None:
-    """Adds a slider for each joint of one coordinate, within its limits."""
+    """Add a slider for each joint with one coordinate, within its limits."""
     q = np.array(model.neutral(), float)
     lower, upper = np.asarray(model.lower, float), np.asarray(model.upper, float)
     for name in model.joint_names:
@@ -241,9 +241,9 @@ def _joint_sliders(server: ViserServer, model: Model, scene: Live) -> None:
 
 @contextlib.contextmanager
 def _server() -> Iterator[ViserServer]:
-    """A server of viser for as long as a scene is recorded; nobody can reach it from elsewhere."""
+    """A local viser server for the duration of a recording."""
     viser, console = package("viser", "view"), package("rich", "view").get_console()
-    # viser prints addresses that are gone before anybody could look
+    # viser prints addresses that do not outlive the recording
     talks, console.quiet = not console.quiet, True
     try:
         server = viser.ViserServer(host=LOCAL, port=0, verbose=False)

@@ -1,4 +1,4 @@
-"""Shapes to draw: solids and meshes with a pose and a color."""
+"""Visual shapes: solids and meshes with a pose and a color."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ GRAY: Color = (0.72, 0.74, 0.77, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A colored solid or mesh that is drawn on a frame.
+    """A colored solid or mesh attached to a frame.
 
     Attributes:
-        geometry: The solid or the mesh.
-        pose: Pose of its own frame in the frame that carries it, (4, 4), m.
+        geometry: Solid or mesh.
+        pose: Pose of the shape in its frame, (4, 4), m.
         color: Red, green, blue and opacity, each in [0, 1].
     """
 
@@ -35,7 +35,7 @@ Shapes = dict[str, list[Shape]]
 
 
 def pose_between(start: Float[np.ndarray, " 3"], end: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "4 4"]:
-    """The pose in the middle of two points whose z axis runs from the first to the second."""
+    """Pose at the midpoint of two points, with the z axis from the first to the second."""
     way = end - start
     z = way / np.linalg.norm(way)
     x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)

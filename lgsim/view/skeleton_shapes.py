@@ -1,4 +1,4 @@
-"""What to draw of a machine that has no shapes: rods between its joints, and the ellipsoids of its inertias."""
+"""Shapes for a model without visuals: rods between its joints, and ellipsoids of inertia."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ JOINT: Color = (0.24, 0.26, 0.30, 1.0)
 INERTIA: Color = (0.10, 0.47, 0.82, 0.35)
 
 _THICKNESS = 0.07
-"""The radius of a rod over the typical distance between joints."""
+"""Radius of a rod relative to the median distance between joints."""
 
 
 def skeleton(model: Model, inertias: bool = True) -> dict[str, list[Shape]]:
-    """Shapes of a machine from its numbers alone, by the name of the frame that carries them.
+    """Shapes of a model from its parameters, by the name of their frame.
 
-    A rod runs from each joint to the next ones on the same body, and to the center of mass of a body that carries
-    none; a ball marks each joint. The ellipsoid of a body is the one of uniform density with the body's mass, center
-    of mass and inertia.
+    A rod connects each joint to the next joints on the same body, or to the center of mass of a body without further
+    joints; a sphere marks each joint. The ellipsoid of a body has uniform density and the mass, center of mass and
+    inertia of the body.
 
     Args:
-        inertias: Whether to draw the ellipsoids.
+        inertias: False to omit the ellipsoids.
 
     Returns:
-        The shapes by the name of their frame, "world" among them.
+        Shapes by the name of their frame, including "world".
     """
     ends = _ends(model)
     lengths = [float(np.linalg.norm(end)) for points in ends.values() for end in points]
@@ -52,7 +52,7 @@ def skeleton(model: Model, inertias: bool = True) -> dict[str, list[Shape]]:
 
 
 def _ends(model: Model) -> dict[str, list[Float[np.ndarray, " 3"]]]:
-    """The points to which rods run from each body's own joint, in the body's frame, m."""
+    """End points of the rods that start at the joint of each body, in the body frame, m."""
     ends: dict[str, list[np.ndarray]] = {ROOT: [], **{name: [] for name in model.body_names}}
     placements, parameters = np.asarray(model.placements, float), np.asarray(model.inertias, float)
     for body, parent in enumerate(model.topology.parents):
@@ -71,7 +71,7 @@ def _rod(point: Float[np.ndarray, " 3"], radius: float) -> Shape:
 def _solid(
     parameters: Float[np.ndarray, " 10"],
 ) -> tuple[Float[np.ndarray, "4 4"], Float[np.ndarray, " 3"]] | None:
-    """(pose, semi-axes) of the uniform ellipsoid of ten parameters; None for a body without mass."""
+    """Pose and semi-axes of the uniform ellipsoid with ten inertial parameters; None for a body without mass."""
     mass = parameters[0]
     if not mass > 0:
         return None
@@ -86,6 +86,6 @@ def _solid(
 
 
 def _visible(radii: Float[np.ndarray, " 3"], radius: float) -> tuple[float, float, float]:
-    """The semi-axes of an ellipsoid, those of rods and points made as thick as can be seen."""
+    """Semi-axes of an ellipsoid, with a lower bound that keeps rods and points visible."""
     x, y, z = (float(max(r, radius / 2)) for r in radii)
     return x, y, z

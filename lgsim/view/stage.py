@@ -1,4 +1,4 @@
-"""The scene of a machine: what is drawn on its frames, the floor, and a camera that sees a whole motion."""
+"""The 3D scene of a model: shapes on its frames, the floor, and a camera that sees the whole motion."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
     from viser import FrameHandle, ViserServer
 
 Parts = Mapping[str, Sequence[tuple[Shape, Mesh]]]
-"""The shapes that are drawn, with their surfaces, by the name of their frame."""
+"""Shapes and their triangle meshes, by the name of their frame."""
 
 FIELD = float(np.deg2rad(35.0))
-"""The camera's vertical field of view, rad."""
+"""Vertical field of view of the camera, rad."""
 
 _ASPECT = 1.4
-"""The least width of a window over its height."""
+"""Smallest aspect ratio of a window."""
 
 _FILL = 0.85
-"""The share of the window that is filled."""
+"""Filled fraction of the window."""
 
 VIEW = np.array([0.8, -1.0, 0.4]) / np.linalg.norm([0.8, -1.0, 0.4])
-"""The direction from the middle of what is drawn to the camera, in the world."""
+"""Direction from the center of the scene to the camera, in the world."""
 
 MOMENTS = 500
-"""The most times of a motion that decide where the camera stands."""
+"""Largest number of times that determine the position of the camera."""
 
 
 def corners(names: Sequence[str], parts: Parts, poses: FramePoses) -> Float[np.ndarray, "k 3"]:
-    """The corners of the boxes around all parts at times of the motion, in the world, m.
+    """Corners of the bounding boxes of all parts over the motion, in the world, m.
 
     Args:
         names: Names of the frames of ``poses``.
-        parts: The parts; those on other frames stand still in the world.
+        parts: Parts; those on other frames are fixed in the world.
         poses: The poses of the frames.
     """
     every = -(-len(poses.time) // MOMENTS)
@@ -67,7 +67,7 @@ def corners(names: Sequence[str], parts: Parts, poses: FramePoses) -> Float[np.n
 def camera_view(
     points: Float[np.ndarray, "k 3"],
 ) -> tuple[Float[np.ndarray, " 3"], Float[np.ndarray, " 3"], float]:
-    """(position of the camera, the point that it looks at, the size of what it sees) for points in the world, m."""
+    """Camera position, point of view and size of the scene for points in the world, m."""
     if not len(points):
         points = np.array([[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]])
     low, high = points.min(axis=0), points.max(axis=0)
@@ -80,7 +80,7 @@ def camera_view(
 
 
 def grid_cell(size: float) -> float:
-    """The width of the ground's cells, m: the largest 1, 2 or 5 times a power of ten under a tenth of a size."""
+    """Cell width of the floor grid, m: the largest 1, 2 or 5 times a power of ten up to a tenth of the size."""
     power = 10.0 ** np.floor(np.log10(size / 10))
     return float(power * max(digit for digit in (1, 2, 5) if digit * power <= size / 10))
 
@@ -88,25 +88,25 @@ def grid_cell(size: float) -> float:
 def _rotated(
     quaternions: Float[np.ndarray, "times 4"], points: Float[np.ndarray, "k 3"]
 ) -> Float[np.ndarray, "times k 3"]:
-    """The points rotated by each of the quaternions."""
+    """Points rotated by each of the quaternions."""
     w, u = quaternions[:, None, :1], quaternions[:, None, 1:]
     across = np.cross(u, points[None]) * 2
     return points[None] + w * across + np.cross(u, across)
 
 
 Visuals = Mapping[str, Sequence[Shape]] | str | os.PathLike[str] | None
-"""Shapes by the name of their frame, or the path of a URDF file that has them, or None for rods and ellipsoids."""
+"""Shapes by the name of their frame, the path of a URDF file with shapes, or None for rods and ellipsoids."""
 
 
 class StageOptions(NamedTuple):
-    """What else a scene shows, and how.
+    """Options of a scene.
 
     Attributes:
         trace: Names of frames whose path is drawn.
-        follow: The name of a frame that stays in the middle, the world passing by; None for a world that stands still.
-        ghosts: Number of moments, even in time, at which the machine is drawn, seen through.
+        follow: Name of a frame that the camera follows; None for a fixed camera.
+        ghosts: Number of transparent copies of the robot, evenly spaced in time.
         floor: Height of the ground, m.
-        dark: Whether the background is dark.
+        dark: True for a dark background.
     """
 
     trace: Sequence[str] = ()
@@ -117,32 +117,34 @@ class StageOptions(NamedTuple):
 
 
 def _check(options: StageOptions, names: Sequence[str]) -> None:
-    """Check the options for a machine.
+    """Check the options for a model.
 
     Raises:
-        ValueError: a frame is missing, or a number is wrong.
+        ValueError: a frame does not exist, or a number is invalid.
     """
     for argument, wanted in (("trace", options.trace), ("follow", [] if options.follow is None else [options.follow])):
         for name in wanted:
             if name not in names:
                 raise ValueError(f"{argument}: expected names of frames, {', '.join(names)}; got {name!r}")
     if options.ghosts < 0 or not np.isfinite(options.floor):
-        raise ValueError(f"ghosts, floor: expected zero or more and a height, got {options.ghosts}, {options.floor}")
+        raise ValueError(
+            f"ghosts, floor: expected a nonnegative number and a finite height, got {options.ghosts}, {options.floor}"
+        )
 
 
 _GHOST = 0.18
-"""The opacity of the machine at other moments."""
+"""Opacity of the transparent copies."""
 _TRACE: Color = (0.90, 0.35, 0.10, 1.0)
 LIGHT: tuple[Color, Color] = ((0.87, 0.88, 0.89, 1.0), (0.75, 0.76, 0.78, 1.0))
 DARK: tuple[Color, Color] = ((0.17, 0.18, 0.20, 1.0), (0.28, 0.30, 0.33, 1.0))
-"""The colors of the lines of the ground's cells, and of every fifth line, on a light and on a dark ground."""
+"""Colors of the floor grid and of its fifth lines, for light and dark backgrounds."""
 
 
 def _shapes_of(model: Model, visuals: Visuals) -> dict[str, list[Shape]]:
-    """The shapes to draw, by the name of their frame.
+    """Shapes to draw, by the name of their frame.
 
     Raises:
-        ValueError: the machine has no frame of a name.
+        ValueError: the model has no frame of a name.
         FileError, ImportError: see ``read_visuals``.
     """
     if visuals is None:
@@ -159,7 +161,7 @@ def _shapes_of(model: Model, visuals: Visuals) -> dict[str, list[Shape]]:
 
 
 class Stage:
-    """A machine in a scene of viser: builds its nodes, then moves them."""
+    """A model in a viser scene: creates its nodes and moves them."""
 
     def __init__(
         self,
@@ -169,16 +171,13 @@ class Stage:
         poses: FramePoses,
         options: StageOptions = StageOptions(),  # noqa: B008  a tuple
     ) -> None:
-        """A scene that shows the first poses.
+        """Create a scene that shows the first poses.
 
         Args:
-            server: The server whose scene it is.
-            visuals: The shapes to draw.
-            poses: The poses of the frames that the camera and the floor are chosen for.
-            options: What else is drawn, and how.
+            poses: Poses of the frames over the motion, for camera and floor.
 
         Raises:
-            ValueError: the machine has no frame of a name, or there are fewer than no ghosts.
+            ValueError: the model has no frame of a name, or an option is invalid.
         """
         names, trace = model.frame_names, options.trace
         _check(options, names)
@@ -226,7 +225,7 @@ class Stage:
                 )
 
     def move(self, positions: Float[np.ndarray, "frames 3"], quaternions: Float[np.ndarray, "frames 4"]) -> None:
-        """Puts the frames into place.
+        """Move the frames.
 
         Args:
             positions: Origins of the frames in the world, m.
@@ -236,23 +235,23 @@ class Stage:
             node.position = positions[index]
             node.wxyz = quaternions[index]
         if self._followed is not None:
-            # the world passes below a camera that stands still: a file of a scene moves no camera
+            # a recorded scene cannot move the camera: the world moves instead
             shift = self._shift(positions)
             for root in self._roots:
                 root.position = shift
             self._floor.position = self._floor_place + shift
 
     def _shift(self, positions: Float[np.ndarray, "frames 3"]) -> Float[np.ndarray, " 3"]:
-        """How far the world is moved, m, so that the followed frame stays where it was in the plane."""
+        """Translation of the world, m, that keeps the followed frame at its horizontal position."""
         way = self._start - positions[self._followed]
         return np.array([way[0], way[1], 0.0])
 
     def _root(self, name: str) -> FrameHandle:
-        """A node that carries all of a kind, a little off its place, since only changes are recorded."""
+        """Parent node of one kind, slightly displaced, since only changes are recorded."""
         return self._scene.add_frame(f"/{name}", show_axes=False, position=(0.0, 0.0, 0.001))
 
     def _add_ghost(self, number: int, names: Sequence[str], parts: Parts, poses: FramePoses, moment: int) -> None:
-        """Adds the moving parts as they are at a moment, seen through."""
+        """Add transparent copies of the moving parts at one time."""
         for name, mine in parts.items():
             if name not in names:
                 continue
@@ -265,11 +264,11 @@ class Stage:
                     self._add(f"{path}/{part}", replace(shape, color=(*shape.color[:3], _GHOST)), mesh)
 
     def _add(self, path: str, shape: Shape, mesh: Mesh) -> None:
-        """Adds a shape to the node of a path."""
+        """Add a shape at the path of a node."""
         opacity = shape.color[3]
         self._scene.add_mesh_simple(
             path,
-            # without the pose, so that the file holds equal parts, such as those of legs, once
+            # without the pose, so that equal meshes are stored once
             mesh.vertices.astype(np.float32),
             mesh.faces.astype(np.uint32),
             color=_bytes(shape.color),
@@ -277,7 +276,7 @@ class Stage:
             flat_shading=mesh.flat,
             position=shape.pose[:3, 3],
             wxyz=package("viser.transforms", "view").SO3.from_matrix(shape.pose[:3, :3]).wxyz,
-            # what is seen through throws no shadow
+            # transparent shapes cast no shadow
             cast_shadow=opacity >= 1,
             receive_shadow=opacity >= 1,
         )
@@ -285,11 +284,11 @@ class Stage:
     def _set(
         self, server: ViserServer, points: Float[np.ndarray, "k 3"], height: float, lines: tuple[Color, Color]
     ) -> float:
-        """Places floor and camera for points in the world, m; returns the points' size, m."""
+        """Place floor and camera for points in the world, m; return the size of the scene, m."""
         position, middle, size = camera_view(points)
         cell = grid_cell(size)
         self._scene.set_up_direction("+z")
-        # a little lower, so that what stands on it is not drawn through it
+        # slightly lower, so that objects on the floor hide it
         self._floor_place = np.array([0.0, 0.0, height - 0.001 * size])
         self._floor = self._scene.add_grid(
             "/floor",

@@ -1,4 +1,4 @@
-"""The shapes of a URDF file's links, from its <visual> elements."""
+"""Visual shapes of a URDF file, from its <visual> elements."""
 
 from __future__ import annotations
 
@@ -23,24 +23,23 @@ from lgsim.view.shapes import GRAY, Color, Shape
 
 
 def read_visuals(path: str | os.PathLike[str] | None = None, *, text: str | None = None) -> dict[str, list[Shape]]:
-    """The shapes of a URDF file's <visual> elements, by the name of their link.
+    """Read the <visual> elements of a URDF file by the name of their link.
 
-    A link's frame keeps its name in the model also where fixed joints merged it into another body, and so do the
-    shapes that hang on it. Boxes, cylinders, spheres and capsules need nothing else; meshes are read through the
-    package trimesh. Mesh files are sought as the URDF has them: beside the file, and ``package://name/...`` in the
-    folders above it and in those that ROS_PACKAGE_PATH and AMENT_PREFIX_PATH list. What cannot be shown is left out
-    with one ``FileWarning`` that counts it.
+    The frame of a link, and its shapes, keep their name in the model even if fixed joints merge the link into another
+    body. Boxes, cylinders, spheres and capsules are built in; meshes require the package trimesh. Mesh files are
+    searched relative to the URDF file, and ``package://name/...`` in the parent folders and in those of
+    ROS_PACKAGE_PATH and AMENT_PREFIX_PATH. Meshes that cannot be shown are counted in one ``FileWarning``.
 
     Args:
-        text: The XML itself instead of a path.
+        text: The XML text instead of a path.
 
     Returns:
-        The shapes by the name of their link, each with its pose in the link's frame; links without any are left out.
+        Shapes by the name of their link, with their poses in the link frame; links without shapes are omitted.
 
     Raises:
-        FileError: the file is missing, is not XML, or an element lacks something.
-        TypeError: not just one of ``path`` and ``text`` is given.
-        ImportError: there are meshes, and trimesh is missing; ``pip install 'lgsim[view]'``.
+        FileError: the file is missing, is not XML, or an element is incomplete.
+        TypeError: both or neither of ``path`` and ``text`` are given.
+        ModuleNotFoundError: there are meshes, and trimesh is missing; ``pip install 'lgsim[view]'``.
     """
     file, node = read(path, text)
     root = Element(file, node)
@@ -58,9 +57,9 @@ def read_visuals(path: str | os.PathLike[str] | None = None, *, text: str | None
 
 
 def missing_meshes(path: str | os.PathLike[str]) -> list[str]:
-    """The mesh files that a URDF file names and that are not there, each with its line; no mesh is opened.
+    """Missing mesh files of a URDF file, each with its line; no mesh is opened.
 
-    They are sought where ``read_visuals`` seeks them, those of <visual> and of <collision>.
+    The search is that of ``read_visuals``, for <visual> and <collision> elements.
 
     Raises:
         FileError: the file is missing, is not XML, or a mesh has no name.
@@ -78,7 +77,7 @@ def missing_meshes(path: str | os.PathLike[str]) -> list[str]:
 
 
 class _Reader:
-    """Reads the shapes of one file, and collects the meshes that cannot be read."""
+    """Reader of the shapes of one file, with a list of unreadable meshes."""
 
     def __init__(self, root: Element) -> None:
         self.folder = None if root.file == TEXT else Path(root.file).resolve().parent
@@ -87,7 +86,7 @@ class _Reader:
         self.missing: list[str] = []
 
     def shapes(self, link: Element) -> Iterator[Shape]:
-        """The shapes of a link."""
+        """Shapes of a link."""
         for visual in link.children("visual"):
             pose = urdf_elements.origin(visual, self.robot)
             material = visual.child("material")
@@ -121,7 +120,7 @@ class _Reader:
         trimesh = package("trimesh", "view")
         try:
             scene = trimesh.load_scene(str(path))
-            # some formats say what their numbers mean
+            # some formats define units
             scene = scene if scene.units is None else scene.convert_units("meters")
             meshes = [(*scene.graph[node], scene.geometry) for node in scene.graph.nodes_geometry]
             made = [
@@ -137,24 +136,24 @@ class _Reader:
             yield Shape(mesh, pose, own)
 
     def _find(self, name: str) -> Path | None:
-        """The path of a mesh's file; None where there is no such file, or there can be none."""
+        """Path of a mesh file; None if it does not exist or the name is invalid."""
         try:
             return mesh_file(name, self.folder)
         except OSError:
-            # a name that is too long
+            # name too long
             return None
 
 
 def _shown_mesh(mesh: Any, place: Float[np.ndarray, "4 4"], scale: Float[np.ndarray, " 3"]) -> Mesh:
-    """A mesh of trimesh at its place in its file, scaled."""
+    """Scaled mesh of trimesh at its pose in the file."""
     vertices = (mesh.vertices @ place[:3, :3].T + place[:3, 3]) * scale
-    # a mirror turns the triangles inside out
+    # a reflection inverts the orientation of triangles
     faces = np.asarray(mesh.faces)[:, :: 1 if np.prod(scale) * np.linalg.det(place[:3, :3]) > 0 else -1]
     return Mesh(np.asarray(vertices), faces, flat=True)
 
 
 def _own_color(mesh: object) -> Color:
-    """The color that a mesh brings along."""
+    """Color stored in a mesh."""
     visual = getattr(mesh, "visual", None)
     if not getattr(visual, "defined", False):
         return GRAY

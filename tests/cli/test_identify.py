@@ -161,9 +161,10 @@ def test_the_page_needs_no_network_and_has_everything(found):
     assert "<script" not in page and not re.findall(r"""(?:src|href)\s*=\s*["'](?!data:|\#)""", page)
     assert "default-src 'none'" in page
     assert page.count('src="data:image/png;base64,') == 5
-    for heading in ("Summary", "Record", "Numbers", "Identifiability", "Residuals", "Files"):
+    for heading in ("Summary", "Recording", "Parameters", "Identifiability", "Residuals", "Files"):
         assert f"<h2>{heading}</h2>" in page
-    for text in ("missing values", "m of upper", "friction of elbow", "held out / fitted", "base parameters", "lag 1"):
+    texts = "missing values", "m of upper", "friction of elbow", "held-out / training", "base parameters", "lag 1"
+    for text in texts:
         assert text in page
     value, _ = numbers(folder)["m of upper, kg"]
     assert f"{value:.5g}" in page

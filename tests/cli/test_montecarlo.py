@@ -240,14 +240,14 @@ def test_the_report_of_a_part_and_of_nothing(files, tmp_path, monkeypatch):
     result = lgsim("montecarlo", "report", store, "--cases", 1)
     assert result.exit_code == 0, result.output
     assert result.stdout == f"{out}: 16 samples\n"
-    assert result.stderr == "note: the report plays no motions: pip install 'lgsim[view]'\n"
-    assert "The study is not done" in out.read_text() and "Worst cases" in out.read_text()
+    assert result.stderr == "note: the report has no replays, since viser is missing: pip install 'lgsim[view]'\n"
+    assert "The study is incomplete" in out.read_text() and "Worst cases" in out.read_text()
     other = tmp_path / "other.html"
     assert lgsim("montecarlo", "report", store, "--cases", 0, "--out", other).stdout == f"{other}: 16 samples\n"
     assert "Worst cases" not in other.read_text()
     Store(store).file(0).unlink()
     out.unlink()  # else a note says that it will be replaced
-    nothing = f"{store}: the store has no samples yet; lgsim montecarlo study.toml --resume goes on"
+    nothing = f"{store}: the store has no samples yet; continue with lgsim montecarlo study.toml --resume"
     assert refused("montecarlo", "report", store) == nothing
 
 

@@ -37,7 +37,7 @@ def test_a_fan_is_the_quantiles_of_each_number():
     drawn = np.array([line.get_ydata() for line in left.get_lines()])
     np.testing.assert_allclose(drawn[:3], 0, atol=0.03)
     np.testing.assert_allclose(drawn[3:], np.stack([a[0] for a in apart], axis=1), atol=0.05)
-    assert left.get_ylabel() == "from the mean (rad)"
+    assert left.get_ylabel() == "deviation (rad)"
 
 
 def test_attitudes_are_drawn_with_their_covariance():
@@ -51,7 +51,7 @@ def test_attitudes_are_drawn_with_their_covariance():
     np.testing.assert_allclose(cloud, np.degrees(apart[:, :2]).T, atol=1e-10)
     inverse, round = np.linalg.inv(covariance[:2, :2]), np.radians(ellipse)
     np.testing.assert_allclose(np.einsum("in,ij,jn->n", round, inverse, round), 1, rtol=1e-10)
-    assert ball.get_title(loc="left") == "hull: its axes in the world"
+    assert ball.get_title(loc="left") == "hull: axes"
     ends = np.array(ball.collections[1]._offsets3d)
     np.testing.assert_allclose(np.linalg.norm(ends, axis=0), 1, rtol=1e-12)
 

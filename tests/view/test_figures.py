@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="the extra plot is missing: pip install 'lgsim[plot]'")
 
+import lgsim
 from lgsim.view import figures
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -32,6 +33,28 @@ def test_it_is_a_figure_that_pickle_keeps():
     text = "import pickle, sys\nprint(type(pickle.load(sys.stdin.buffer)).__name__)"
     done = subprocess.run([sys.executable, "-c", text], input=pickle.dumps(figure), capture_output=True)
     assert done.stdout == b"ShownFigure\n", done.stderr
+
+
+def test_the_style_is_set_and_restored():
+    import matplotlib as mpl
+
+    before = dict(mpl.rcParams)
+    with lgsim.view.style():
+        assert mpl.rcParams["figure.figsize"] == [figures.SINGLE, 2.3] and mpl.rcParams["font.size"] == figures.TEXT
+        assert mpl.rcParams["axes.prop_cycle"].by_key()["color"] == list(figures.COLORS)
+    assert dict(mpl.rcParams) == before
+    lgsim.view.style().__exit__()
+    assert dict(mpl.rcParams) == before
+
+
+def test_panels_have_letters_in_front_of_their_titles():
+    axes = figures.figure(3.0, 2.0).subplots(2, 2)
+    axes[0, 1].set_title("energy", loc="left")
+    lgsim.view.panel_letters(axes)
+    assert [ax.get_title(loc="left") for ax in axes.flat] == ["(a)", "(b) energy", "(c)", "(d)"]
+    lgsim.view.panel_letters([axes[1, 1]])
+    with pytest.raises(ValueError, match="expected at most 26 panels, got 27"):
+        lgsim.view.panel_letters([axes[0, 0]] * 27)
 
 
 def test_the_module_has_no_other_name():

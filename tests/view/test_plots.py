@@ -65,7 +65,7 @@ def test_free_joint_has_its_parts_apart(free):
     figure = plots.joints(SimpleNamespace(**{**vars(free), "tau": np.ones((len(free.time), 7))}))
     axes = np.array(figure.axes).reshape(3, 3)
     titles = [ax.get_title(loc="left") for ax in axes[:, 0]]
-    assert titles == ["base (sliding)", "base (turning)", "slide"]
+    assert titles == ["base (translation)", "base (rotation)", "slide"]
     labels = [[ax.get_ylabel() for ax in row] for row in axes]
     assert labels == [
         ["q (m)", "v (m/s)", "τ (N)"], ["q (1)", "v (rad/s)", "τ (N m)"], ["q (m)", "v (m/s)", "τ (N)"],
@@ -115,7 +115,7 @@ def test_step_sizes():
     (stairs,) = ax.patches
     np.testing.assert_allclose(stairs.get_data().values, [0.1, 0.05, 0.25])
     np.testing.assert_array_equal(stairs.get_data().edges, time)
-    assert (ax.get_yscale(), ax.get_ylabel(), ax.get_xlabel()) == ("log", "step (s)", "time (s)")
+    assert (ax.get_yscale(), ax.get_ylabel(), ax.get_xlabel()) == ("log", "step size (s)", "time (s)")
     assert ax.get_title(loc="left") == "3 steps, 0.05 to 0.25 s"
     (even,) = plots.step_sizes(SimpleNamespace(time=np.linspace(0, 1, 11))).axes
     assert even.get_title(loc="left") == "10 steps, 0.1 s"
@@ -172,7 +172,7 @@ def test_joints_of_two_numbers_and_one_that_mimics():
     q = np.arange(25.0).reshape(5, 5)
     axes = np.array(plots.joints(motions.of(model, time, q, q, q)).axes).reshape(4, 3)
     titles = [ax.get_title(loc="left") for ax in axes[:, 0]]
-    assert titles == ["both (sliding)", "both (turning)", "cross", "leader"]
+    assert titles == ["both (translation)", "both (rotation)", "cross", "leader"]
     # a cylindrical joint has its angle first
     np.testing.assert_array_equal(drawn(axes[0, 0])["q"][:, 1], q[:, 1])
     np.testing.assert_array_equal(drawn(axes[1, 0])["q"][:, 1], q[:, 0])

@@ -177,11 +177,11 @@ def faulty(arm, **change):
     ("change", "options", "message"),
     [
         ({"q": np.zeros((3, 7))}, {}, r"motion.q: expected shape \(101, 7\)"),
-        ({"q": np.full((101, 7), np.nan)}, {}, "motion.q: expected finite numbers, got others from row 0 on, t = 0 s"),
+        ({"q": np.full((101, 7), np.nan)}, {}, "motion.q: expected finite values, got others from row 0 on, t = 0 s"),
         ({"time": np.zeros(101)}, {}, "motion.time: expected finite times that increase"),
         ({}, {"frames_per_second": 0.0}, "frames_per_second: expected a positive number, got 0.0"),
         ({}, {"speed": -1.0}, "speed: expected a positive number, got -1.0"),
-        ({}, {"speed": 1e-6}, "frames_per_second: 300000001 pictures are too many for one file"),
+        ({}, {"speed": 1e-6}, "frames_per_second: expected at most 20000 frames in one file, got 300000001"),
         ({}, {"visuals": {"hand": [Shape(Box((1.0, 1.0, 1.0)), np.eye(4))]}}, "visuals: .*got 'hand'; the model has"),
         ({}, {"trace": ["hand"]}, "trace: expected names of frames, .*; got 'hand'"),
     ],

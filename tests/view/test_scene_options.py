@@ -79,7 +79,7 @@ def test_options_name_what_is_wrong():
     motion = motions.of_a_pendulum(3)
     with pytest.raises(ValueError, match=r"follow: expected names of frames, .*; got 'nobody'"):
         to_html(motion, follow="nobody")
-    with pytest.raises(ValueError, match="ghosts, floor: expected zero or more"):
+    with pytest.raises(ValueError, match="ghosts, floor: expected a nonnegative number"):
         to_html(motion, ghosts=-1)
 
 

@@ -1,4 +1,4 @@
-"""Means with their intervals of confidence, as text and as rows of a table."""
+"""Means with confidence intervals, as text and as table rows."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from lgsim.montecarlo.results import RunningStatistics, wilson
 from lgsim.montecarlo.study import FAILED
 
 LEVEL = 0.95
-"""The level of confidence where a study names none."""
+"""Default confidence level."""
 
 
 class SpreadRow(NamedTuple):
-    """The spread of one number of an output, in the unit of the output.
+    """Statistics of one component of an output, in the unit of the output.
 
     Attributes:
-        output: The name of the output.
-        entry: The place of the number in the output, flattened; None where the output is one number.
-        half_width: Half of the interval of confidence of the mean.
+        output: Name of the output.
+        entry: Flat index of the component; None for a scalar output.
+        half_width: Half width of the confidence interval of the mean.
     """
 
     output: str
@@ -33,12 +33,12 @@ class SpreadRow(NamedTuple):
 
 
 def estimate(name: str, moments: Moments, level: float) -> str:
-    """The mean and half of its interval of confidence: "0.331 ± 0.012 (95 %)"; of several numbers the widest interval.
+    """Mean and half width of its confidence interval, "0.331 ± 0.012 (95 %)"; for an array the widest interval.
 
-    For a failure it is Wilson's interval, which holds where few or none have failed: "0.004 (0.001 to 0.012, 95 %)".
+    A failure has Wilson's interval, which is valid for few or no failures: "0.004 (0.001 to 0.012, 95 %)".
 
     Args:
-        name: The name of the output, or "failed " with the name of a failure.
+        name: Name of the output, or "failed " with the name of a failure.
     """
     if name.startswith(FAILED):
         return f"{float(moments.mean):.3g} ({failure_interval(moments, level)}, {100 * level:g} %)"
@@ -51,21 +51,17 @@ def estimate(name: str, moments: Moments, level: float) -> str:
 
 
 def failure_interval(moments: Moments, level: float) -> str:
-    """Wilson's interval of the probability of a failure: "0.001 to 0.012".
+    """Wilson's confidence interval of a failure probability: "0.001 to 0.012".
 
     Args:
-        moments: The moments of the failure, whose mean is its probability.
+        moments: Moments of the failure, whose mean is its probability.
     """
     low, high = wilson(float(moments.mean) * moments.count, moments.count, level)
     return f"{low:.2g} to {high:.2g}"
 
 
 def spread_rows(running: RunningStatistics, level: float) -> list[SpreadRow]:
-    """The spread of each number of each output.
-
-    Args:
-        level: The level of confidence of the means.
-    """
+    """Statistics of the components of all outputs, with confidence intervals of the means."""
     rows: list[SpreadRow] = []
     for name in running.names:
         m = running.moments(name)

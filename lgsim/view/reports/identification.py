@@ -1,4 +1,4 @@
-"""The page about a fit: the numbers found, what the records show of them, and the residuals."""
+"""The report of a fit: parameters, identifiability and residuals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MANY = 40
-"""The number of rows above which a table is folded."""
+"""Number of rows above which a table is folded."""
 
 
 def report_fit(
@@ -37,26 +37,26 @@ def report_fit(
     remarks: Sequence[str] = (),
     step_check: bool = True,
 ) -> Page:
-    """Make one page about a fit: the numbers with their deviations, what the records show, the residuals.
+    """Report of a fit: parameters with standard errors, identifiability, residuals.
 
-    The page says whether what was held out is told as well as what was fitted, whether the residuals are white, and
-    which combinations of the unknowns the records do not show.
+    The page compares the held-out error with the training error, tests the whiteness of the residuals, and lists the
+    combinations of unknowns that are not identifiable from the recordings.
 
     Args:
-        fit: What ``identify.fit`` returned.
-        recording: The record as it was read, for a section about its repairs; None for no such section.
-        motion: The part of the record that was fitted, as ``identify.smooth`` gives it, for the axis of time; None for
-            the numbers of the samples, or the regular clock of the records.
-        files: Names of the files that were written beside the page.
-        remarks: What of the fit those files do not hold.
-        step_check: Whether simulated motion is simulated again by shorter steps, to say how wrong the steps make it.
+        fit: Result of ``identify.fit``.
+        recording: Recording as it was read, for a section about its corrections; None to omit the section.
+        motion: Part of the recording that was fitted, as returned by ``identify.smooth``, for the time axis; None for
+            sample indices, or the clock of the recordings.
+        files: Names of files that were written with the page.
+        remarks: Results of the fit that those files do not contain.
+        step_check: True to estimate the integration error of simulated motions by shorter steps.
 
     Returns:
         The page: ``.save("fit.html")`` or ``.html()``.
 
     Raises:
-        ValueError: the motion has not as many samples as were fitted.
-        ModuleNotFoundError: matplotlib is missing: ``pip install 'lgsim[plot]'``.
+        ValueError: the number of samples of the motion is not that of the fit.
+        ModuleNotFoundError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
     """
     package("matplotlib", "plot", "a report")
     drawn = fit_figures(fit, recording, motion)
@@ -71,21 +71,21 @@ def report_fit(
         page.add_section("Files")
         page.add_list(files)
     if remarks:
-        page.add_text("A URDF file has no place for these; the .npz file holds them:")
+        page.add_text("A URDF file cannot represent these results; the .npz file contains them:")
         page.add_list(remarks)
     return page
 
 
 def fit_figures(fit: Fit, recording: Recording | None = None, motion: Recording | None = None) -> dict[str, Figure]:
-    """The plots of ``report_fit`` by name: record, residuals, whiteness, singular-values, changes.
+    """Plots of ``report_fit`` by name: record, residuals, whiteness, singular-values, changes.
 
     Args:
-        fit: What ``identify.fit`` returned.
-        recording: The record as it was read; without it there is no plot "record".
-        motion: The part of the record that was fitted, on smooth curves.
+        fit: Result of ``identify.fit``.
+        recording: Recording as it was read; without it there is no plot "record".
+        motion: Part of the recording that was fitted, smoothed.
 
     Raises:
-        ValueError: the motion has not as many samples as were fitted.
+        ValueError: the number of samples of the motion is not that of the fit.
         ModuleNotFoundError: matplotlib is missing.
     """
     names = fit.estimator.columns(fit.parameters, fit.samples)
@@ -101,7 +101,7 @@ def fit_figures(fit: Fit, recording: Recording | None = None, motion: Recording 
 
 
 def _time(fit: Fit, motion: Recording | None) -> tuple[Float[np.ndarray, " n"], str]:
-    """The time of each row of the residuals, s, or its number; and the label of the axis."""
+    """Time of each row of the residuals, s, or its index, and the label of the axis."""
     count = len(fit.residuals())
     if motion is not None:
         if len(motion) != count:
@@ -114,121 +114,123 @@ def _time(fit: Fit, motion: Recording | None) -> tuple[Float[np.ndarray, " n"], 
 
 
 def _summary(page: Page, fit: Fit, recording: Recording | None, remarks: Sequence[str], step_check: bool) -> None:
-    """Add the facts that one looks for first, and what they mean."""
+    """Add the key figures and their interpretation."""
     seen, ratio = fit.identifiability, held_out_ratio(fit)
     size = np.sqrt(np.mean(plots.signals(fit) ** 2, axis=0))
     share = (fit.rmse() / np.where(size > 0, size, np.nan))[size > 0]
     page.add_section("Summary")
     page.add_facts([
         ("unknowns", fit.parameters.size),
-        ("combinations seen", f"{seen.rank} of {fit.parameters.size}"),
+        ("identifiable combinations", f"{seen.rank} of {fit.parameters.size}"),
         ("samples fitted", len(fit.residuals())),
-        ("residual, part of the signal", f"{100 * np.mean(share):.2g} %" if len(share) else None),
-        ("held out / fitted error", "–" if ratio is None else f"{ratio:.3g}"),
+        ("residual relative to the signal", f"{100 * np.mean(share):.2g} %" if len(share) else None),
+        ("held-out / training error", "–" if ratio is None else f"{ratio:.3g}"),
         ("whiteness (1: white)", f"{fit.whiteness()[1]:.3g}"),
     ])  # fmt: skip
     page.add_verdict(fit.verdict.sentence, fit.verdict.converged)
     if step_check and fit.step_error is not None:
         page.add_verdict(fit.step_error.summary(), fit.step_error.resolved)
     if recording is not None and recording.report.open:
-        count = counted(len(recording.report.open), "finding")
-        page.add_remark(f"The record has {count} that only you can answer; see below. Until then, take care.", "bad")
+        count = counted(len(recording.report.open), "open question")
+        page.add_remark(f"The recording has {count}, see below. Answer them before you use the results.", "bad")
     if ratio is not None and ratio <= WORSE:
-        page.add_remark("What was held out is told as well as what was fitted: the numbers hold for this motion.",
+        page.add_remark("The held-out error is close to the training error: the parameters are valid for this motion.",
                         "good")  # fmt: skip
     elif ratio is not None:
         page.add_remark(
-            f"What was held out is told {ratio:.2g} times worse than what was fitted: too many unknowns for this"
-            " motion, or a motion that changes its character.", "bad",
+            f"The held-out error is {ratio:.2g} times the training error: there are too many unknowns for this"
+            " motion, or the motion changes its character.", "bad",
         )  # fmt: skip
     if fit.whiteness()[1] > WHITE:
-        tells = "count" if fit.estimate.score_covariance is not None else "do not count"
+        account = "account" if fit.estimate.score_covariance is not None else "do not account"
         page.add_remark(
-            "The residuals are not white: something moves that the model does not have, such as friction or"
-            f" flexibility, or the motion is smoothed too much. Deviations {tells} how long the noise lasts."
+            "The residuals are not white: the model lacks an effect, such as friction or flexibility, or the motion"
+            f" is smoothed too much. Standard errors {account} for the correlation of the noise."
         )
     if seen.rank < fit.parameters.size:
         blind = counted(fit.parameters.size - seen.rank, "combination")
         page.add_remark(
-            f"{blind} of the unknowns cannot be seen in this record and stayed at the prior; numbers that they touch"
-            " count only together with the others."
+            f"{blind} of the unknowns are not identifiable from this recording and keep the prior; parameters in them"
+            " are valid only in combination with the others."
         )
     if remarks:
-        page.add_remark("Not all that was found fits into a URDF file; see Files.")
+        page.add_remark("A URDF file cannot represent all results; see Files.")
 
 
 def _record(page: Page, recording: Recording, motion: Recording | None, drawn: dict[str, Figure]) -> None:
-    """Add what was found in the record, and a plot of it."""
-    page.add_section("Record")
+    """Add the findings about the recording, and its plot."""
+    page.add_section("Recording")
     page.add_facts([
         ("samples", len(recording)),
         ("duration", f"{recording.time[-1] - recording.time[0]:.4g} s"),
-        ("usual rate", f"{1 / recording.dt:.4g} Hz"),
+        ("sampling rate", f"{1 / recording.dt:.4g} Hz"),
         ("channels", ", ".join(recording.channels)),
     ])  # fmt: skip
     if len(recording.report):
         page.add_table(
-            ["what", "where", "samples", "the data show", "done"],
+            ["finding", "where", "samples", "evidence", "correction"],
             [
-                [("to answer: " if f.open else "") + f.kind, f.where, f.count or "–", f.seen, f.done]
+                [("open: " if f.open else "") + f.kind, f.where, f.count or "–", f.seen, f.done]
                 for f in recording.report
             ],
-            caption="All that was found in the record, and what was done about it.",
+            caption="Findings about the recording, and corrections.",
         )
     else:
-        page.add_remark("Nothing was wrong with the record.", "good")
+        page.add_remark("The recording needed no corrections.", "good")
     history = (recording if motion is None else motion).history
     if history:
-        page.add_text(f"Steps: {'; '.join(history)}.")
+        page.add_text(f"Processing: {'; '.join(history)}.")
     caption = "Recorded motion."
     if motion is not None:
         caption = (
-            "Recorded motion, and the smooth curve whose derivatives are the velocities. Where there is no curve, the"
-            " motion is held out."
+            "Recorded and smoothed motion; the velocities are derivatives of the smoothed motion. The motion without a"
+            " curve is held out."
         )
     page.add_figure(drawn["record"], caption)
 
 
 def _numbers(page: Page, fit: Fit, drawn: dict[str, Figure]) -> None:
-    """Add the table of the physical numbers, and a plot of their changes."""
+    """Add the table of the physical parameters, and a plot of their changes."""
     rows = number_rows(fit)
-    page.add_section("Numbers")
+    page.add_section("Parameters")
     page.add_text(
-        "A deviation is the standard deviation that the noise of the record leaves, other unknowns being free. The last"
-        " column is how far the record moved a number, in deviations: below 2 it may be chance."
+        "The standard error is due to the noise of the recording, with all other unknowns free. The last column is the"
+        " change from the prior in standard errors; a change below 2 may be due to noise."
     )
     if "changes" in drawn:
         page.add_figure(
             drawn["changes"],
-            f"How far the numbers moved from the prior: those that are known better than to their own size, at most"
-            f" {plots.ROWS} of them.",
+            f"Changes from the prior with 95 % confidence intervals, for parameters with standard errors below half of"
+            f" their prior, at most {plots.ROWS}.",
         )
     page.add_table(
-        ["number", "unit", "prior", "found", "deviation", "moved by (deviations)"],
+        ["parameter", "unit", "prior", "estimate", "standard error", "change (standard errors)"],
         [[n.name, n.unit, n.prior, n.found, n.deviation if math.isfinite(n.deviation) else None,
           n.significance] for n in rows],
-        folded=f"All {len(rows)} numbers" if len(rows) > MANY else "",
+        folded=f"All {len(rows)} parameters" if len(rows) > MANY else "",
     )  # fmt: skip
 
 
 def _identifiability(page: Page, fit: Fit, drawn: dict[str, Figure]) -> None:
-    """Add what the records show of combinations of the unknowns, and the base parameters."""
+    """Add the identifiability of combinations of unknowns, and the base parameters."""
     seen = fit.identifiability
     page.add_section("Identifiability")
     page.add_text(
-        "Singular values of the sensitivities, each unknown scaled to length one: how strongly each combination of the"
-        " unknowns shows in the record. A small one needs more motion or a prior."
+        "Singular values of the sensitivities, with columns scaled to unit length: the effect of each combination of"
+        " the unknowns on the recording. A small value needs a more exciting motion or a prior."
     )
     page.add_figure(drawn["singular-values"])
     if seen.unidentifiable:
         page.add_table(
-            ["combination", "the unknowns in it, with their shares"],
+            ["combination", "coefficients of the unknowns"],
             [
                 [i, ", ".join(f"{share:+.2f} {name}" for name, share in combination.items())]
                 for i, combination in enumerate(seen.unidentifiable, start=1)
             ],
-            caption="Combinations that the record does not show at all: they stay at the prior.",
-            folded=counted(len(seen.unidentifiable), "invisible combination") if len(seen.unidentifiable) > 3 else "",
+            caption="Combinations that are not identifiable from this recording: they keep the prior.",
+            folded=counted(len(seen.unidentifiable), "unidentifiable combination")
+            if len(seen.unidentifiable) > 3
+            else "",
         )
     if not isinstance(fit.samples, TorqueSamples):
         return
@@ -242,9 +244,9 @@ def _identifiability(page: Page, fit: Fit, drawn: dict[str, Figure]) -> None:
     )
     before, after = np.asarray(base.values(fit.parameters.plant)), np.asarray(base.values(fit.plant))
     page.add_table(
-        ["base parameter", "prior", "found", "deviation"],
+        ["base parameter", "prior", "estimate", "standard error"],
         [list(row) for row in zip(base.names, before.tolist(), after.tolist(), deviation.tolist(), strict=True)],
-        caption="Base parameters: the sums of numbers that joint forces depend on, whatever the motion.",
+        caption="Base parameters: the combinations of inertial parameters that joint forces depend on.",
         folded=counted(base.rank, "base parameter"),
     )
 
@@ -258,15 +260,15 @@ def _residuals(page: Page, fit: Fit, drawn: dict[str, Figure]) -> None:
     rho, _ = fit.whiteness()
     page.add_section("Residuals")
     page.add_table(
-        ["signal", "unit", "recorded (rms)", "noise", "fitted error", "held-out error", "held out / fitted",
-         "from the fit", "lag 1"],
+        ["signal", "unit", "recorded", "noise", "training error", "held-out error", "held-out / training",
+         "parameter error", "lag 1"],
         [
             [name, units[i], size[i], float(np.asarray(fit.estimate.noise)[i]), own[i], other[i],
              other[i] / own[i] if own[i] else None, spread[i], rho[0, i]]
             for i, name in enumerate(names)
         ],
-        caption="Root mean squares. From the fit: what the uncertain numbers make of the signals, their covariance in"
-        " the space of signals; it must be small against the noise. Lag 1: autocorrelation of neighbors.",
+        caption="Root mean squares. Parameter error: the effect of the parameter covariance on the signals; it should"
+        " be small relative to the noise. Lag 1: autocorrelation at a lag of one sample.",
     )  # fmt: skip
-    page.add_figure(drawn["residuals"], "Recorded against computed signals, and their difference.")
+    page.add_figure(drawn["residuals"], "Recorded and computed signals, and residuals.")
     page.add_figure(drawn["whiteness"], "Autocorrelation of the residuals; white noise stays within the band.")

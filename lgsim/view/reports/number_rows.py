@@ -1,4 +1,4 @@
-"""The numbers of a fit as rows of a table, and the units of its signals."""
+"""The parameters of a fit as table rows, and the units of its signals."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from lgsim.simulation.trajectory import tau_names
 
 
 class Number(NamedTuple):
-    """One physical number of a machine.
+    """One physical parameter of a model.
 
     Attributes:
-        deviation: The standard deviation of the value found; infinite where the records do not determine it.
+        deviation: Standard error of the estimate; infinite if it is not identifiable from the recordings.
     """
 
     name: str
@@ -24,16 +24,16 @@ class Number(NamedTuple):
 
     @property
     def significance(self) -> str:
-        """The size of the change in standard deviations, in words where there is none."""
+        """Change from the prior in standard errors, or the reason for a missing value."""
         if not math.isfinite(self.deviation):
-            return "not seen"
+            return "not identifiable"
         if self.deviation == 0:
             return "held"
         return f"{abs(self.found - self.prior) / self.deviation:.1f}"
 
 
 def number_rows(fit: Fit) -> list[Number]:
-    """All physical numbers of a fit."""
+    """All physical parameters of a fit."""
     rows = []
     for key, found in fit.values.items():
         name, _, unit = key.rpartition(", ")
@@ -42,17 +42,17 @@ def number_rows(fit: Fit) -> list[Number]:
 
 
 def _force_units(fit: Fit) -> list[str]:
-    """The unit of each joint force (nv): N m or N."""
+    """Unit of each joint force (nv): N m or N."""
     return [name.rpartition("[")[2].rstrip("]") for name in tau_names(fit.model)]
 
 
 def position_units(fit: Fit) -> list[str]:
-    """The unit of each degree of freedom (nv): rad or m."""
+    """Unit of each degree of freedom (nv): rad or m."""
     return ["rad" if "m" in unit else "m" for unit in _force_units(fit)]
 
 
 def column_units(fit: Fit) -> list[str]:
-    """The unit of each column of the residuals; "" for sensors other than those of joints."""
+    """Unit of each column of the residuals; "" for sensors other than joint sensors."""
     if isinstance(fit.samples, TorqueSamples):
         return _force_units(fit)
     positions = position_units(fit)

@@ -1,4 +1,4 @@
-"""One-page reports: HTML with text, tables and plots in one file, which needs neither a network nor a script."""
+"""Reports in one HTML file with text, tables and plots, without network access or scripts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Cell = str | int | float | np.number | None
 """A text, a number, or None for a dash."""
 
 KINDS = ("good", "note", "bad")
-"""The kinds of remarks: what holds, what one should know, what is wrong."""
+"""Kinds of remarks: a check that passed, a note, a fault."""
 
 DIGITS = 5
-"""The significant digits of numbers in tables."""
+"""Significant digits of numbers in tables."""
 
 _STYLE = """
 :root { color-scheme: light; --ink: #20252c; --soft: #5b6570; --line: #e3e6ea; --back: #f6f7f9; --blue: #1a78d1; }
@@ -73,23 +73,23 @@ footer { color: var(--soft); font-size: 12.5px; margin-top: 26px; }
 """
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-"""The promise of a page without motions: nothing is loaded, no script runs."""
+"""Content security policy of a page without replays: nothing is loaded, no script runs."""
 
 _PLAYING = (
     "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline' data:; font-src data:; media-src data: blob:;"
     " script-src 'unsafe-inline' 'unsafe-eval' 'wasm-unsafe-eval' data: blob:; worker-src data: blob:;"
     " child-src data: blob:; frame-src data: blob:; connect-src data: blob:"
 )
-"""The promise of a page whose motions are played by scripts: all of them are in the file, nothing is loaded."""
+"""Content security policy of a page with replays: scripts are in the file, nothing is loaded."""
 
 
 class Page:
-    """A report in one HTML file, built from top to bottom: ``page.save("report.html")``, or its text ``page.html()``.
+    """A report in one HTML file: ``page.save("report.html")`` writes it, ``page.html()`` returns its text.
 
-    All texts are plain texts: marks of HTML in them are shown as they are. A page loads nothing from anywhere.
+    Elements are added from top to bottom. Texts are plain text, with HTML escaped. A page loads no external resources.
 
     Args:
-        foot: A line at the end, such as the program that made the page.
+        foot: Footer, such as the program that made the page.
     """
 
     def __init__(self, title: str, subtitle: str = "", foot: str = "") -> None:
@@ -98,7 +98,7 @@ class Page:
         self._plays = False
 
     def add_section(self, heading: str) -> None:
-        """Add a section, with a place in the list at the top; the next parts stand in it."""
+        """Add a section for the following elements, with an entry in the table of contents."""
         self._sections.append((heading, []))
 
     def add_heading(self, text: str) -> None:
@@ -110,25 +110,25 @@ class Page:
         self._add(f"<p>{escape(text)}</p>")
 
     def add_remark(self, text: str, kind: str = "note") -> None:
-        """Add a line that stands out.
+        """Add a highlighted line.
 
         Raises:
-            ValueError: ``kind`` is none of ``KINDS``.
+            ValueError: ``kind`` is not in ``KINDS``.
         """
         if kind not in KINDS:
             raise ValueError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
         self._add(f'<p class="remark {kind}">{escape(text)}</p>')
 
     def add_verdict(self, text: str, good: bool) -> None:
-        """Add a line that stands out, with a capital and a full stop, about what holds or is wrong."""
+        """Add a highlighted sentence about a check that passed or failed."""
         self.add_remark(f"{text[:1].upper()}{text[1:].removesuffix('.')}.", "good" if good else "bad")
 
     def add_list(self, items: Iterable[str]) -> None:
-        """Add a list of points, one a line."""
+        """Add a bullet list."""
         self._add("<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>")
 
     def add_facts(self, facts: Iterable[tuple[str, Cell]]) -> None:
-        """Add names and values that one looks for first, in large letters; values as for ``add_table``."""
+        """Add key figures, names and values in large type; values as for ``add_table``."""
         shown = "".join(f"<div><dt>{escape(name)}</dt><dd>{_shown(value)}</dd></div>" for name, value in facts)
         self._add(f"<dl>{shown}</dl>")
 
@@ -138,9 +138,9 @@ class Page:
         """Add a table.
 
         Args:
-            rows: Texts, or numbers, which are shown to ``DIGITS`` digits; NaN and None as a dash. A column with numbers
-                stands to the right.
-            folded: If given, the table is shown only when one clicks on this text.
+            rows: Text, or numbers, which are shown to ``DIGITS`` digits; NaN and None as a dash. Columns with numbers
+                are aligned to the right.
+            folded: Text of a closed disclosure element that contains the table; empty for an open table.
 
         Raises:
             ValueError: a row has more or fewer cells than there are columns.
@@ -161,10 +161,10 @@ class Page:
         self._add(f"<details><summary>{escape(folded)}</summary>{made}</details>" if folded else made)
 
     def add_figure(self, figure: Figure, caption: str = "", dpi: float = 160) -> None:
-        """Add a figure of matplotlib as a picture within the page.
+        """Add a matplotlib figure as an embedded picture.
 
         Args:
-            dpi: The number of dots per inch of the picture.
+            dpi: Resolution, dots per inch.
         """
         file = io.BytesIO()
         figure.savefig(file, format="png", dpi=dpi, facecolor="white")
@@ -174,11 +174,11 @@ class Page:
         self._add(f'<figure><img src="{source}" width="{width}" alt="{escape(caption or "plot")}">{below}</figure>')
 
     def add_replay(self, scene: str, caption: str, height: int = 420) -> None:
-        """Add a motion that is played in three dimensions.
+        """Add a 3D replay.
 
         Args:
-            scene: The HTML text that ``lgsim.view.to_html`` returns.
-            height: The height of the picture in pixels.
+            scene: HTML text of ``lgsim.view.to_html``.
+            height: Height, pixels.
         """
         self._plays = True
         self._add(
@@ -188,7 +188,7 @@ class Page:
         )
 
     def html(self) -> str:
-        """The text of the page."""
+        """HTML text of the page."""
         parts = [(f"part{i}", heading, body) for i, (heading, body) in enumerate(self._sections)]
         links = "".join(f'<a href="#{mark}">{escape(name)}</a>' for mark, name, _ in parts if name)
         sections = "\n".join(
@@ -209,7 +209,7 @@ class Page:
         )
 
     def save(self, path: str | Path) -> Path:
-        """Write the page, whole or not at all.
+        """Write the page atomically.
 
         Raises:
             OSError: the file cannot be written.
@@ -225,17 +225,17 @@ class Page:
 
 
 def escape(text: str) -> str:
-    """The HTML of a text of one line."""
+    """HTML of a single line of text."""
     return html.escape(printable(text))
 
 
 def _is_number(value: Cell) -> bool:
-    """Whether a cell is a number; true and false are none."""
+    """True for a number that is not a boolean."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _shown(value: Cell) -> str:
-    """The HTML of a cell."""
+    """HTML of a cell."""
     if value is None:
         return "–"
     if not isinstance(value, Real) or isinstance(value, bool):

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from lgsim.identify import PosteriorDraws
 from lgsim.support.packages import package
-from lgsim.view.figures import COLORS, DARK, GRAY, axes_grid, literal
+from lgsim.view.figures import COLORS, DARK, DOUBLE, GRAY, SINGLE, SMALL, axes_grid, literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,34 +33,33 @@ def posterior_figure(
     prior: Mapping[str, ArrayLike] | None = None,
     truth: Mapping[str, float] | None = None,
 ) -> Figure:
-    """Plot the marginal distribution of each number with that of its prior, and the draws of each pair.
+    """Plot marginal distributions of parameters with their priors, and pairwise scatter plots.
 
-    The lines of a pair hold 50 % and 90 % of the draws. A prior that is no distribution, such as a constant density
-    without bounds, is not drawn.
+    Contours contain 50 % and 90 % of the draws. An improper prior, such as an unbounded constant density, is not drawn.
 
     Args:
-        names: Numbers of ``draws.values`` to show, by default the first six.
-        prior: Draws of the prior by name, of any count, by default ``draws.prior_values``.
-        truth: True numbers by name, where they are known.
+        names: Names in ``draws.values`` to show; None for the first six.
+        prior: Draws of the prior by name; None for ``draws.prior_values``.
+        truth: True values by name, if they are known.
 
     Raises:
-        ValueError: there is no such number.
+        ValueError: there is no parameter of a name.
         ModuleNotFoundError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
     """
     values = {name: x.reshape(-1) for name, x in draws.values.items()}
     chosen = list(values)[:MOST] if names is None else list(names)
     for name in (*chosen, *(truth or {})):
         if name not in values:
-            raise ValueError(f"names, truth: there is no number {name!r}; there are {', '.join(values)}")
+            raise ValueError(f"names, truth: expected names of {', '.join(values)}, got {name!r}")
     before = draws.prior_values(jax.random.key(0)) if prior is None else prior
     count = len(chosen)
-    size = max(3.2, 2.1 * count)
+    size = max(SINGLE, DOUBLE / 4 * count)
     figure, axes = axes_grid(count, count, size, 0.92 * size, time=False, margin=None)
     ranges = [_range(values[name], None if truth is None else truth.get(name)) for name in chosen]
     for row, name in enumerate(chosen):
         true = None if truth is None else truth.get(name)
         _marginal(axes[row, row], values[name], before.get(name), true, ranges[row])
-        axes[row, row].set_title(literal(_title(name, values[name])), loc="left", fontsize=8)
+        axes[row, row].set_title(literal(_title(name, values[name])), loc="left", fontsize=SMALL)
         for column, other in enumerate(chosen):
             ax = axes[row, column]
             if column > row:
@@ -74,12 +73,12 @@ def posterior_figure(
             ax.set_xlim(*ranges[column])
             _label(ax, row, column, count, name, other)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper right", frameon=False, fontsize=9)
+    figure.legend(handles, labels, loc="upper right", frameon=False, fontsize=SMALL)
     return figure
 
 
 def _range(values: Float[np.ndarray, " draws"], true: float | None) -> tuple[float, float]:
-    """The ends of an axis: all but the farthest draws, and the truth."""
+    """Range of an axis: the draws without outliers, and the true value."""
     middle, spread = float(np.mean(values)), float(np.std(values))
     low = max(float(np.min(values)) - 0.3 * spread, middle - SHOWN * spread)
     high = min(float(np.max(values)) + 0.3 * spread, middle + SHOWN * spread)
@@ -95,12 +94,12 @@ def _marginal(
     true: float | None,
     ends: tuple[float, float],
 ) -> None:
-    """Histograms of a number, of its prior as an outline, and a line at the truth."""
+    """Draw a histogram, the outline of the prior, and the true value."""
     edges = np.linspace(*ends, BINS + 1)
     ax.hist(values, edges.tolist(), density=True, color=COLORS[0], alpha=0.75, label="posterior")
     before = np.zeros(0) if prior is None else np.asarray(prior).reshape(-1)
     if before.size and np.all(np.isfinite(before)):
-        # bins as wide as the prior has draws for
+        # bin width for the number of draws of the prior
         inside = np.mean((before >= ends[0]) & (before <= ends[1]))
         wide = np.linspace(*ends, int(np.clip(inside * before.size / 40, 1, BINS)) + 1)
         heights, _ = np.histogram(before, wide)
@@ -118,7 +117,7 @@ def _pair(
     x_ends: tuple[float, float],
     y_ends: tuple[float, float],
 ) -> None:
-    """Draws of two numbers as dots with lines of their density."""
+    """Draw a scatter plot of two parameters with density contours."""
     step = max(1, len(x) // 1500)
     ax.plot(x[::step], y[::step], ".", color=COLORS[0], markersize=1.5, alpha=0.35, rasterized=True)
     heights, xs, ys = np.histogram2d(x, y, 20, [x_ends, y_ends])
@@ -133,7 +132,7 @@ def _pair(
 
 
 def _blurred(heights: Float[np.ndarray, "n m"]) -> Float[np.ndarray, "n m"]:
-    """Counts of bins, each shared with its neighbors."""
+    """Bin counts after binomial smoothing."""
     weights = np.array([1, 4, 6, 4, 1]) / 16
     for axis in (0, 1):
         heights = np.apply_along_axis(lambda row: np.convolve(row, weights, "same"), axis, heights)
@@ -141,16 +140,16 @@ def _blurred(heights: Float[np.ndarray, "n m"]) -> Float[np.ndarray, "n m"]:
 
 
 def _title(name: str, values: Float[np.ndarray, " draws"]) -> str:
-    """The name of a number over its mean and standard deviation."""
+    """Name of a parameter, with mean and standard deviation."""
     symbol, unit = _parts(name)
     spread = float(np.std(values))
-    # two digits of the deviation, and the mean to its last one
+    # two digits of the standard deviation, and as many decimals of the mean
     digits = max(0, 1 - int(np.floor(np.log10(spread)))) if spread > 0 else 6
     return f"{symbol}\n{np.mean(values):.{digits}f} ± {spread:.{digits}f} {unit}".rstrip()
 
 
 def _parts(name: str) -> tuple[str, str]:
-    """The symbol of a number and its unit, empty for none."""
+    """Symbol of a parameter and its unit, or an empty text."""
     symbol, _, unit = name.partition(", ")
     return symbol, "" if unit == "1" else unit
 
@@ -161,13 +160,13 @@ def _axis_label(name: str) -> str:
 
 
 def _label(ax: Axes, row: int, column: int, count: int, name: str, other: str) -> None:
-    """Names and ticks at the left and lower edge alone."""
+    """Label only the left and the lower edge."""
     if row == count - 1:
-        ax.set_xlabel(literal(_axis_label(other)), fontsize=8)
+        ax.set_xlabel(literal(_axis_label(other)), fontsize=SMALL)
     else:
         ax.tick_params(labelbottom=False)
     if column == 0 and row:
-        ax.set_ylabel(literal(_axis_label(name)), fontsize=8)
+        ax.set_ylabel(literal(_axis_label(name)), fontsize=SMALL)
     elif column < row:
         ax.tick_params(labelleft=False)
     ticker = package("matplotlib.ticker", "plot", "a plot")

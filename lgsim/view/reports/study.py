@@ -1,4 +1,4 @@
-"""The page about a study: distributions, attitudes, fan charts, failures, and the worst samples played again."""
+"""The report of a Monte Carlo study: distributions, attitudes, fan charts, failures, replays of the worst samples."""
 
 from __future__ import annotations
 
@@ -38,30 +38,30 @@ from lgsim.view.reports.page import Cell, Page
 from lgsim.view.reports.replays import MISSING, add_replay, can_play, finite_part, machine_shapes
 
 LEVELS = (0.05, 0.5, 0.95)
-"""The levels of the quantiles in histograms."""
+"""Levels of the quantiles in histograms."""
 BINS = 40
-"""The number of bins of a histogram."""
+"""Number of bins of a histogram."""
 PLOTS = 18
-"""The largest number of histograms on a page."""
+"""Largest number of histograms on a page."""
 POINTS = 3000
-"""The number of samples that are drawn one by one, the first ones: any of them are as good as others."""
+"""Largest number of samples in scatter plots, the first ones."""
 _FANNED = 4000
-"""The largest number of samples in fan charts."""
+"""Largest number of samples in fan charts."""
 BOUND = 1e3
-"""A sample that diverged is shown as long as all its numbers are smaller, in SI units."""
+"""A diverged sample is shown while all its values are smaller, in SI units."""
 _LISTED_SAMPLES = 20
-"""The largest number of samples in a list."""
+"""Largest number of samples in a list."""
 CASES = 3
-"""The number of the worst samples where nobody says it."""
+"""Default number of the worst samples."""
 
 
 class Case(NamedTuple):
-    """A sample that is worth a look.
+    """A sample to replay.
 
     Attributes:
-        why: The fault of the sample in words.
-        motion: The motion, played again; of a sample that diverged the part that can be shown.
-        diverged: Whether the sample diverged.
+        why: Reason for the selection.
+        motion: Motion of the sample; for a diverged sample its finite part.
+        diverged: True if the sample diverged.
     """
 
     sample: int
@@ -77,26 +77,24 @@ def report_study(
     worst: str | None = None,
     machine: str | PathLike[str] | None = None,
 ) -> Page:
-    """Make one page about the samples of a study: distributions, attitudes, fan charts, failures, worst samples.
+    """Report of a Monte Carlo study: distributions, attitudes, fan charts, failures, worst samples.
 
-    A study that was interrupted is reported with the samples that are there. Samples that diverged count in no
-    statistics; they are the first ones among the worst. Without the package viser no motion is played, and one warning
-    says so.
+    An interrupted study is reported with its available samples. Diverged samples are excluded from all statistics and
+    come first among the worst samples. Without the package viser there are no replays, and one warning reports it.
 
     Args:
-        store: The store of the command ``lgsim montecarlo``, or what ``open_study`` returned for it; or results of
-            ``montecarlo.run``, whether in memory or in a store.
-        cases: The number of the worst samples that are replayed; None for that of the study file, or 3.
-        worst: The output by whose size samples count as bad ones; None for that of the study file, or that of the
-            first failure.
-        machine: A URDF file with the machine's shapes; None for that of the store, where it is still there.
+        store: Store of the command ``lgsim montecarlo``, the result of ``open_study`` for it, or results of
+            ``montecarlo.run``.
+        cases: Number of the worst samples to replay; None for that of the study file, or 3.
+        worst: Output that ranks the samples; None for that of the study file, or that of the first failure.
+        machine: URDF file with visual shapes; None for that of the store, if it still exists.
 
     Returns:
         The page: ``.save("study.html")`` or ``.html()``.
 
     Raises:
-        ScenarioError: a ValueError: there is no such store.
-        ValueError: there are no samples yet, or ``worst`` is no output.
+        ScenarioError: there is no such store; a subclass of ValueError.
+        ValueError: there are no samples, or ``worst`` is not an output.
         ModuleNotFoundError: matplotlib or pyarrow is missing; the message names the extra.
     """
     package("matplotlib", "plot", "a report")
@@ -106,7 +104,7 @@ def report_study(
     results = store.results if isinstance(store, StoredStudy) else store
     if not results.samples:
         if stored is not None:
-            missing = "the store has no samples yet; lgsim montecarlo study.toml --resume goes on"
+            missing = "the store has no samples yet; continue with lgsim montecarlo study.toml --resume"
             raise ScenarioError(stored.path, None, "", missing)
         raise ValueError("store: expected results with samples, got none")
     if worst is not None and worst not in results.study.columns():
@@ -129,60 +127,63 @@ def report_study(
     _replays(page, chosen, shapes_file)
     if stored is not None:
         page.add_section("Study")
-        page.add_text("The file that was run; with the samples and the seed above it gives the same numbers again.")
+        page.add_text("The study file; with the samples and the seed above it reproduces these results.")
         page.add_table(
-            ["line", "text"], [[i, line] for i, line in enumerate(stored.text.splitlines(), 1)], folded="Show it"
+            ["line", "text"], [[i, line] for i, line in enumerate(stored.text.splitlines(), 1)], folded="Show the file"
         )
     return page
 
 
 def _title(results: Results, stored: StoredStudy | None) -> Page:
-    """A page with nothing but its title, subtitle and foot."""
+    """A page with title, subtitle and footer."""
     name = "a study" if stored is None else stored.path.name
-    machine = "" if stored is None else f" of {stored.scenario.machine.path.name or 'a machine'}"
+    machine = "" if stored is None else f" of {stored.scenario.machine.path.name or 'a model'}"
     foot = f"Made by lgsim {own_version()}"
     if isinstance(results.source, Store):
         about = results.source.metadata
         versions = ", ".join(f"{name} {number}" for name, number in about.versions.items())
         foot += f" from a store of {versions}; study {about.study}, model {about.model}"
-    return Page(f"Dispersions: {name}", f"{results.samples:,} samples{machine}, seed {results.study.seed}", f"{foot}.")
+    return Page(f"Monte Carlo: {name}", f"{results.samples:,} samples{machine}, seed {results.study.seed}", f"{foot}.")
 
 
 def _rollout(results: Results) -> Rollout | None:
-    """The rollout of a machine; None where a study has a function in its place."""
+    """The rollout of a model; None if the study has a function instead."""
     return results.study.rollout if isinstance(results.study.rollout, Rollout) else None
 
 
 def _outputs(results: Results) -> list[str]:
-    """The names of the outputs, without failures and states in time."""
+    """Names of the outputs, without failures and histories."""
     return [name for name in results.running.names if name != HISTORY and not name.startswith(FAILED)]
 
 
 def _overview(page: Page, results: Results) -> None:
-    """Add how many samples there are, whether the study stopped as was asked for, and the table of all outputs."""
+    """Add the number of samples, the result of the stopping rule, and the table of all outputs."""
     running, wanted = results.running, results.study
     page.add_section("Summary")
     if not results.finished:
-        page.add_remark("The study is not done: these are the samples that are there.", "note")
+        page.add_remark("The study is incomplete: this page shows the available samples.", "note")
     facts: list[tuple[str, Cell]] = [("samples", results.samples), ("diverged", running.diverged)]
     if running.diverged < results.samples:
         facts += [(name, f"{100 * results.failures(name).probability:.3g} %") for name in wanted.failures]
     if results.step_error is not None:
-        facts.append(("not resolved", f"{results.step_error.faults} of {results.step_error.statistics} statistics"))
+        facts.append(("not converged", f"{results.step_error.faults} of {results.step_error.statistics} statistics"))
     page.add_facts(facts)
     rule = wanted.stop
     if rule is not None and running.stopped:
         half = float(np.max(running.moments(rule.output).half_width(rule.level)))
         page.add_remark(
-            f"Stopped because {rule.output} is known to ± {half:.3g} at {100 * rule.level:g} %, as was asked for"
-            f" ({rule.half_width:g}).", "good"
+            f"Stopped because the mean of {rule.output} is known to ± {half:.3g} at {100 * rule.level:g} %, within the"
+            f" requested ± {rule.half_width:g}.", "good"
         )  # fmt: skip
     elif rule is not None and results.finished:
-        page.add_remark(f"{rule.output} is not known to ± {rule.half_width:g} after all samples: take more.", "note")
+        page.add_remark(
+            f"The mean of {rule.output} is not known to ± {rule.half_width:g} after all samples; increase the number.",
+            "note",
+        )
     if wanted.sampler.tilts:
-        page.add_remark("Samples have weights, which all statistics count; quantiles and single samples are left out.")
+        page.add_remark("Statistics use the weights of importance sampling; quantiles and single samples are omitted.")
     if running.diverged:
-        page.add_remark(f"{counted(running.diverged, 'sample')} diverged and count in no statistics.", "bad")
+        page.add_remark(f"{counted(running.diverged, 'sample')} diverged and are excluded from all statistics.", "bad")
     if running.diverged == results.samples:
         if results.step_error is not None and not results.step_error.resolved:
             _steps(page, results)
@@ -194,25 +195,25 @@ def _overview(page: Page, results: Results) -> None:
         if row.output in known and (text := label(results, row.output, row.entry)) is not None:
             rows.append([text, *row[2:], *([] if found is None else [found.mean_error(row.output, row.entry)])])
     columns = ["output", "mean", f"± ({100 * LEVEL:g} %)", "standard deviation", "smallest", "largest"]
-    caption = "In SI units; ± is half of the interval of confidence of the mean."
+    caption = "In SI units; ± is the half width of the confidence interval of the mean."
     if found is not None:
-        columns.append("error of the steps")
-        caption = f"{caption.removesuffix('.')}, the error of the steps that of the mean."
+        columns.append("integration error")
+        caption = f"{caption.removesuffix('.')}, the integration error is that of the mean."
     page.add_table(columns, rows, caption, folded="All outputs" if len(rows) > PLOTS else "")
 
 
 def _steps(page: Page, results: Results) -> None:
-    """Add whether the steps are short enough for what the page says."""
+    """Add the verdict on the integration error of the statistics."""
     found = results.step_error
     if found is None:
         if results.finished and results.study.stepped is not None:
-            page.add_remark("How wrong the steps make these numbers was not looked for (--no-step-check).", "note")
+            page.add_remark("The integration error of these statistics was not estimated (--no-step-check).", "note")
         return
     page.add_verdict(found.summary(), found.resolved)
 
 
 def _distributions(page: Page, results: Results) -> None:
-    """Add a histogram of each number of each output."""
+    """Add histograms of the components of all outputs."""
     shown: list[ensemble_plots.HistogramData] = []
     for name in _outputs(results):
         m = results.moments(name)
@@ -229,14 +230,14 @@ def _distributions(page: Page, results: Results) -> None:
     if not shown:
         return
     page.add_section("Distributions")
-    caption = "The mean (orange)"
+    caption = "Mean (orange)"
     if not results.study.sampler.tilts:
-        caption += ", and the levels below which 5 %, 50 % and 95 % of the samples lie (dashed)"
+        caption += ", and quantiles of 5 %, 50 % and 95 % (dashed)"
     page.add_figure(ensemble_plots.histograms(shown), f"{caption}.")
 
 
 def _counts(results: Results, name: str, k: int, edges: Float[np.ndarray, " edges"]) -> Float[np.ndarray, " bins"]:
-    """How many samples, or which sum of their weights, has the k-th number of an output between two edges."""
+    """Histogram of the k-th component of an output, weighted if the samples have weights."""
     counts = np.zeros(len(edges) - 1)
     for chunk in results.chunks():
         good = chunk.columns[DIVERGED] == 0
@@ -246,22 +247,22 @@ def _counts(results: Results, name: str, k: int, edges: Float[np.ndarray, " edge
 
 
 def _attitudes(page: Page, results: Results) -> None:
-    """Add the attitudes of frames on the sphere, with their means and covariances on the group."""
+    """Add attitudes of frames on the sphere, with their means and covariances on the group."""
     shown = [(name, f) for name, f in results.study.outputs.items() if isinstance(f, FinalAttitude)]
     if shown:
         page.add_section("Attitudes")
     for name, f in shown:
         found = results.intrinsic(name, UnitQuaternion)
         if not found.converged:
-            page.add_remark(f"The {name} is all around: it has no mean.", "note")
+            page.add_remark(f"The samples of {name} are too widely spread for a mean on the group.", "note")
             continue
         points = _first(results, name, POINTS)
         figure = ensemble_plots.attitudes(points, found.mean, found.covariance, f.frame)
         degrees = np.degrees(np.sqrt(np.linalg.eigvalsh(found.covariance)))
         sizes = ", ".join(f"{x:.3g}" for x in degrees)
         page.add_figure(
-            figure, f"The {name} at the end. Mean and covariance are those on the group, of"
-            f" {counted(found.count, 'sample')}; standard deviations along the principal axes: {sizes} degrees."
+            figure, f"Final {name}. Mean and covariance on the group, of {counted(found.count, 'sample')}; standard"
+            f" deviations along the principal axes: {sizes} degrees."
         )  # fmt: skip
 
 
@@ -276,15 +277,13 @@ def _fans(page: Page, results: Results, cases: Sequence[Case]) -> None:
     time = float(rollout.t0) + float(rollout.dt) * rollout.save_every * places
     marked = [case.motion for case in cases if not case.diverged]
     figure = ensemble_plots.fans(rollout.model, time, states, marked)
-    page.add_section("In time")
-    dashed = " Dashed: the samples that are replayed below." if marked else ""
-    page.add_figure(
-        figure, f"The median, the middle half and the middle nine tenths of {counted(len(states), 'sample')}.{dashed}"
-    )
+    page.add_section("Fan charts")
+    dashed = " Dashed: samples with a replay below." if marked else ""
+    page.add_figure(figure, f"Median and bands of 50 % and 90 % of {counted(len(states), 'sample')}.{dashed}")
 
 
 def _failed(page: Page, results: Results) -> None:
-    """Add the probabilities of the failures, and which samples failed and diverged."""
+    """Add the probabilities of failures, and the samples that failed or diverged."""
     if not results.study.failures and not results.running.diverged:
         return
     page.add_section("Failures")
@@ -297,16 +296,16 @@ def _failed(page: Page, results: Results) -> None:
         steps = [] if results.step_error is None else [results.step_error.mean_error(FAILED + name, None)]
         rows.append([name, found.count, text, *steps, _listed(found.indices.tolist())])
     if rows:
-        interval = "probability and its interval" + ("" if results.study.sampler.tilts else " (Wilson)")
-        steps = [] if results.step_error is None else ["error of the steps"]
-        page.add_table(["failure", "samples", interval, *steps, "which"], rows)
+        interval = "probability and confidence interval" + ("" if results.study.sampler.tilts else " (Wilson)")
+        steps = [] if results.step_error is None else ["integration error"]
+        page.add_table(["failure", "samples", interval, *steps, "sample numbers"], rows)
     gone = results.diverged
     for how in sorted(set(gone.values())):
         page.add_text(f"Diverged, {how}: {_listed([i for i, each in gone.items() if each == how])}")
 
 
 def _replays(page: Page, cases: Sequence[Case], machine: Path | None) -> None:
-    """Add the worst samples, played again."""
+    """Add replays of the worst samples."""
     if not cases:
         return
     page.add_section("Worst cases")
@@ -321,7 +320,7 @@ def _replays(page: Page, cases: Sequence[Case], machine: Path | None) -> None:
 
 
 def _cases(results: Results, worst: str | None, count: int) -> Iterator[Case]:
-    """The samples that diverged, then the worst ones by an output."""
+    """Diverged samples, then the worst ones by an output."""
     if _rollout(results) is None:
         return
     gone = dict(list(results.diverged.items())[:count])
@@ -336,7 +335,7 @@ def _cases(results: Results, worst: str | None, count: int) -> Iterator[Case]:
 
 
 def _worst(results: Results, worst: str | None, count: int) -> list[tuple[int, str]]:
-    """(sample, why) of the worst samples by an output: the one that is named, or that of the first failure."""
+    """The worst samples, with the reason, by the named output or that of the first failure."""
     rules = [f for f in results.study.failures.values() if isinstance(f, OutOfBounds)]
     entry, up = None, True
     if worst is not None:
@@ -353,7 +352,7 @@ def _worst(results: Results, worst: str | None, count: int) -> list[tuple[int, s
 
 
 def _extreme(results: Results, name: str, entry: int | None, up: bool, count: int) -> list[tuple[int, float]]:
-    """(sample, value) of the largest or smallest values; of several numbers those farthest from the mean."""
+    """Samples with the largest or smallest values; for an array, those farthest from the mean."""
     if count < 1:
         return []
     mean, several = np.ravel(results.moments(name).mean), entry is None and results.moments(name).mean.size > 1
@@ -370,7 +369,7 @@ def _extreme(results: Results, name: str, entry: int | None, up: bool, count: in
 
 
 def _first(results: Results, name: str, count: int) -> Float[np.ndarray, " samples *shape"]:
-    """The values of an output of the first samples that did not diverge."""
+    """Values of an output of the first samples that did not diverge."""
     parts, found = [], 0
     for chunk in results.chunks():
         good = chunk.columns[name][chunk.columns[DIVERGED] == 0][: count - found]
@@ -382,19 +381,19 @@ def _first(results: Results, name: str, count: int) -> Float[np.ndarray, " sampl
 
 
 def _listed(samples: Sequence[int]) -> str:
-    """The numbers of samples in words."""
+    """Sample numbers as text."""
     more = f" and {len(samples) - _LISTED_SAMPLES} more" if len(samples) > _LISTED_SAMPLES else ""
     return ", ".join(map(str, samples[:_LISTED_SAMPLES])) + more if samples else "none"
 
 
 def label(results: Results, name: str, entry: int | None) -> str | None:
-    """The name of a number of an output, with its joint and unit where these are known.
+    """Label of a component of an output, with joint and unit if they are known.
 
     Args:
-        entry: The place of the number in the output, flattened; None where the output is one number.
+        entry: Flat index of the component; None for a scalar output.
 
     Returns:
-        The name; None for the numbers of a quaternion, which mean nothing one by one.
+        The label; None for components of a quaternion, which have no meaning of their own.
     """
     f = results.study.outputs.get(name)
     if isinstance(f, FinalAttitude):
@@ -412,7 +411,7 @@ def label(results: Results, name: str, entry: int | None) -> str | None:
 
 
 def _of_history(rollout: Rollout, f: Subsampled, name: str, entry: int) -> str | None:
-    """The name of an entry of states over time: its joint and its time."""
+    """Label of a component of a history: joint and time."""
     model, saved = rollout.model, rollout.steps // rollout.save_every
     moment, place = divmod(entry, model.nq + model.nv)
     kind, place = (0, place) if place < model.nq else (1, place - model.nq)
@@ -422,7 +421,7 @@ def _of_history(rollout: Rollout, f: Subsampled, name: str, entry: int) -> str |
 
 
 def _of_joint(model: Model, name: str, kind: int, entry: int) -> str | None:
-    """The name of an entry of q (kind 0), v (1) or tau (2); None for the numbers of a quaternion."""
+    """Label of a component of q (kind 0), v (1) or tau (2); None for components of a quaternion."""
     for panel in panels(model):
         places, letters = (panel.q, panel.q_names) if kind == 0 else (panel.v, panel.v_names)
         if entry in places:

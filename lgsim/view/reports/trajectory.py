@@ -1,4 +1,4 @@
-"""The page about a trajectory: how far it uses the machine's limits, its joints and energy, and the motion itself."""
+"""The report of a trajectory: use of limits, joints, energy, 3D replay."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from lgsim.view.reports.page import Cell, Page
 from lgsim.view.reports.replays import MISSING, add_replay, can_play, finite_part, machine_shapes
 
 BOUND = 1e100
-"""States with larger numbers, in SI units, are not shown: their squares are no floats."""
+"""States with larger values, in SI units, are not shown: their squares overflow."""
 
 
 def report_trajectory(
     trajectory: Trajectory, *, title: str = "Trajectory", subtitle: str = "", machine: str | PathLike[str] | None = None
 ) -> Page:
-    """Make one page about a trajectory: limits used, plots of joints and energy, and the motion in three dimensions.
+    """Report of a trajectory: use of limits, plots of joints and energy, 3D replay.
 
-    A motion that diverged is shown up to the last state that is finite. Without the package viser it is not played,
-    which one warning says.
+    A diverged motion is shown up to its last finite state. Without the package viser there is no replay, and one
+    warning reports it.
 
     Args:
-        trajectory: The motion, such as ``lgsim.simulate`` or ``optimize.to_trajectory`` gives it.
-        machine: A URDF file with the machine's shapes; None for rods between the joints.
+        trajectory: Motion, as returned by ``lgsim.simulate`` or ``optimize.to_trajectory``.
+        machine: URDF file with visual shapes; None for rods between the joints.
 
     Returns:
         The page: ``.save("motion.html")`` or ``.html()``.
 
     Raises:
         ValueError: there is no state, or the times do not increase.
-        ModuleNotFoundError: matplotlib is missing: ``pip install 'lgsim[plot]'``.
+        ModuleNotFoundError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
     """
     package("matplotlib", "plot", "a report")
     if not len(trajectory):
@@ -51,11 +51,9 @@ def report_trajectory(
         return page
     add_limits(page, seen)
     page.add_section("Joints")
-    page.add_figure(plots.joints(seen), "Limits that the motion comes near are dashed lines.")
+    page.add_figure(plots.joints(seen), "Joint limits near the motion are dashed lines.")
     page.add_section("Energy")
-    caption = (
-        "Springs in joints count as potential energy; what the work of the joint forces does not explain is friction."
-    )
+    caption = "Springs in joints count as potential energy; the work of the joint forces does not include friction."
     page.add_figure(plots.energy(seen), caption)
     page.add_section("Motion")
     if can_play():
@@ -66,7 +64,7 @@ def report_trajectory(
 
 
 def _summary(page: Page, trajectory: Trajectory, seen: Trajectory) -> None:
-    """Add the facts that one looks for first, and how the motion ended."""
+    """Add the key figures, and faults of the motion."""
     page.add_section("Summary")
     facts: list[tuple[str, Cell]] = [
         ("states", len(trajectory)),
@@ -76,7 +74,7 @@ def _summary(page: Page, trajectory: Trajectory, seen: Trajectory) -> None:
         ("step", f"{trajectory.dt:.3g} s" if np.isfinite(trajectory.dt) else None),
     ]
     if trajectory.step_error is not None:
-        facts.append(("error of the steps", str(trajectory.step_error)))
+        facts.append(("estimated integration error", str(trajectory.step_error)))
     page.add_facts(facts)
     if trajectory.result:
         page.add_remark(trajectory.result, "bad")
@@ -90,10 +88,10 @@ def _summary(page: Page, trajectory: Trajectory, seen: Trajectory) -> None:
 
 
 def add_limits(page: Page, motion: Trajectory) -> None:
-    """Add a table of the positions, speeds and forces of all degrees of freedom, and the limits that they use.
+    """Add a table of positions, speeds and forces of all degrees of freedom, relative to their limits.
 
     Args:
-        motion: The motion, whose numbers are finite.
+        motion: Motion with finite values.
     """
     rows: list[list[Cell]] = []
     beyond: list[str] = []
@@ -118,17 +116,17 @@ def add_limits(page: Page, motion: Trajectory) -> None:
     if beyond:
         page.add_remark(f"Beyond a limit: {listed(beyond)}.", "bad")
     page.add_table(
-        ["joint", "smallest position", "largest", "of its limits", "largest speed", "of its limit", "largest force",
-         "of its limit"], rows, "In rad, m, s, N m and N. At 100 % a number is at its limit; a dash has none. Of a ball"
-        " the limits of positions are those of swing, angle and twist.",
+        ["joint", "smallest position", "largest", "of the limits", "largest speed", "of the limit", "largest force",
+         "of the limit"], rows, "In rad, m, s, N m and N. 100 % is the limit; a dash marks a quantity without one. The"
+        " position limits of a spherical joint are those of swing, angle and twist.",
     )  # fmt: skip
 
 
 def _largest(parts: Float[np.ndarray, "times nv"]) -> Float[np.ndarray, " nv"]:
-    """The largest part of each limit that is used; NaN where there is none."""
+    """Largest use of each limit; NaN without a limit."""
     return np.where(np.isnan(parts).all(axis=0), np.nan, np.fmax.reduce(parts, axis=0))
 
 
 def _percent(share: float) -> str | None:
-    """A share in percent; None for none."""
-    return None if np.isnan(share) else f"{100 * share:.3g} %" if np.isfinite(share) else "passed"
+    """A fraction in percent; None for NaN."""
+    return None if np.isnan(share) else f"{100 * share:.3g} %" if np.isfinite(share) else "exceeded"

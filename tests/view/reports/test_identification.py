@@ -81,7 +81,7 @@ def test_numbers_deviations_and_errors(swing, page):
     assert number(deviation) == pytest.approx(found.deviations[DAMPED], rel=1e-4)
     assert float(moved) == pytest.approx((found.values[DAMPED] - 0.2) / found.deviations[DAMPED], rel=0.01)
     assert number(table["x of bob"][2]) == pytest.approx(LENGTH, abs=1e-3)
-    assert table["z of bob"][-1] == "not seen" and table["z of bob"][-2] == "–"
+    assert table["z of bob"][-1] == "not identifiable" and table["z of bob"][-2] == "–"
     residual = np.sqrt(np.mean(np.asarray(found.residuals()) ** 2))
     hinge = rows(page)["hinge"]
     assert hinge[0] == "N m" and number(hinge[3]) == pytest.approx(residual, rel=1e-4)
@@ -93,15 +93,17 @@ DAMPED = "damping of hinge, N m s/rad"
 
 @pytest.mark.slow
 def test_facts_remarks_and_parts(page):
-    assert headings(page) == ["Summary", "Record", "Numbers", "Identifiability", "Residuals", "Files"]
+    assert headings(page) == ["Summary", "Recording", "Parameters", "Identifiability", "Residuals", "Files"]
     shown = facts(page)
-    assert (shown["unknowns"], shown["combinations seen"], shown["samples fitted"]) == ("4", "2 of 4", str(COUNT))
-    assert (shown["samples"], shown["usual rate"], shown["channels"]) == (str(COUNT), "50 Hz", "q, v, a, tau")
+    assert (shown["unknowns"], shown["samples fitted"]) == ("4", str(COUNT))
+    assert shown["identifiable combinations"] == "2 of 4"
+    assert (shown["samples"], shown["sampling rate"], shown["channels"]) == (str(COUNT), "50 Hz", "q, v, a, tau")
     texts = dict((text, kind) for kind, text in remarks(page))
-    assert texts["What was held out is told as well as what was fitted: the numbers hold for this motion."] == "good"
-    assert any(text.startswith("2 combinations of the unknowns cannot be seen") for text in texts)
-    assert texts["Nothing was wrong with the record."] == "good"
-    assert "Steps: made by hand." in page and "<li>fit.npz</li>" in page and "<li>scale of joints</li>" in page
+    close = "The held-out error is close to the training error: the parameters are valid for this motion."
+    assert texts[close] == "good"
+    assert any(text.startswith("2 combinations of the unknowns are not identifiable") for text in texts)
+    assert texts["The recording needed no corrections."] == "good"
+    assert "Processing: made by hand." in page and "<li>fit.npz</li>" in page and "<li>scale of joints</li>" in page
     assert "<h1>A &lt;wheel&gt;</h1><p>by hand</p>" in page
     assert pictures(page) == 5 and needs_no_network(page) and "<script" not in page
     assert "base parameter" in page
@@ -112,7 +114,7 @@ def test_the_fit_alone(swing):
     """Without the record there is no section about it, and the axis of time counts samples."""
     found, record = swing
     page = reports.report_fit(found).html()
-    assert headings(page) == ["Summary", "Numbers", "Identifiability", "Residuals"] and pictures(page) == 4
+    assert headings(page) == ["Summary", "Parameters", "Identifiability", "Residuals"] and pictures(page) == 4
     figures = reports.fit_figures(found)
     assert list(figures) == ["residuals", "whiteness", "singular-values", "changes"]
     assert figures["residuals"].axes[-1].get_xlabel() == "sample"
@@ -126,7 +128,7 @@ def test_one_unknown(wheel):
     """Every table and plot has a single row; nothing was held out."""
     found = fit(Parameters(Plant(wheel), [JointParameter("damping")]), TorqueSamples.from_recording(recorded(wheel)))
     page = reports.report_fit(found).html()
-    assert facts(page)["unknowns"] == "1" and facts(page)["held out / fitted error"] == "–"
+    assert facts(page)["unknowns"] == "1" and facts(page)["held-out / training error"] == "–"
     # correlated residuals leave the damping too uncertain to be drawn as a change
     assert pictures(page) == 3 and rows(page)["hinge"][4] == "–"
     # the center is wrong, so that the residuals are not white
@@ -165,7 +167,7 @@ def test_lines_do_not_cross_gaps():
 
 def test_how_sure_a_number_is(swing):
     assert Number("m", "kg", 1.0, 2.0, 0.5).significance == "2.0"
-    assert Number("m", "kg", 1.0, 2.0, np.inf).significance == "not seen"
+    assert Number("m", "kg", 1.0, 2.0, np.inf).significance == "not identifiable"
     assert Number("m", "kg", 1.0, 1.0, 0.0).significance == "held"
     assert [row.unit for row in number_rows(swing[0])] == ["m", "m", "m", "N m s/rad"]
 

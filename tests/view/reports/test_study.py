@@ -81,7 +81,7 @@ def test_the_page_says_what_the_samples_say(columns, page):
     ]  # fmt: skip
     assert 0 < number(found["far"][2]) < 1e-4
     assert facts(page) == {"samples": "48", "diverged": "0", "far": f"{100 * len(which) / 48:.3g} %",
-                           "not resolved": "0 of 112 statistics"}  # fmt: skip
+                           "not converged": "0 of 112 statistics"}  # fmt: skip
     assert next(text for kind, text in remarks(page) if kind == "good").startswith("Integration error: at most ")
     worst = int(np.argmax(columns["miss"]))
     assert re.findall("<h3>(.*?)</h3>", page) == [f"Sample {worst}: miss {columns['miss'][worst]:.4g}"]
@@ -92,7 +92,7 @@ def test_the_page_says_what_the_samples_say(columns, page):
 def test_it_is_one_page_without_a_network(page):
     """Pictures and scenes are in it; nothing is asked for from anywhere."""
     assert headings(page) == [
-        "Summary", "Distributions", "Attitudes", "In time", "Failures", "Worst cases", "Study"
+        "Summary", "Distributions", "Attitudes", "Fan charts", "Failures", "Worst cases", "Study"
     ]  # fmt: skip
     assert pictures(page) == 3 and needs_no_network(page)
     assert page.count("<iframe srcdoc=") == (1 if find_spec("viser") else 0)
@@ -101,7 +101,7 @@ def test_it_is_one_page_without_a_network(page):
 @pytest.mark.slow
 def test_the_worst_by_another_output(store, still):
     """An output of several numbers counts by its distance from the mean."""
-    with pytest.warns(UserWarning, match="the report plays no motions"):
+    with pytest.warns(UserWarning, match="the report has no replays"):
         page = reports.report_study(open_study(store), worst="final_q", cases=2).html()
     assert len(re.findall("<h3>Sample \\d+: final_q", page)) == 2 and ("note", replays.MISSING) in remarks(page)
     with pytest.raises(ValueError, match=r"worst: expected one of .*miss.*, got 'mis'"):
@@ -117,12 +117,12 @@ def test_a_part_and_nothing(tmp_path):
 
     store = make_store(tmp_path, STUDY, progress=interrupted)
     page = reports.report_study(store, cases=0).html()
-    assert remarks(page) == [("note", "The study is not done: these are the samples that are there.")]
+    assert remarks(page) == [("note", "The study is incomplete: this page shows the available samples.")]
     assert facts(page)["samples"] == "16" and "Worst cases" not in headings(page)
     Store(store).file(0).unlink()
     with pytest.raises(ScenarioError) as caught:
         reports.report_study(store)
-    nothing = "the store has no samples yet; lgsim montecarlo study.toml --resume goes on"
+    nothing = "the store has no samples yet; continue with lgsim montecarlo study.toml --resume"
     assert str(caught.value) == f"{store}: {nothing}"
     with pytest.raises(ValueError, match="store: expected results with samples, got none"):
         reports.report_study(open_study(store).results)
@@ -133,10 +133,10 @@ def test_a_part_and_nothing(tmp_path):
 def test_samples_that_all_diverge(tmp_path, still):
     """No statistics; a sample is shown up to where its numbers are small."""
     gone = changed(("dt = 0.02", 'dt = 1.0\nmethod = "MK4"'), ("stiffness = 3.0", "stiffness = 1e9"))
-    with pytest.warns(UserWarning, match="plays no motions"):
+    with pytest.warns(UserWarning, match="has no replays"):
         page = reports.report_study(make_store(tmp_path, gone, samples=16)).html()
     assert headings(page) == ["Summary", "Failures", "Worst cases", "Study"]
-    assert ("bad", "16 samples diverged and count in no statistics.") in remarks(page)
+    assert ("bad", "16 samples diverged and are excluded from all statistics.") in remarks(page)
     assert "Diverged, " in page and re.findall("<h3>Sample 0: (not finite|blown up)", page)
 
 
@@ -165,7 +165,7 @@ def high(columns):
 def test_results_in_memory(pendulum, still, tmp_path):
     """No store, no study file: the page has what the samples give, and the worst by the only output."""
     results = mc.run(pendulum)
-    with pytest.warns(UserWarning, match="plays no motions"):
+    with pytest.warns(UserWarning, match="has no replays"):
         report = reports.report_study(results)
     page = report.save(tmp_path / "study.html").read_text(encoding="utf-8")
     assert headings(page) == ["Summary", "Distributions", "Failures", "Worst cases"]
@@ -203,7 +203,7 @@ def test_samples_with_weights(pendulum):
     assert number(rows(page)["angle"][0]) == pytest.approx(float(m.mean), rel=1e-4)
     low, top = found.interval
     assert rows(page)["high"][1] == f"{found.probability:.3g} ({low:.2g} to {top:.2g}, 95 %)"
-    assert "Samples have weights" in page and "5 %, 50 %" not in page
+    assert "Statistics use the weights" in page and "5 %, 50 %" not in page
 
 
 def test_estimates_in_words():
@@ -243,7 +243,8 @@ def test_steps_that_are_too_long(pendulum, still):
     assert len(red) == 1 and red[0].startswith("Not resolved: with dt = 0.02 s and MK4 the integration error exceeds")
     assert "Use dt = " in red[0] or "use dt = " in red[0]
     assert rows(page)["angle"][5].endswith(", not resolved")
-    assert facts(page)["not resolved"] == f"{results.step_error.faults} of 7 statistics"
+    assert facts(page)["not converged"] == f"{results.step_error.faults} of 7 statistics"
     unknown = reports.report_study(mc.run(study, step_check=False), cases=0).html()
-    assert ("note", "How wrong the steps make these numbers was not looked for (--no-step-check).") in remarks(unknown)
-    assert len(rows(unknown)["angle"]) == 5 and "not resolved" not in facts(unknown)
+    note = "The integration error of these statistics was not estimated (--no-step-check)."
+    assert ("note", note) in remarks(unknown)
+    assert len(rows(unknown)["angle"]) == 5 and "not converged" not in facts(unknown)

@@ -41,7 +41,9 @@ def motion(model, count=5, **changes):
 @pytest.mark.quick
 def test_limits_facts_and_plots(arm, still, tmp_path):
     """Shares of the limits by hand: 1 rad is 1.25 from the middle of -2 and 1.5, whose half length is 1.75."""
-    with pytest.warns(UserWarning, match="the report plays no motions: pip install 'lgsim.view.'"):
+    with pytest.warns(
+        UserWarning, match="no replays, since viser is missing: pip install 'lgsim.view.'"
+    ):
         report = reports.report_trajectory(motion(arm), title="A <swing>", subtitle="by hand")
     page = report.save(tmp_path / "motion.html").read_text(encoding="utf-8")
     assert page == report.html() and "<h1>A &lt;swing&gt;</h1><p>by hand</p>" in page
@@ -159,7 +161,7 @@ def test_long_motions_are_played_faster(arm, monkeypatch):
     long = Trajectory(arm, 1200 * short.time, short.q, short.v, short.tau)
     replays.add_replay(page, long, "Swing", None)
     assert asked == [1.0, 10.0]
-    assert "Swing played again; drag" in page.html() and "Swing played again, 10 times as fast as it is;" in page.html()
+    assert "Replay of swing; drag" in page.html() and "Replay of swing, 10 times faster than real time;" in page.html()
 
 
 def test_shapes_come_from_a_file_that_fits(arm, tmp_path):
@@ -172,7 +174,7 @@ def test_shapes_come_from_a_file_that_fits(arm, tmp_path):
     file.write_text(ARM[: ARM.index("<visual>")] + "</link></robot>")
     assert replays.machine_shapes(file, arm) is None
     file.write_text(ARM[:100])
-    with pytest.warns(UserWarning, match="rods in place of the machine's shapes: .*arm.urdf"):
+    with pytest.warns(UserWarning, match="rods instead of the visual shapes: .*arm.urdf"):
         assert replays.machine_shapes(file, arm) is None
 
 
