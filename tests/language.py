@@ -88,15 +88,13 @@ def python(file: str, text: str) -> Iterator[Text]:
     docs = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
-            first = node.body[0]
-            if (
-                isinstance(first, ast.Expr)
-                and isinstance(first.value, ast.Constant)
-                and isinstance(first.value.value, str)
-            ):
-                docs.add(first.value)
-                for i, line in enumerate(first.value.value.splitlines()):
-                    yield Text(file, first.lineno + i, re.sub(r"`+[^`]+`+", " ", line), i == 0)
+            value = getattr(node.body[0], "value", None)
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                docs.add(value)
+                for i, line in enumerate(value.value.splitlines()):
+                    # without the name of an argument
+                    line = re.sub(r"^\s+\w+: |`+[^`]+`+", " ", line)
+                    yield Text(file, value.lineno + i, line, i == 0)
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docs and " " in node.value:
             for i, line in enumerate(node.value.splitlines()):
