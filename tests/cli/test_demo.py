@@ -17,7 +17,7 @@ def test_demo_of_a_file(files, tmp_path):
     assert result.exit_code == 0, result.output
     made = {path.name for path in (tmp_path / "shown").iterdir()}
     assert made == {"arm-joints.png", "arm-energy.png", "arm-momentum.png", "arm.html", "arm.npz"}
-    assert "energy of 1 s of free motion: within" in result.output and "gradient through 200 steps" in result.output
+    assert "energy drift in 1 s of free motion: below" in result.output and "gradient of 200 steps" in result.output
     run = Trajectory.load(tmp_path / "shown" / "arm.npz")
     assert len(run) == 51 and run.step_error.resolved
 

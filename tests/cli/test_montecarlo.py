@@ -83,7 +83,7 @@ def test_table_and_files(ran):
     known = scipy.stats.binomtest(int(failed.sum()), len(failed)).proportion_ci(0.95, method="wilson")
     assert f"failed far {np.mean(failed):.5g} {known.low:.2g} to {known.high:.2g}" in text
     said = " ".join(result.stderr.split())
-    assert "200 samples (random, seed 3); arm.urdf, 4 steps of 0.02 s; varies" in said
+    assert "200 samples (random, seed 3); arm.urdf, 4 steps of 0.02 s; random" in said
     names = {path.name for path in store.iterdir()}
     assert names == {"study.json", "study.toml", "machine.json", "chunks", "finished.json", "steps.json", "lock"}
     assert "steps at most " in text and "of the statistical interval (" in text

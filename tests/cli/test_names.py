@@ -256,7 +256,7 @@ def test_a_study_and_its_report(store, folder, seen):
     made = folder / "report [b] $x$.html"
     shows(ran("montecarlo", "report", path, "--out", made, "--cases", 0).output, str(made))
     shows(words_of(made), DISTANCE, FAILURE, SHOULDER, TIP)
-    shows("\n".join(seen), DISTANCE, SHOULDER, ELBOW, f"{TIP}: its axes in the world", f"position of {TIP} x (m)")
+    shows("\n".join(seen), DISTANCE, SHOULDER, ELBOW, f"{TIP}: axes", f"position of {TIP} x (m)")
 
 
 def test_the_bar_of_a_study(monkeypatch):

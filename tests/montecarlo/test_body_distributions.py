@@ -54,7 +54,7 @@ BAD = {
     "width": (lambda: mc.PoseDispersion(jnp.eye(4)[None], -0.1), "expected finite nonnegative numbers"),
     "base": (
         lambda: controls.Hover.from_model(studies.pendulum(), jnp.zeros(3)),
-        "expected a machine with a floating base",
+        "expected a model with a floating base",
     ),
     "bodies that hover": (
         lambda: controls.Hover.from_model(studies.tumbling(), jnp.zeros(3)),
