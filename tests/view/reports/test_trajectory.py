@@ -41,9 +41,7 @@ def motion(model, count=5, **changes):
 @pytest.mark.quick
 def test_limits_facts_and_plots(arm, still, tmp_path):
     """Shares of the limits by hand: 1 rad is 1.25 from the middle of -2 and 1.5, whose half length is 1.75."""
-    with pytest.warns(
-        UserWarning, match="no replays, since viser is missing: pip install 'lgsim.view.'"
-    ):
+    with pytest.warns(UserWarning, match="no replays, since viser is missing: pip install 'lgsim.view.'"):
         report = reports.report_trajectory(motion(arm), title="A <swing>", subtitle="by hand")
     page = report.save(tmp_path / "motion.html").read_text(encoding="utf-8")
     assert page == report.html() and "<h1>A &lt;swing&gt;</h1><p>by hand</p>" in page
