@@ -14,5 +14,5 @@ def test_the_page_s_scenario_is_read(tmp_path):
     )
     (tmp_path / "page.toml").write_text(text)
     scenario = load_scenario(tmp_path / "page.toml")
-    assert scenario.tasks[-1].name == "0.05 m clear"
+    assert scenario.tasks[-1].name == "0.05 m clearance"
     assert set(scenario.tasks[-1].cost.solid_pairs[1]) == {"ball"}
