@@ -228,6 +228,8 @@ class LevenbergMarquardt(NamedTuple):
         max_iterations: Maximum number of iterations; without ``cost`` the evaluation of the start is the first one.
         tolerance: Relative decrease of the cost that ends the iterations, in addition to rounding errors of the first
             cost; by default 2e-7 in float64 and 2e-3 in float32, far below the noise of measurements.
+        negligible: Predicted decrease of the cost that does not matter: a search that finds no lower cost is successful
+            if no more is predicted. A billionth of it (4e-4 in float32) ends the iterations. By default zero.
         move: ``move(tangent, rest)``, the other unknowns after a step.
         linear_step: Computation of steps from normal equations.
         results: The enumeration of ``Solution.result``, with the names of ``RESULTS`` and texts for the user.
@@ -245,6 +247,7 @@ class LevenbergMarquardt(NamedTuple):
     move: Callable[[Any, Any], Any] | None = None
     linear_step: LinearStep = BoxStep()
     results: Any = RESULTS
+    negligible: ArrayLike = 0.0
 
     def find(self, x0: Float[Array, " p"], rest: PyTree = None) -> Solution:
         """The solution after all iterations from a point within the bounds."""
@@ -289,13 +292,14 @@ class LevenbergMarquardt(NamedTuple):
         # D: the largest diagonal of H so far (More 1978)
         first = jnp.where(initial, normal.cost, s.first)
         scales = jax.tree.map(jnp.maximum, s.scales, self.linear_step.diagonals(normal))
-        settled = self._promises_little(x, normal, scales, first)
+        promised = self._promised(x, normal, scales)
+        settled = promised <= self._tolerated(normal.cost, first)
         lost, broken = ~better & (s.mu > _LARGEST), ~jnp.isfinite(first)
         # a cheap trial below the tolerance is still evaluated
         ended = settled if at_once else s.settled
         proposal = self._proposal(x, normal, scales, mu)
         moved = rest if self.move is None else self.move(proposal.tangent, rest)
-        result = self.results.where(lost & ~ended, self.results.stalled, s.result)
+        result = self.results.where(lost & ~ended & ~(promised <= self.negligible), self.results.stalled, s.result)
         row, cost, place = (s.i, normal.cost, x) if at_once else (
             jnp.where(initial, self.max_iterations, s.i), s.cost, s.x
         )  # fmt: skip
@@ -321,14 +325,14 @@ class LevenbergMarquardt(NamedTuple):
         D = jax.tree.map(lambda d: jnp.where(d > 0, d, 1), scales)
         return self.linear_step.propose(normal, D, mu, x, self.lower, self.upper)
 
-    def _promises_little(
-        self, x: Float[Array, " p"], normal: HasCost, scales: PyTree, first: Float[Array, ""]
-    ) -> Bool[Array, ""]:
-        """True if a nearly undamped step decreases the model by less than the tolerance and rounding."""
-        digits = np.finfo(x.dtype).precision
-        limit = 10.0 ** (-0.45 * digits) if self.tolerance is None else self.tolerance
+    def _promised(self, x: Float[Array, " p"], normal: HasCost, scales: PyTree) -> Float[Array, ""]:
+        """The decrease of the model by a nearly undamped step."""
         # ridge, relative to the diagonal: keeps a Hessian with unobservable directions definite
-        ridge, rounding = 10.0 ** (-0.6 * digits), 10.0 ** (-0.9 * digits)
-        step = self._proposal(x, normal, scales, ridge)
-        promised = step.predicted if step.promised is None else step.promised
-        return promised <= limit * normal.cost + rounding * first
+        step = self._proposal(x, normal, scales, 10.0 ** (-0.6 * np.finfo(x.dtype).precision))
+        return step.predicted if step.promised is None else step.promised
+
+    def _tolerated(self, cost: Float[Array, ""], first: Float[Array, ""]) -> Float[Array, ""]:
+        """The predicted decrease that ends the iterations: the tolerance and rounding errors."""
+        digits = np.finfo(cost.dtype).precision
+        limit = 10.0 ** (-0.45 * digits) if self.tolerance is None else self.tolerance
+        return limit * cost + 10.0 ** (-0.9 * digits) * first + 10.0 ** (-0.6 * digits) * self.negligible

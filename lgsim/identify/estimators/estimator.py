@@ -16,6 +16,9 @@ from lgsim._compile.xla import control_flow
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.integrators.method import Method
 
+NEGLIGIBLE = 1e-3
+"""Decrease of a cost, half a sum of squared residuals in units of the noise, that is far below its uncertainty."""
+
 
 class RESULTS(eqx.Enumeration):
     """Termination codes of an estimator; the text names a remedy."""
@@ -109,6 +112,10 @@ class Estimator(eqx.Module):
         self, parameters: Parameters, x: Float[Array, " p"], covariance: Float[Array, "p p"], samples: Any
     ) -> Float[Array, "n columns"]:
         """Standard deviations of the predictions at x due to the covariance of x, in the records' units."""
+
+    def rounding(self, samples: Any) -> Float[Array, " columns"] | None:
+        """Residuals that rounding errors explain, in the records' units; None if unknown."""
+        return None
 
     @property
     def integration(self) -> Method | None:

@@ -17,6 +17,7 @@ from lgsim.identify.estimators.torque_fit import (
     TorqueEstimator,
     estimate_noise,
     initial_noise,
+    noise_floor,
     torque_estimate,
     with_priors,
 )
@@ -65,7 +66,7 @@ class LinearFit(TorqueEstimator):
             )
         at = np.argsort(linear)[list(self.base.independent)]
         objective = torque_objective(parameters, samples, self.loss)
-        free = jnp.zeros(parameters.size, bool).at[at].set(True)
+        free, floor = jnp.zeros(parameters.size, bool).at[at].set(True), noise_floor(samples)
 
         def once(
             carry: tuple[Float[Array, " p"], Float[Array, " nv"]], _: None
@@ -76,7 +77,9 @@ class LinearFit(TorqueEstimator):
             after = x - inverse @ data.gradient
             # not a second decomposition of the same matrix: two at once under vmap can block XLA's threads
             again = (
-                noise if self.noise is not None else estimate_noise(parameters, objective, after, noise, free, inverse)
+                noise
+                if self.noise is not None
+                else estimate_noise(parameters, objective, after, noise, free, floor, inverse)
             )
             return (after, again), (data.cost, x)
 

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 
 from lgsim._compile.linalg.levenberg_marquardt import LevenbergMarquardt, Solution
 from lgsim.identify.estimators.estimator import (
+    NEGLIGIBLE,
     RESULTS,
     Estimate,
     FitRounds,
@@ -217,10 +218,15 @@ class GapRounds(FitRounds):
         return LevenbergMarquardt(
             lambda x, s: linearize(now, self.windows, x, s), None, *self.bounds, self.fit.max_iterations,
             2e-3 / count if tolerance is None else tolerance, moved, StructuredStep(), results=RESULTS,
+            negligible=NEGLIGIBLE,
         )  # fmt: skip
 
     def noise_after(self, start: RoundStart, found: Solution) -> Float[Array, " columns"]:
-        return start.noise * _column_rms(found.normal) if self.fit.estimate_noise else start.noise
+        if not self.fit.estimate_noise:
+            return start.noise
+        # exact records have no residuals to estimate the noise from
+        least = 10.0 ** (-0.4 * np.finfo(start.noise.dtype).precision)
+        return jnp.maximum(start.noise * _column_rms(found.normal), least)
 
     def estimate(self, end: RoundStart, found: Solution) -> Estimate:
         """The estimate at a solution, with its covariance after elimination of the initial states."""
@@ -267,4 +273,5 @@ def _column_rms(linear: ShootingNormalEquations) -> Float[Array, " columns"]:
     """Root mean square of the normalized residuals of each column, 1 for a column without weights."""
     squares, weight = linear.squares
     mean = squares / jnp.where(weight > 0, weight, 1)
-    return jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1)), 1)
+    rms = jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1)), 0)
+    return jnp.where(weight > 0, rms, 1)

@@ -21,6 +21,7 @@ from lgsim._compile.linalg.levenberg_marquardt import (
 )
 from lgsim._compile.xla import control_flow
 from lgsim.identify.estimators.estimator import (
+    NEGLIGIBLE,
     RESULTS,
     Estimate,
     Estimator,
@@ -65,6 +66,9 @@ class TorqueEstimator(Estimator):
 
     def columns(self, parameters: Parameters, samples: TorqueSamples) -> list[str]:
         return dof_names(parameters.plant.model)
+
+    def rounding(self, samples: TorqueSamples) -> Float[Array, " nv"]:
+        return noise_floor(samples)
 
     def residuals(
         self, parameters: Parameters, x: Float[Array, " p"], samples: TorqueSamples
@@ -118,7 +122,7 @@ class TorqueFit(StepwiseEstimator, TorqueEstimator):
         tolerance = 2e-3 / samples.signals.size if self.tolerance is None else self.tolerance
         objective = torque_objective(parameters, samples, self.loss)
         noise = initial_noise(self.noise, samples)
-        return NoiseRounds(self, parameters, objective, parameters.bounds(), noise, tolerance)
+        return NoiseRounds(self, parameters, objective, parameters.bounds(), noise, noise_floor(samples), tolerance)
 
 
 class NoiseRounds(FitRounds):
@@ -126,6 +130,7 @@ class NoiseRounds(FitRounds):
 
     Attributes:
         noise: Standard deviations of the signals (nv,) in the first round.
+        floor: The smallest estimate of the noise (nv,).
         tolerance: As in ``LevenbergMarquardt``.
     """
 
@@ -134,6 +139,7 @@ class NoiseRounds(FitRounds):
     objective: TorqueObjective
     bounds: tuple[Float[Array, " p"], Float[Array, " p"]]
     noise: Float[Array, " nv"]
+    floor: Float[Array, " nv"]
     tolerance: ArrayLike
 
     @property
@@ -154,13 +160,13 @@ class NoiseRounds(FitRounds):
             lambda x, _: _descent_equations(parameters, x, objective.normal_equations(x, noise), barrier),
             lambda x, _: parameters.prior_cost(x, barrier) + objective.cost(x, noise),
             *self.bounds, self.fit.max_iterations, self.tolerance * barrier, linear_step=StraightStep(parameters),
-            results=RESULTS,
+            results=RESULTS, negligible=NEGLIGIBLE + objective.rounding(noise),
         )  # fmt: skip
 
     def noise_after(self, start: RoundStart, found: Solution) -> Float[Array, " nv"]:
         if self.fit.noise is not None:
             return start.noise
-        return estimate_noise(self.parameters, self.objective, found.x, start.noise, ~found.held)
+        return estimate_noise(self.parameters, self.objective, found.x, start.noise, ~found.held, self.floor)
 
     def estimate(self, end: RoundStart, found: Solution) -> Estimate:
         return torque_estimate(self.parameters, self.objective, end.x, end.noise, self.fit.lags, found)
@@ -174,12 +180,22 @@ def initial_noise(given: NumbersLike | None, samples: TorqueSamples) -> Float[Ar
     return standard_deviations(jnp.sum(jnp.where(w > 0, samples.signals, 0) ** 2 * w, axis=0), jnp.sum(w, axis=0))
 
 
+def noise_floor(samples: TorqueSamples) -> Float[Array, " nv"]:
+    """The smallest noise that is estimated: a millionth of each signal's root mean square (7e-4 in float32).
+
+    Normal equations resolve residuals down to the square root of the rounding error.
+    """
+    share = max(1e-6, 2 * float(np.sqrt(np.finfo(samples.signals.dtype).eps)))
+    return share * initial_noise(None, samples)
+
+
 def estimate_noise(
     parameters: Parameters,
     objective: TorqueObjective,
     x: Float[Array, " p"],
     noise: Float[Array, " nv"],
     free: Bool[Array, " p"],
+    floor: Float[Array, " nv"],
     C: Float[Array, "p p"] | None = None,
 ) -> Float[Array, " nv"]:
     """Standard deviations of the residuals at x, corrected for the number of unknowns that the records determine.
@@ -187,11 +203,12 @@ def estimate_noise(
     Args:
         noise: Previous standard deviations.
         free: The coordinates without an active bound.
+        floor: The smallest result.
         C: The covariance of x if it is known already.
     """
     data = objective.normal_equations(x, noise)
     C = covariance(with_priors(parameters, x, data).hessian, free) if C is None else C
-    return objective.residual_deviations(x, noise, jnp.sum(C * data.hessian))
+    return objective.residual_deviations(x, noise, jnp.sum(C * data.hessian), floor)
 
 
 class StraightStep(BoxStep):

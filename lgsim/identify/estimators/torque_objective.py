@@ -50,14 +50,23 @@ class TorqueObjective(eqx.Module):
 
     @abstractmethod
     def residual_deviations(
-        self, x: Float[Array, " p"], noise: Float[Array, " nv"], unknowns: Float[Array, ""]
+        self,
+        x: Float[Array, " p"],
+        noise: Float[Array, " nv"],
+        unknowns: Float[Array, ""],
+        least: Float[Array, " nv"],
     ) -> Float[Array, " nv"]:
         """Standard deviations of the residuals, with outliers weighted by the loss.
 
         Args:
             noise: Standard deviations by which the loss identifies outliers.
             unknowns: Number of degrees of freedom used by the unknowns.
+            least: The smallest result.
         """
+
+    def rounding(self, noise: Float[Array, " nv"]) -> Float[Array, ""]:
+        """The rounding error of the cost that does not decrease with it."""
+        return jnp.zeros((), noise.dtype)
 
     def correlation_times(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """The correlation time of each signal in samples, by ``correlation_times``: so many samples carry the
@@ -115,7 +124,11 @@ class StreamedObjective(TorqueObjective):
         return control_flow.scan(add, jnp.zeros((noise.size, x.size, x.size), x.dtype), self.tiles)[0]
 
     def residual_deviations(
-        self, x: Float[Array, " p"], noise: Float[Array, " nv"], unknowns: Float[Array, ""]
+        self,
+        x: Float[Array, " p"],
+        noise: Float[Array, " nv"],
+        unknowns: Float[Array, ""],
+        least: Float[Array, " nv"],
     ) -> Float[Array, " nv"]:
         def add(total: tuple[Array, Array], tile: TorqueSamples) -> tuple[tuple[Array, Array], None]:
             r = torque_residuals(self.parameters, x, tile)
@@ -124,7 +137,7 @@ class StreamedObjective(TorqueObjective):
 
         zero = jnp.zeros_like(noise)
         (squares, weight), _ = control_flow.scan(add, (zero, zero), self.tiles)
-        return standard_deviations(squares, weight, unknowns)
+        return standard_deviations(squares, weight, least, unknowns)
 
 
 class CompressedObjective(TorqueObjective):
@@ -161,9 +174,17 @@ class CompressedObjective(TorqueObjective):
         return jnp.einsum("kp,jkl,lq->jpq", T, self.gram / noise[:, None, None] ** 2, T)
 
     def residual_deviations(
-        self, x: Float[Array, " p"], noise: Float[Array, " nv"], unknowns: Float[Array, ""]
+        self,
+        x: Float[Array, " p"],
+        noise: Float[Array, " nv"],
+        unknowns: Float[Array, ""],
+        least: Float[Array, " nv"],
     ) -> Float[Array, " nv"]:
-        return standard_deviations(self._squares(self.parameters.affine_change(x)), self.weight, unknowns)
+        return standard_deviations(self._squares(self.parameters.affine_change(x)), self.weight, least, unknowns)
+
+    def rounding(self, noise: Float[Array, " nv"]) -> Float[Array, ""]:
+        # the sum of squares at the optimum is a difference of terms of the size of that at the prior
+        return 4 * jnp.finfo(noise.dtype).eps * jnp.sum(self.constant / noise**2)
 
     def _squares(self, d: Float[Array, " k"]) -> Float[Array, " nv"]:
         """The weighted sum of squares of each signal, for parameters changed by d."""
@@ -230,17 +251,22 @@ def correlation_times(residuals: Float[Array, "n columns"]) -> Float[Array, " co
 
 
 def standard_deviations(
-    squares: Float[Array, " nv"], weight: Float[Array, " nv"], unknowns: Float[Array, ""] | float = 0.0
+    squares: Float[Array, " nv"],
+    weight: Float[Array, " nv"],
+    least: Float[Array, " nv"] | float = 0.0,
+    unknowns: Float[Array, ""] | float = 0.0,
 ) -> Float[Array, " nv"]:
-    """Standard deviations from weighted sums of squares.
+    """Standard deviations from weighted sums of squares; 1 where sum and ``least`` are zero.
 
     Args:
         squares: The sum of squares of each signal.
         weight: The sum of the weights of each signal.
+        least: The smallest result.
         unknowns: Number of degrees of freedom used by the unknowns, distributed over the signals by their weights.
     """
     total = jnp.sum(weight)
     left = 1 - unknowns / jnp.where(total > unknowns, total, jnp.inf)
     mean = squares / jnp.where(weight > 0, weight * left, 1)
-    # a joint without any signal, or with zero residuals, must not divide by zero
-    return jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1)), 1)
+    found = jnp.maximum(jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1)), 0), least)
+    # a joint without any signal must not divide by zero
+    return jnp.where(found > 0, found, 1)
