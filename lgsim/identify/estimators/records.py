@@ -125,7 +125,8 @@ class SensorRecords(eqx.Module):
         commands: ArrayLike | None = None,
     ) -> None:
         self.dt = jnp.asarray(dt)
-        self.channels = dict(channels)
+        # sorted, as JAX flattens a dict: columns and labels keep one order inside and outside of jit
+        self.channels = {name: channels[name] for name in sorted(channels)}
         if not self.channels:
             raise ValueError("channels: expected at least one, such as {'q': Channel(PositionSensor(), q, 1e-3)}")
         self.signals, self.wrenches, self.states, self.commands = (

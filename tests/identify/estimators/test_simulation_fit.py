@@ -251,3 +251,21 @@ def test_bad_records_are_named():
         fit(unknowns(), SensorRecords(DT, {"encoders": Channel(PositionSensor(), q, 1.0)}, signals=q), FIT)
     with pytest.raises(ValueError, match="the plant has no SensorBias of 'gyro'"):
         Parameters(pendulum(), SensorBias("gyro"))
+
+
+def test_columns_keep_their_labels():
+    """Channels are sorted by name, as JAX sorts a dict: the noise of each channel stands at its own label."""
+    q = pendulum_angles(STEPS, DT)
+    v = np.gradient(q, DT, axis=0)
+    draw = np.random.default_rng(0).standard_normal
+    channels = {
+        "shaft": Channel(PositionSensor(), q + 1e-4 * draw(q.shape), 1e-4),
+        "gyro": Channel(VelocitySensor(), v + 0.3 * draw(v.shape), 0.3),
+    }
+    parameters, records = unknowns(), SensorRecords(DT, channels)
+    labels = FIT.columns(parameters, records)
+    found = fit(parameters, records, SimulationFit(window_steps=80))
+    sizes = dict(zip(labels, found.rmse(), strict=True))
+    speeds = VelocitySensor().labels(pendulum())
+    assert all((sizes[name] > 0.1) == (name in speeds) for name in labels)
+    assert labels[: len(speeds)] == speeds
