@@ -248,10 +248,9 @@ class Fit:
         lines = [f"verdict: {self.verdict}", f"{'':{width}}  {'prior':>12}  {'estimate':>12}  {'std. error':>12}"]
         for name, value in self.values.items():
             lines.append(f"{name:{width}}  {self.prior[name]:12.6g}  {value:12.6g}  {self.deviations[name]:12.3g}")
-        seen = self.identifiability
-        lines.append(
-            f"{seen.rank} of {self.parameters.size} combinations of the unknowns are identifiable from the records"
-        )
+        if np.all(np.isfinite(self.estimate.information)):
+            seen, size = self.identifiability, self.parameters.size
+            lines.append(f"{seen.rank} of {size} combinations of the unknowns are identifiable from the records")
         names = self.estimator.columns(self.parameters, self.samples)
         fits = ", ".join(f"{n} {r:.3g}" for n, r in zip(names, self.rmse(), strict=True))
         lines.append(f"residuals (rms): {fits}")

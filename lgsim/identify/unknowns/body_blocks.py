@@ -16,6 +16,8 @@ from lgsim.identify.unknowns.plant import NumbersLike, Plant
 from lgsim.multibody import inertia
 from lgsim.multibody.inertia import COORDINATES, from_log_cholesky
 from lgsim.multibody.model import Model
+from lgsim.support.check import is_traced
+from lgsim.support.verdict import first_names
 
 
 class BodyBlock(Block):
@@ -60,7 +62,9 @@ class Inertias(BodyBlock):
     prior_deviation: NumbersLike | None = 1.0
 
     def labels(self, plant: Plant) -> list[str]:
-        return [f"{c} of {name}" for name in self.names(plant.model) for c in COORDINATES]
+        names = self.names(plant.model)
+        _check_consistency(names, plant.model.inertias[self.indices(plant.model)])
+        return [f"{c} of {name}" for name in names for c in COORDINATES]
 
     def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
         at = self.indices(plant.model)
@@ -201,6 +205,22 @@ def log_cholesky_factor(coordinates: Float[Array, "bodies 10"]) -> Float[Array, 
         [jnp.exp(d1), s12, s13, t1], [zero, jnp.exp(d2), s23, t2], [zero, zero, jnp.exp(d3), t3], [zero] * 3 + [one]
     ]  # fmt: skip
     return jnp.exp(alpha)[:, None, None] * jnp.stack([jnp.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def _check_consistency(names: list[str], inertias: Float[Array, "bodies 10"]) -> None:
+    """Raise ValueError for a prior without log-Cholesky coordinates, such as a massless link or a point mass."""
+    if is_traced(inertias) or not np.all(np.isfinite(inertias)):
+        return
+    P = np.asarray(inertia.pseudo_inertia(inertias))
+    size = np.sqrt(np.maximum(np.diagonal(P, axis1=1, axis2=2), 0))
+    size = np.where(size > 0, size, 1)
+    least = np.linalg.eigvalsh(P / (size[:, :, None] * size[:, None, :]))[:, 0]
+    lost = [name for name, value in zip(names, least, strict=True) if value <= 16 * np.finfo(P.dtype).eps]
+    if lost:
+        raise ValueError(
+            f"blocks: Inertias: expected bodies with a physically consistent inertia, got {first_names(lost)}; set"
+            " their inertias in the file or by Model.replace, or list the other bodies: Inertias(bodies=[...])"
+        )
 
 
 def _factor_coordinates(factor: Float[Array, "bodies 4 4"]) -> Float[Array, "bodies 10"]:

@@ -1,5 +1,6 @@
 """Records without noise, as of a simulation: a fit converges to the values that made them, and says so."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -109,3 +110,23 @@ def test_a_batch_of_exact_and_noisy_records():
     stack = jax.tree.map(lambda *x: jnp.stack(x), torques(model), torques(model, 1e-2))
     found = jax.jit(jax.vmap(lambda records: TorqueFit().run(unknown, records).result._value))(stack)
     np.testing.assert_array_equal(found, 0)
+
+
+def test_a_body_that_cannot_be_identified_is_named():
+    """A point mass has no log-Cholesky coordinates: the fit used to end without a number and blamed the record."""
+    builder = lgsim.ModelBuilder().add_body("arm", "world", lgsim.joints.Revolute(), axis=(0, 1, 0), mass=1.0,
+                                            center=(0.3, 0, 0), inertia=np.zeros((3, 3)))  # fmt: skip
+    model = builder.add_body("hand", "arm", lgsim.joints.Revolute(), mass=1.0, inertia=np.eye(3) / 100).build()
+    with pytest.raises(ValueError, match=r"expected bodies with a physically consistent inertia, got arm; set"):
+        Parameters(model, [Inertias()])
+    assert Parameters(model, [Inertias(bodies=["hand"])]).size == 10
+
+
+def test_the_summary_of_a_fit_that_failed():
+    """Where no prediction is finite there is no information to decompose, and the table still prints."""
+    model = cart_pole()
+    records = torques(model)
+    broken = eqx.tree_at(lambda m: m.gravity, model, jnp.full(3, jnp.nan))
+    found = fit(Parameters(broken, [JointParameter("damping")]), records)
+    assert found.verdict.outcome == Outcome.FAILED and "is not finite" in str(found.verdict)
+    assert found.summary().startswith("verdict: failed") and "identifiable" not in found.summary()
