@@ -45,6 +45,8 @@ from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike, refuse_contacts
 from lgsim.support import check
 
+FINEST = 1e-6
+"""The smallest noise of a recorded torque, relative to its root mean square."""
 FALL, FALLS = 5.0, 3
 """Factor by which the barriers of bodies without a prior decrease from round to round, and the minimum number of
 rounds.
@@ -181,12 +183,12 @@ def initial_noise(given: NumbersLike | None, samples: TorqueSamples) -> Float[Ar
 
 
 def noise_floor(samples: TorqueSamples) -> Float[Array, " nv"]:
-    """The smallest noise that is estimated: a millionth of each signal's root mean square (7e-4 in float32).
+    """The smallest noise that is estimated, relative to each signal's root mean square.
 
-    Normal equations resolve residuals down to the square root of the rounding error.
+    Normal equations resolve residuals down to the square root of the rounding error, 7e-4 in float32.
     """
-    share = max(1e-6, 2 * float(np.sqrt(np.finfo(samples.signals.dtype).eps)))
-    return share * initial_noise(None, samples)
+    resolved = 2 * float(np.sqrt(np.finfo(samples.signals.dtype).eps))
+    return max(FINEST, resolved) * initial_noise(None, samples)
 
 
 def estimate_noise(

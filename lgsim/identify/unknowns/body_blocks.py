@@ -211,16 +211,22 @@ def _check_consistency(names: list[str], inertias: Float[Array, "bodies 10"]) ->
     """Raise ValueError for a prior without log-Cholesky coordinates, such as a massless link or a point mass."""
     if is_traced(inertias) or not np.all(np.isfinite(inertias)):
         return
-    P = np.asarray(inertia.pseudo_inertia(inertias))
-    size = np.sqrt(np.maximum(np.diagonal(P, axis1=1, axis2=2), 0))
-    size = np.where(size > 0, size, 1)
-    least = np.linalg.eigvalsh(P / (size[:, :, None] * size[:, None, :]))[:, 0]
-    lost = [name for name, value in zip(names, least, strict=True) if value <= 16 * np.finfo(P.dtype).eps]
+    matrices = np.asarray(inertia.pseudo_inertia(inertias))
+    lost = [name for name, P in zip(names, matrices, strict=True) if not _is_definite(P)]
     if lost:
         raise ValueError(
             f"blocks: Inertias: expected bodies with a physically consistent inertia, got {first_names(lost)}; set"
             " their inertias in the file or by Model.replace, or list the other bodies: Inertias(bodies=[...])"
         )
+
+
+def _is_definite(P: Float[np.ndarray, "4 4"]) -> bool:
+    """True if a pseudo-inertia has a Cholesky factor."""
+    try:
+        np.linalg.cholesky(P)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _factor_coordinates(factor: Float[Array, "bodies 4 4"]) -> Float[Array, "bodies 10"]:

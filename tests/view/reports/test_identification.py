@@ -144,16 +144,16 @@ def made_up(wheel, samples, columns):
 
 
 def test_signals_of_sensors(wheel):
-    """Two data sets stand one below the other; poses are no numbers; units by the kind of the sensor."""
+    """Channels by name, data sets one below the other; poses are no numbers; units by the kind of the sensor."""
     q = jnp.arange(6.0).reshape(2, 3, 1)
     pose = Channel(FramePoseSensor("bob"), jnp.tile(jnp.eye(4), (2, 3, 1, 1)), jnp.ones(6))
     channels = {"q": Channel(PositionSensor(), q, 1e-3), "v": Channel(VelocitySensor(), 10 * q, 1e-2), "pose": pose}
     found = made_up(wheel, SensorRecords(0.1, channels), 8)
     got = signals(found)
-    np.testing.assert_array_equal(got[:, 0], np.arange(6.0))
-    np.testing.assert_array_equal(got[:, 1], 10 * np.arange(6.0))
-    assert got.shape == (6, 8) and np.all(np.isnan(got[:, 2:]))
-    assert column_units(found) == ["rad", "rad/s", *[""] * 6]
+    np.testing.assert_array_equal(got[:, 6], np.arange(6.0))
+    np.testing.assert_array_equal(got[:, 7], 10 * np.arange(6.0))
+    assert got.shape == (6, 8) and np.all(np.isnan(got[:, :6]))
+    assert column_units(found) == [*[""] * 6, "rad", "rad/s"]
 
 
 def test_lines_do_not_cross_gaps():
