@@ -189,7 +189,7 @@ def _remarks(fit: Any) -> list[str]:
         found.append(f"held-out error is {ratio:.2g}x the training error")
     rounding = fit.estimator.rounding(fit.samples)
     if rounding is not None and np.all(fit.rmse() <= np.asarray(rounding)):
-        return [*found, "the records are exact: residuals and standard errors are of the size of rounding errors"]
+        return [*found, "the records are exact: the residuals are rounding errors"]
     white = fit.whiteness()[1]
     if white > WHITE:
         counts = fit.estimate.score_covariance is not None

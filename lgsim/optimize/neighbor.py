@@ -15,12 +15,14 @@ from lgsim.optimize.augmented_lagrangian import with_penalties
 from lgsim.optimize.constraint_rows import constraint_values
 from lgsim.optimize.constraints.constraint import Constraint
 from lgsim.optimize.constraints.penalties import Penalties
+from lgsim.optimize.cost import move_node, zero_tangent
 from lgsim.optimize.linear_quadratic import (
     CostToGo,
     LinearQuadratic,
     backward_step,
     linearize,
     nodes_of,
+    split_nodes,
 )
 from lgsim.optimize.optimality import control_sizes, room_to_bounds, rounding_of_cost
 from lgsim.optimize.problem import Problem
@@ -29,6 +31,8 @@ _SIZES = 10.0 ** np.arange(-6.0, 1.0)
 """Sizes of the changes, relative to a control."""
 _FAR = 0.01
 """Smallest change from which a solver continues although the cost is not lower there."""
+_NEAR = 0.1
+"""Largest change that shows the curvature at a trajectory."""
 _SHAPES = 4
 """Number of changes of each size, half of them constant in time."""
 _STIFFER = 100.0
@@ -55,6 +59,28 @@ def neighbor(
     lower = _falls(costs, cost)
     far = jnp.where(parts >= _FAR, costs, jnp.inf)
     return tried[jnp.argmin(jnp.where(lower, costs, far))], lower
+
+
+@compiled
+def has_curved_constraints(
+    problem: Problem, ys: Point, us: Float[Array, "horizon nu"], penalties: Penalties
+) -> Bool[Array, ""]:
+    """True if an active row has second derivatives at a trajectory, in tangent coordinates of its nodes."""
+    action = problem.dynamics.action
+
+    def curvature(k: Array | int, y: Point, u: Array | None, terms: list[tuple[Constraint, Array]]) -> Array:
+        def weighted(z: Array) -> Array:
+            moved = move_node(action, y, u, z)
+            return sum((m @ c.value(problem.time(k), *moved, problem.args) for c, m in terms), start=0 * jnp.sum(z))
+
+        return jax.hessian(weighted)(zero_tangent(action, y, u))
+
+    path, end = ([c for c in problem.constraints if c.on_path], [c for c in problem.constraints if c.at_end])
+    before, last = split_nodes(ys)[0], jax.tree.map(lambda y: y[-1], ys)
+    at_nodes = jax.vmap(lambda k, y, u, m: curvature(k, y, u, list(zip(path, m, strict=True))))
+    H = at_nodes(jnp.arange(problem.horizon), before, us, penalties.path)
+    P = curvature(problem.horizon, last, None, list(zip(end, penalties.end, strict=True)))
+    return jnp.any(H != 0) | jnp.any(P != 0)
 
 
 @compiled
@@ -87,8 +113,10 @@ def neighbor_along_constraints(
 
         start = jnp.broadcast_to(noise, (len(_SHIFTS), *us.shape))
         shapes, _ = control_flow.scan(turn, start, jnp.arange(_ROUNDS))
-        tried, costs, _ = _changed(problem, us, shapes)
-        return tried[jnp.argmin(costs)], _falls(costs, cost)
+        tried, costs, parts = _changed(problem, us, shapes)
+        # the mean of both sides: a gradient that is not quite zero, and another valley far away, make no saddle
+        means = jnp.where(parts <= _NEAR, costs, jnp.inf).reshape(2, -1).mean(axis=0)
+        return tried[jnp.argmin(costs)], _falls(means, cost)
 
     return jax.lax.cond(definite, lambda: (us, jnp.array(False)), search)
 

@@ -18,7 +18,7 @@ from lgsim.lie.action import Point
 from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.implicit_derivative import solution
-from lgsim.optimize.neighbor import neighbor, neighbor_along_constraints
+from lgsim.optimize.neighbor import has_curved_constraints, neighbor, neighbor_along_constraints
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import RESULTS, IterativeSolver, Solution, Solver, start
 from lgsim.optimize.unknowns.extended_problem import contracted, extended, extended_guess, is_extended
@@ -49,6 +49,8 @@ class Iteration(NamedTuple):
     regularization: float
 
 
+_RESTARTS = 3
+"""Largest number of restarts from saddles of a constrained problem."""
 Progress = Callable[[Iteration], Any]
 """Callback ``progress(iteration)``, called for each iteration, possibly for several at once."""
 
@@ -150,15 +152,21 @@ def _off_constrained_saddle(
     problem: Problem, found: Solution, solver: AugmentedLagrangian, nan_derivatives: bool
 ) -> Solution:
     """The solution, or if it is a saddle along the active constraints, the one from nearby controls."""
-    penalties = found.multipliers
-    if penalties is None or found.result != RESULTS.successful or not any(c.curved for c in problem.constraints):
-        return found
-    near, lower = neighbor_along_constraints(closure_to_pytree(problem), found.ys, found.us, penalties)
-    if not lower:
-        return found
-    other = _run(closure_to_pytree(problem), near, None, solver, nan_derivatives)
-    if other.result == RESULTS.successful and other.cost < found.cost:
-        return other
+    given = closure_to_pytree(problem)
+    for restarts in range(_RESTARTS + 1):
+        penalties = found.multipliers
+        if penalties is None or found.result != RESULTS.successful:
+            return found
+        # a small program spares most problems the larger one
+        if not has_curved_constraints(given, found.ys, found.us, penalties):
+            return found
+        near, lower = neighbor_along_constraints(given, found.ys, found.us, penalties)
+        if not lower:
+            return found
+        other = found if restarts == _RESTARTS else _run(given, near, None, solver, nan_derivatives)
+        if not (other.result == RESULTS.successful and other.cost < found.cost):
+            break
+        found = other
     return eqx.tree_at(lambda s: s.result, found, RESULTS.saddle)
 
 

@@ -11,7 +11,7 @@ from lgsim.optimize.constraints.constraint import EndConstraint, PathConstraint
 from lgsim.optimize.constraints.soft import Soft
 from lgsim.optimize.constraints.state_bounds import StateBounds
 from lgsim.optimize.dynamics import DiscreteDynamics
-from lgsim.optimize.neighbor import neighbor_along_constraints
+from lgsim.optimize.neighbor import has_curved_constraints, neighbor_along_constraints
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solve import solve
 from lgsim.optimize.solver import RESULTS
@@ -112,7 +112,14 @@ def test_a_convex_problem_has_no_saddle(seed):
     np.testing.assert_allclose(found.cost + soft, oracle.fun, rtol=1e-5)
 
 
-def test_linear_conditions_are_not_looked_at():
-    assert not StateBounds(np.zeros(3), np.ones(3)).curved
-    assert not Soft(StateBounds(np.zeros(3), np.ones(3)), 1.0).curved
-    assert StateBounds(np.zeros(3), np.ones(3), lambda y: y**2).curved
+def test_only_active_curved_rows_are_curved():
+    """Bounds of the state, a linear end and an ellipsoid that is not reached have no second derivatives at a node."""
+    ends = EndConstraint(lambda t, y, args: y[:1] - 0.3)
+    bounds = StateBounds(np.full(3, -1.0), np.array([1.0, 0.2, 1.0]))
+    inside = EndConstraint(lambda t, y, args: on_ellipsoid(t, y, args), equality=False)
+    problem = nearest().replace(constraints=[ends, bounds, inside])
+    found = solve(problem)
+    assert found.message == ""
+    assert not has_curved_constraints(problem, found.ys, found.us, found.multipliers)
+    touching = solve(nearest(), np.array([[0, 0, 0.5]]))
+    assert has_curved_constraints(nearest(), touching.ys, touching.us, touching.multipliers)

@@ -125,6 +125,9 @@ class SensorRecords(eqx.Module):
         commands: ArrayLike | None = None,
     ) -> None:
         self.dt = jnp.asarray(dt)
+        for name in channels:
+            if not isinstance(name, str):
+                raise TypeError(f"channels: expected names that are strings, got {name!r}")
         # sorted, as JAX flattens a dict: columns and labels keep one order inside and outside of jit
         self.channels = {name: channels[name] for name in sorted(channels)}
         if not self.channels:

@@ -256,7 +256,7 @@ def standard_deviations(
     least: Float[Array, " nv"] | float = 0.0,
     unknowns: Float[Array, ""] | float = 0.0,
 ) -> Float[Array, " nv"]:
-    """Standard deviations from weighted sums of squares; 1 where sum and ``least`` are zero.
+    """Standard deviations from weighted sums of squares; 1 for a signal without weight, or with sum and ``least`` zero.
 
     Args:
         squares: The sum of squares of each signal.
@@ -268,5 +268,5 @@ def standard_deviations(
     left = 1 - unknowns / jnp.where(total > unknowns, total, jnp.inf)
     mean = squares / jnp.where(weight > 0, weight * left, 1)
     found = jnp.maximum(jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1)), 0), least)
-    # a joint without any signal must not divide by zero
-    return jnp.where(found > 0, found, 1)
+    # a joint without any signal or weight must not divide by zero
+    return jnp.where((found > 0) & (weight > 0), found, 1)

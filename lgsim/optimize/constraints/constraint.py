@@ -100,11 +100,6 @@ class Constraint(eqx.Module):
         return type(self).__name__
 
     @property
-    def curved(self) -> bool:
-        """False where the rows are linear in the tangent coordinates of the state and in the control."""
-        return True
-
-    @property
     def price(self) -> Price:
         """The penalty of a violation: infinite, unless the constraint is ``Soft``."""
         return Price(np.inf, 0.0)

@@ -74,10 +74,6 @@ class Soft(Constraint):
         return f"Soft({self.constraint.name})"
 
     @property
-    def curved(self) -> bool:
-        return self.constraint.curved
-
-    @property
     def price(self) -> Price:
         return Price(self.linear, self.quadratic)
 

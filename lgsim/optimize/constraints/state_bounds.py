@@ -42,10 +42,6 @@ class StateBounds(Constraint):
     def __check_init__(self):
         check_order("state bounds", self.lower, self.upper)
 
-    @property
-    def curved(self) -> bool:
-        return not (self.coordinates is None or isinstance(self.coordinates, _Entries))
-
     def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return self.state_value(y)
 

@@ -130,3 +130,26 @@ def test_the_summary_of_a_fit_that_failed():
     found = fit(Parameters(broken, [JointParameter("damping")]), records)
     assert found.verdict.outcome == Outcome.FAILED and "is not finite" in str(found.verdict)
     assert found.summary().startswith("verdict: failed") and "identifiable" not in found.summary()
+
+
+def test_a_record_that_shows_nothing():
+    """Exact records of a model at rest: no unknown is identifiable, and no standard error is finite."""
+    model, rest = cart_pole(), jnp.zeros((50, 2))
+    records = TorqueSamples(rest, rest, rest, Plant(model).signals(rest, rest, rest))
+    found = fit(Parameters(model.replace(damping=PRIOR), [JointParameter("damping")]), records)
+    assert found.verdict.outcome == Outcome.NOT_DETERMINED
+    assert all(np.isinf(list(found.deviations.values())))
+
+
+def test_a_joint_without_weight():
+    """Its noise is not known: held-out samples of it are compared with one unit, not with a floor."""
+    model, records = cart_pole(), torques(cart_pole(), 1e-2)
+    blind = eqx.tree_at(lambda r: r.weight, records, jnp.asarray(records.weight).at[:, 1].set(0))
+    unknown = Parameters(model.replace(damping=PRIOR), [JointParameter("damping", joints=["slider"])])
+    found = fit(unknown, blind, validation=records)
+    assert found.estimate.noise[1] == 1 and "held-out" not in str(found.verdict)
+
+
+def test_names_of_channels_are_strings():
+    with pytest.raises(TypeError, match="channels: expected names that are strings, got 1"):
+        SensorRecords(0.01, {1: Channel(PositionSensor(), np.zeros((10, 2)), 1e-3)})
