@@ -41,9 +41,9 @@ from lgsim.montecarlo.engine import run as run
 from lgsim.montecarlo.linear_covariance import linear_covariance as linear_covariance
 from lgsim.montecarlo.low_discrepancy import LatinHypercube as LatinHypercube
 from lgsim.montecarlo.low_discrepancy import Sobol as Sobol
+from lgsim.montecarlo.moments import Moments as Moments
 from lgsim.montecarlo.processes import OrnsteinUhlenbeck as OrnsteinUhlenbeck
 from lgsim.montecarlo.processes import Wind as Wind
-from lgsim.montecarlo.results import Moments as Moments
 from lgsim.montecarlo.results import Results as Results
 from lgsim.montecarlo.rollout import Rollout as Rollout
 from lgsim.montecarlo.rollout import SampledMotion as SampledMotion

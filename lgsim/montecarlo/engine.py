@@ -2,45 +2,40 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.stages import Compiled
 from jaxtyping import Integer, PyTree, Shaped
 
-from lgsim._compile.xla import SWITCHES, cuda_kernels, llvm_lowering, with_arrays, xla_options
-from lgsim._compile.xla.expansion import ClosedJaxpr, program_texts
+from lgsim._compile.xla import SWITCHES, with_arrays, xla_options
+from lgsim._compile.xla.expansion import ClosedJaxpr
+from lgsim.montecarlo.accuracy.step_check import plan, study_step_error
+from lgsim.montecarlo.accuracy.step_error import StudyStepError
 from lgsim.montecarlo.results import Results, RunningStatistics
 from lgsim.montecarlo.rollout import Rollout
-from lgsim.montecarlo.step_check import plan, study_step_error
-from lgsim.montecarlo.step_error import StudyStepError
-from lgsim.montecarlo.store import LOCK, Chunk, Store, StoreMetadata
-from lgsim.montecarlo.study import Study, tile_indices
+from lgsim.montecarlo.store import LOCK, Chunk, Store, StoreMetadata, flat_names, package_versions
+from lgsim.montecarlo.study import SAMPLE, Study, tile_indices
+from lgsim.montecarlo.traced_programs import (
+    TracedProgram,
+    array_leaves,
+    program_key,
+    study_fingerprint,
+    traced_programs,
+)
 from lgsim.multibody import serialization
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.files import file_lock
-from lgsim.support.packages import own_version
-
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-_ABSENT = re.compile(r"(?<=\[\*, \*, \*, \*, \*, \*, \*)(?:, None)+(?=\])")
-"""Text of structures for fields that a model does not have: texts are the same as before these fields existed."""
-# of a batch_last program only the class name enters the text, as in stores from before the class was moved
-_PROGRAM = re.compile(r"<[\w.]+\.BatchProgram object")
 
 
 @runtime_checkable
@@ -57,38 +52,6 @@ class Device(Protocol):
         ...
 
 
-def fingerprint(study: Study, programs: list[ClosedJaxpr]) -> str:
-    """Sixteen hexadecimal digits that identify a study by its program, numbers, seed and tile.
-
-    They are the same in every process. The number of samples enters only for a Latin hypercube, the rule to stop never.
-    """
-    digest = hashlib.sha256(f"tile {study.tile} bound {study.bound!r}".encode())
-    for program in programs:
-        text = _ABSENT.sub("", _ADDRESS.sub("", "\n".join(program_texts(program))))
-        digest.update(_PROGRAM.sub("<_Program object", text).encode())
-        for const in program.consts:
-            digest.update(_bytes(const))
-    parts = study.sampler, study.rollout, study.outputs, study.failures
-    names = study.sampler.names, [(name, kind.shape, str(kind.dtype)) for name, kind in study.columns().items()]
-    digest.update(repr(names).encode())
-    for leaf in jax.tree.leaves(eqx.filter(parts, eqx.is_array)):
-        digest.update(_bytes(leaf))
-    return digest.hexdigest()[:16]
-
-
-def program_key(program: ClosedJaxpr) -> str:
-    """A digest of a traced program in this process: equal for programs that can share one compilation."""
-    digest = hashlib.sha256(str(program.jaxpr).encode())
-    for const in program.consts:
-        digest.update(_bytes(const))
-    return digest.hexdigest()
-
-
-def _bytes(x: Shaped[Array, " ..."] | Shaped[np.ndarray, " ..."]) -> bytes:
-    array = np.ascontiguousarray(x)
-    return f"{array.dtype.str} {array.shape}".encode() + array.tobytes()
-
-
 _MEMORY_SHARE = 16
 """Maximum fraction of the memory for a chunk."""
 _LARGEST_CHUNK = 2**16
@@ -96,9 +59,6 @@ _LARGEST_CHUNK = 2**16
 _CACHED_PROGRAMS = 8
 _compiled: OrderedDict[Hashable, tuple[Compiled, ClosedJaxpr]] = OrderedDict()
 """Compiled programs by their text and devices, with the traced objects, so that no address in a text is reused."""
-
-_Traced = tuple[Callable[..., PyTree], PyTree, ClosedJaxpr]
-"""A function of (leaves, tile), the tile's shapes, and the function that is traced."""
 
 
 class Engine:
@@ -123,11 +83,11 @@ class Engine:
         self._checks = study.stepped is not None and self.devices[0].platform == "cpu"
         computed = study.with_substeps(1) if self._checks else study
         self._leaves = self._placed(computed)
-        self._traced = _traced(computed)
+        self._traced = traced_programs(computed)
 
     def _placed(self, study: Study) -> list[Array]:
         """The arrays of a study on all devices."""
-        return jax.device_put(_leaves(study), NamedSharding(self._mesh, PartitionSpec()))
+        return jax.device_put(array_leaves(study), NamedSharding(self._mesh, PartitionSpec()))
 
     @property
     def width(self) -> int:
@@ -137,10 +97,7 @@ class Engine:
     @cached_property
     def fingerprint(self) -> str:
         """The study's ``fingerprint``."""
-        # a store does not depend on the compiler
-        with llvm_lowering(False), cuda_kernels(0):
-            programs = [program for *_, program in _traced(self.study)]
-        return fingerprint(self.study, programs)
+        return study_fingerprint(self.study)
 
     @cached_property
     def chunk_size(self) -> int:
@@ -214,9 +171,9 @@ class Engine:
         if self._checks:
             return self._programs
         study = self.study.with_substeps(1)
-        return self._build(_traced(study), self._placed(study))
+        return self._build(traced_programs(study), self._placed(study))
 
-    def _build(self, traced: list[_Traced], leaves: list[Array]) -> tuple[Compiled, Compiled]:
+    def _build(self, traced: list[TracedProgram], leaves: list[Array]) -> tuple[Compiled, Compiled]:
         """The two programs of ``_traced``, compiled for these devices."""
         limit = device_memory(self.devices[0])
         found = [self._compile(f, leaves, tile, jaxpr) for f, tile, jaxpr in traced]
@@ -254,31 +211,6 @@ class Engine:
                 _compiled.popitem(last=False)
         _compiled.move_to_end(key)
         return _compiled[key][0]
-
-
-def _leaves(study: Study) -> list[Array]:
-    """The arrays of a study."""
-    return jax.tree.leaves(eqx.filter(study, eqx.is_array))
-
-
-def _traced(study: Study) -> list[_Traced]:
-    """The functions that draw the samples of a tile, and that evaluate them."""
-    arrays, static = eqx.partition(study, eqx.is_array)
-    # only the leaves: programs do not depend on the number of samples
-    leaves, structure = jax.tree.flatten(arrays)
-
-    def combined(leaves: list[Array]) -> Study:
-        return eqx.combine(jax.tree.unflatten(structure, leaves), static)
-
-    def draw(leaves: list[Array], indices: Array) -> PyTree:
-        return jax.vmap(combined(leaves).sampler.draw)(indices)
-
-    def evaluate(leaves: list[Array], samples: PyTree) -> PyTree:
-        return jax.vmap(combined(leaves).evaluate)(samples)
-
-    indices = jax.ShapeDtypeStruct((study.tile,), jnp.uint32)
-    drawn, samples = jax.make_jaxpr(draw, return_shape=True)(leaves, indices)
-    return [(draw, indices, drawn), (evaluate, samples, jax.make_jaxpr(evaluate)(leaves, samples))]
 
 
 def _physical_memory() -> int:
@@ -373,7 +305,7 @@ def check_steps(engine: Engine, results: Results) -> StudyStepError | None:
     if stepped is None or not results.finished or not results.samples:
         return None
     work = stepped.steps * max(1, stepped.model.nv)
-    chosen = plan(results.samples, engine.width, study.seed, work)
+    chosen = plan(results, engine.width, work)
     runner = engine
     if chosen.tile is not None:
         runner = Engine(study.with_tile(chosen.tile), engine.devices[:1])
@@ -457,10 +389,12 @@ def store_metadata(engine: Engine, chunk: int | None = None) -> StoreMetadata:
     study = engine.study
     model = serialization.fingerprint(study.rollout.model) if isinstance(study.rollout, Rollout) else ""
     columns = {name: (str(kind.dtype), kind.shape) for name, kind in study.columns().items()}
-    versions = {"lgsim": own_version(), "jax": version("jax"), "jaxlib": version("jaxlib")}
+    flat = [SAMPLE, *(each for name, (_, shape) in columns.items() for each in flat_names(name, shape))]
+    if twice := {name for name in flat if flat.count(name) > 1}:
+        raise ValueError(f"outputs: expected names other than those of entries of arrays, got {sorted(twice)}")
     return StoreMetadata(
-        engine.fingerprint, model, versions, study.seed, study.samples, study.tile, chunk or engine.chunk_size, columns,
-        jax.default_backend(),
+        engine.fingerprint, model, package_versions(), study.seed, study.samples, study.tile,
+        chunk or engine.chunk_size, columns, jax.default_backend(),
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def study_limit_uses(results: Results) -> tuple[LimitUse, ...]:
     turns = {i for i, joint in enumerate(model.topology.joints) if joint.nq != joint.nv}
     q, v, tau = [], [], []
     for name, output in results.study.outputs.items():
-        moments = results.moments(name)
+        moments = results.running.moments(name)
         extremes = np.stack([moments.low, moments.high])
         if output is outputs.final_q:
             q.append(extremes)

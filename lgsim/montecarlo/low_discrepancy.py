@@ -14,6 +14,7 @@ from jax.scipy.special import ndtri
 from jaxtyping import Float, Integer, UInt32
 
 from lgsim._compile.xla import control_flow
+from lgsim.support import check
 from lgsim.support.packages import package
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 BITS = 32
 """Number of bits of the integer coordinates."""
+_EXTENSIBLE = 20
+"""Binary logarithm of the number of points up to which a Sobol sequence does not depend on their number."""
 
 
 class Points(eqx.Module):
@@ -38,24 +41,68 @@ class Points(eqx.Module):
         return ndtri((cells.astype(dtype) + 0.5) * 2.0**-kept)
 
 
+REPLICATES = 8
+"""Default number of independent parts of a sequence."""
+
+
+class ReplicatedPoints(Points):
+    """Points of independent sequences in turn: point i is point ``i // replicates`` of sequence ``i % replicates``.
+
+    Attributes:
+        parts: The points of each sequence; leaves have a leading axis.
+    """
+
+    parts: Points
+    replicates: int = eqx.field(static=True)
+
+    def integers(self, i: Integer[Array, ""]) -> UInt32[Array, " dim"]:
+        i, count = i.astype(jnp.uint32), jnp.uint32(self.replicates)
+        return jax.tree.map(lambda x: x[i % count], self.parts).integers(i // count)
+
+
 class PointSequence(eqx.Module):
-    """A type of sequence, which gives points for a seed, a number of samples and a dimension."""
+    """A type of sequence, which gives points for a seed, a number of samples and a dimension.
+
+    Attributes:
+        replicates: Number of parts, which are scrambled independently and take turns. The confidence interval of a mean
+            follows from the spread of their means; with one part it is unknown.
+
+    Source: Owen, Practical quasi-Monte Carlo integration, 2023, chapter 17, for replicates.
+    """
+
+    replicates: int = eqx.field(static=True, default=REPLICATES)
+
+    def __check_init__(self) -> None:
+        check.count("replicates", self.replicates)
 
     @abstractmethod
-    def points(self, seed: int, samples: int, dim: int) -> Points:
-        """The points of ``samples`` samples of ``dim`` coordinates each."""
+    def sequence(self, rng: np.random.Generator, samples: int, dim: int) -> Points:
+        """The points of one part of ``samples`` samples of ``dim`` coordinates each."""
+
+    def points(self, seed: int, samples: int, dim: int) -> ReplicatedPoints:
+        """The points of ``samples`` samples of ``dim`` coordinates each.
+
+        Raises:
+            ImportError: scipy is not installed.
+            ValueError: there are more samples or dimensions than the sequence has.
+        """
+        each = -(-samples // self.replicates)
+        parts = [
+            self.sequence(np.random.default_rng([seed, k] if k else seed), each, dim) for k in range(self.replicates)
+        ]
+        return ReplicatedPoints(jax.tree.map(lambda *x: jnp.stack(x), *parts), self.replicates)
 
 
 class Sobol(PointSequence):
-    """Sobol sequence, scrambled by the seed (Owen's linear matrix scrambling with a digital shift), from scipy.
+    """Sobol sequences, scrambled by the seed (Owen's linear matrix scrambling with a digital shift), from scipy.
 
-    The error of a mean decreases nearly like 1/N for smooth outputs. Use a power of two for the number of samples.
+    The error of a mean decreases nearly like 1/N for smooth outputs. Use a power of two for the samples of each part.
     Source: Joe, Kuo, Constructing Sobol sequences with better two-dimensional projections, SIAM Journal on Scientific
     Computing 30(5), 2008. Needs the extra ``montecarlo``.
     """
 
-    def points(self, seed: int, samples: int, dim: int) -> SobolPoints:
-        """The points of ``samples`` samples of ``dim`` coordinates each, at most 21201.
+    def sequence(self, rng: np.random.Generator, samples: int, dim: int) -> SobolPoints:
+        """The points of one part, of at most 21201 coordinates.
 
         Raises:
             ImportError: scipy is not installed.
@@ -67,10 +114,10 @@ class Sobol(PointSequence):
                 f"Sobol: expected at most 2^{BITS} samples and {qmc.Sobol.MAXDIM} numbers in a sample, got {samples}"
                 f" and {dim}; processes do not count"
             )
-        engine = qmc.Sobol(dim, scramble=True, bits=BITS, rng=np.random.default_rng(seed))
+        engine = qmc.Sobol(dim, scramble=True, bits=BITS, rng=rng)
         shift, done, columns = _next_integers(engine), 1, []
         # the sequence is linear in the bits of the Gray code of the index; in point 2^(b+1) - 1 only bit b is set
-        for b in range(max(1, (samples - 1).bit_length())):
+        for b in range(max(_EXTENSIBLE, (samples - 1).bit_length())):
             engine.fast_forward(2 ** (b + 1) - 1 - done)
             columns.append(_next_integers(engine) ^ shift)
             done = 2 ** (b + 1)
@@ -103,7 +150,8 @@ class SobolPoints(Points):
 
 
 class LatinHypercube(PointSequence):
-    """Latin hypercube: in each dimension exactly one of N samples lies in each of N cells of equal probability.
+    """Latin hypercubes: in each dimension exactly one of the N samples of a part lies in each of N cells of equal
+    probability.
 
     Sample i depends on (seed, N, i), so that N is fixed and a run cannot be extended. Instead of a table of N numbers
     for each dimension, a permutation is computed at i only, so that the memory does not grow with N. Source: McKay,
@@ -112,15 +160,15 @@ class LatinHypercube(PointSequence):
     and 3 (cycle walking).
     """
 
-    def points(self, seed: int, samples: int, dim: int) -> LatinPoints:
-        """The points of ``samples`` samples of ``dim`` coordinates each.
+    def sequence(self, rng: np.random.Generator, samples: int, dim: int) -> LatinPoints:
+        """The points of one hypercube.
 
         Raises:
             ValueError: there are 2^32 samples or more.
         """
         if samples > 2**BITS - 1:
             raise ValueError(f"LatinHypercube: expected fewer than 2^{BITS} samples, got {samples}")
-        words = np.random.SeedSequence(seed).generate_state(dim * (_ROUNDS + 1)).astype(np.uint32)
+        words = rng.integers(2**BITS, size=dim * (_ROUNDS + 1), dtype=np.uint32)
         return LatinPoints(jnp.asarray(words.reshape(dim, _ROUNDS + 1)), samples)
 
 

@@ -13,8 +13,9 @@ from jax import Array
 from jaxtyping import Float, Integer, PyTree, Shaped
 
 from lgsim.montecarlo.distributions import Distribution
+from lgsim.montecarlo.intervals import Real
 from lgsim.montecarlo.low_discrepancy import PointSequence
-from lgsim.montecarlo.results import Real, Results
+from lgsim.montecarlo.results import Results
 from lgsim.montecarlo.rollout import Rollout
 from lgsim.montecarlo.study import DIVERGED, Study
 from lgsim.support.check import unknown_name

@@ -15,6 +15,7 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, NamedTuple
@@ -22,10 +23,10 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from jaxtyping import Shaped
 
-from lgsim.montecarlo.step_error import MEAN, StudyStepError
+from lgsim.montecarlo.accuracy.step_error import MEAN, StudyStepError
 from lgsim.montecarlo.study import SAMPLE
 from lgsim.support.files import TEMPORARY, open_regular, read_json, write_whole
-from lgsim.support.packages import package
+from lgsim.support.packages import own_version, package
 
 FORMAT = "lgsim montecarlo 1"
 METADATA, CHUNKS, FINISHED, STEP_ERROR, LOCK = "study.json", "chunks", "finished.json", "steps.json", "lock"
@@ -149,6 +150,11 @@ def _reason(error: BaseException) -> str:
 
 def _words(value: str | dict[str, str]) -> str:
     return ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value or "none"
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of the packages that compute samples, by package."""
+    return {"lgsim": own_version(), "jax": version("jax"), "jaxlib": version("jaxlib")}
 
 
 class Store:
@@ -428,6 +434,8 @@ def _decode(file: Path, bounds: tuple[int, int], columns: dict[str, tuple[str, t
         try:
             table = _table(arrow, content, width, stop - start)
             stored = (table.schema.metadata or {})[b"lgsim.sha256"].decode()
+            if not np.array_equal(table[SAMPLE].to_numpy(), np.arange(start, start + table.num_rows)):
+                raise ValueError("its samples are others")
             found = {}
             for name, (dtype, shape) in columns.items():
                 flat = flat_names(name, shape)

@@ -20,7 +20,7 @@ from jaxtyping import Float, Integer, PyTree, Shaped, UInt32
 from lgsim._compile.xla import compiled, traced_platform
 from lgsim.integrators.method import Method
 from lgsim.montecarlo.distributions import Distribution
-from lgsim.montecarlo.low_discrepancy import Points, PointSequence
+from lgsim.montecarlo.low_discrepancy import PointSequence, ReplicatedPoints
 from lgsim.montecarlo.rollout import Rollout
 from lgsim.simulation import Trajectory
 from lgsim.support.messages import listed
@@ -88,7 +88,7 @@ class Sampler(eqx.Module):
 
     distributions: dict[str, Distribution]
     seed: UInt32[Array, " 2"]
-    points: Points | None
+    points: ReplicatedPoints | None
     tilts: dict[str, ImportanceTilt]
 
     def __init__(
@@ -189,11 +189,14 @@ class StopAtConfidence:
     def is_met(self, half_width: Float[np.ndarray, "*shape"] | np.floating, samples: int) -> bool:
         """True if the number of samples is sufficient.
 
+        Samples that are all equal show no spread, so that their interval is unknown.
+
         Args:
             half_width: Half widths of the confidence intervals of the output's mean at ``level``; NaN where unknown.
             samples: Number of samples so far.
         """
-        return samples >= self.min_samples and bool(np.all(half_width <= self.half_width))
+        known = np.any(half_width > 0) and np.all(half_width <= self.half_width)
+        return samples >= self.min_samples and bool(known)
 
 
 class Study(eqx.Module):

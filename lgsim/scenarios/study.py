@@ -23,7 +23,7 @@ from lgsim.montecarlo import (
     Study,
     Wind,
 )
-from lgsim.montecarlo.method_choice import choose_method
+from lgsim.montecarlo.accuracy.method_choice import choose_method
 from lgsim.montecarlo.outputs import OutOfBounds
 from lgsim.multibody import Model
 from lgsim.scenarios.dispersions import read_dispersions

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.spatial.transform import Rotation
 
 import lgsim
@@ -173,7 +174,7 @@ def test_a_motion_that_diverges_is_noticed_whatever_is_kept_of_it():
 
 
 def test_it_stops_when_the_interval_is_narrow():
-    """At the first tile where it holds, whatever the chunks; checked against NumPy's standard error of each prefix."""
+    """At the first tile where it holds, whatever the chunks; checked against scipy's interval of each prefix."""
     rule = mc.StopAtConfidence("sum", 0.5, level=0.9, min_samples=100)
     study = studies.plain(5000, stop=rule)
     found = [mc.run(study, chunk=chunk) for chunk in (16, 480, None)]
@@ -183,7 +184,7 @@ def test_it_stops_when_the_interval_is_narrow():
     good, y = found[0].column("diverged") == 0, found[0].column("sum")
 
     def width(k):
-        return 1.6448536 * y[:k][good[:k]].std(ddof=1) / np.sqrt(good[:k].sum())
+        return stats.t.ppf(0.95, good[:k].sum() - 1) * stats.sem(y[:k][good[:k]])
 
     assert width(n) <= 0.5 < width(n - 16)
     np.testing.assert_array_equal(found[2].column("sum"), y)

@@ -9,6 +9,7 @@ from scipy.spatial.transform import Rotation
 
 import lgsim
 from lgsim import montecarlo as mc
+from lgsim.montecarlo.intervals import wilson
 from lgsim.montecarlo.study import Sampler
 from tests.montecarlo import studies
 
@@ -172,7 +173,8 @@ def test_rare_events_by_importance_sampling():
     own = w[rare.indices]
     np.testing.assert_allclose(rare.effective, own.sum() ** 2 / (own**2).sum())
     np.testing.assert_allclose(rare.probability, own.sum() / 4000)
-    assert found.moments("x").effective < 400 < rare.effective
+    with pytest.warns(RuntimeWarning, match="4000 weighted samples have an effective number of 1.5, below 1000"):
+        assert found.moments("x").effective < 400 < rare.effective
     with pytest.raises(ValueError, match="quantiles: not available under importance sampling"):
         found.quantiles("x", [0.5])
 
@@ -184,6 +186,7 @@ def test_a_wider_density():
     ratio = stats.norm.pdf(x) / stats.norm(0, 1.5).pdf(x)
     np.testing.assert_allclose(np.exp(found.column("log_weight")), ratio, rtol=1e-10)
     m = found.moments("x")
+    assert m.effective > 1000
     np.testing.assert_allclose(m.mean, 0, atol=4 * 2 / np.sqrt(m.effective))
     np.testing.assert_allclose(m.std, 2, rtol=4 / np.sqrt(m.effective))
 
@@ -223,3 +226,34 @@ def test_keys_of_seeds():
     for seed in (0, 7, 2**40 + 3):
         words = Sampler({}, seed, 1).seed
         np.testing.assert_array_equal(words, jax.random.key_data(jax.random.key(seed, impl="threefry2x32")))
+
+
+def test_failures_with_diverged_samples():
+    """A diverged sample may have failed or not: the interval covers the truth that the remaining ones miss."""
+
+    def f(v):
+        return {"x": jnp.where(v["x"] > 1.5, jnp.nan, v["x"])}
+
+    study = mc.Study({"x": mc.Normal(0.0, 1.0)}, f, samples=2000, failures={"far": lambda y: y["x"] > 1}, tile=500)
+    results = mc.run(study)
+    found, lost = results.failures("far"), results.running.diverged
+    wanted = stats.norm.sf(1.0)
+    assert found.probability < 0.11 < wanted and found.interval[0] < wanted < found.interval[1]
+    k = found.count
+    low, high = (stats.binomtest(x, 2000).proportion_ci(0.95, method="exact") for x in (k, k + lost))
+    np.testing.assert_allclose(found.interval, [low.low, high.high], rtol=1e-10)
+    np.testing.assert_allclose(results.moments("failed far").interval(), found.interval, rtol=1e-10)
+    score = stats.binomtest(k, 2000).proportion_ci(0.9, method="wilson")
+    np.testing.assert_allclose(results.failures("far", 0.9, wilson).interval[0], score.low, rtol=1e-10)
+
+
+def test_statistics_of_truth_values():
+    study = mc.Study({"x": mc.Normal(0.0, 1.0)}, lambda v: {"up": v["x"] > 0}, samples=100, tile=50)
+    results = mc.run(study)
+    np.testing.assert_array_equal(results.quantiles("up", [0.0, 1.0]), [0, 1])
+    np.testing.assert_array_equal(results.histogram("up", 2).counts.sum(), 100)
+
+
+def test_no_failure_under_a_tilt():
+    found = tail({"x": mc.ImportanceTilt(jnp.array([-1.0, 0.0]))}).failures("far")
+    assert (found.count, found.interval) == (0, (0.0, 1.0))

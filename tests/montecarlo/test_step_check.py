@@ -10,8 +10,8 @@ import pytest
 
 import lgsim
 from lgsim import montecarlo as mc
-from lgsim.montecarlo import step_check
-from lgsim.montecarlo.step_error import StudyStepError
+from lgsim.montecarlo.accuracy import step_check
+from lgsim.montecarlo.accuracy.step_error import StudyStepError
 from lgsim.multibody import joints
 from tests.montecarlo import studies
 
@@ -148,34 +148,102 @@ def test_the_limit_is_the_statistical_interval():
 
 
 def test_the_samples_that_are_run_again():
-    """At most 15 % of the work where that says something; from all over the study; the same each time."""
+    """At most 15 % of the work where that is something, from strata of the order by their keys, the same each time."""
     for samples in (100, 3000, 20_000, 1_000_000):
+        keys = np.random.default_rng(samples).exponential(size=min(samples, 2**17))
         for width in (16, 64, 512):
-            plan = step_check.plan(samples, width, 3, 10**4)
-            again = step_check.plan(samples, width, 3, 10**4)
-            np.testing.assert_array_equal(plan.halved, again.halved)
-            assert np.all(np.diff(plan.halved) > 0) and 0 <= plan.halved[0] and plan.halved[-1] < samples
-            assert np.all(np.diff(plan.quartered) > 0) and plan.quartered[-1] < len(plan.halved)
-            cost = 2 * len(plan.halved) + 4 * len(plan.quartered)
+            halved, quartered, _ = step_check._sizes(samples, width, 10**4)
             light = 6 * min(max(width, 32), samples) * 10**4 <= step_check.LIGHT
-            assert cost <= 0.15 * samples or light or len(plan.halved) == 2
-            assert len(plan.halved) <= step_check.MOST
-            # one from each of equal parts
-            parts = plan.halved * len(plan.halved) // samples
-            assert np.abs(parts - np.arange(len(parts))).max() <= 1
-    heavy = step_check.plan(200, 64, 0, 10**7)
-    assert heavy.tile == len(heavy.halved) == 9 and len(heavy.quartered) == 1
-    assert not np.array_equal(step_check.plan(20_000, 64, 1, 1).halved, step_check.plan(20_000, 64, 2, 1).halved)
+            assert 2 * halved + 4 * quartered <= 0.15 * samples or light or halved == 2
+            assert quartered <= halved <= step_check.MOST
+            chosen, weights = step_check._stratified(keys, halved, 3)
+            np.testing.assert_array_equal(chosen, step_check._stratified(keys, halved, 3)[0])
+            assert len(chosen) == halved and np.all(np.diff(chosen) > 0)
+            # each sample represents as many: sums of weights are unbiased, and the largest keys are taken
+            np.testing.assert_allclose(weights.mean(), 1, rtol=1e-12)
+            above = keys > np.quantile(keys, 0.75)
+            np.testing.assert_allclose(weights @ above[chosen] / halved, 0.25, atol=2 / np.sqrt(halved))
+            if halved >= 64:  # twice as many as their share from the upper sixteenth, or all of it
+                top = keys > np.quantile(keys, 15 / 16)
+                assert top[chosen].sum() >= min(top.sum(), halved / 8)
+    assert step_check._sizes(200, 64, 10**7) == (9, 1, 9)
+    keys = np.zeros(20_000)
+    assert not np.array_equal(step_check._stratified(keys, 64, 1)[0], step_check._stratified(keys, 64, 2)[0])
+
+
+def fast(samples, seed, dt=0.05):
+    """A mass with strong damping; one of a hundred starts at 50 m/s, and the end does not tell it."""
+    builder = lgsim.ModelBuilder(gravity=(0, 0, 0))
+    builder.add_body("cart", "world", joints.Prismatic(), joint_name="slide", axis=[1, 0, 0], mass=1.0,
+                     inertia=np.eye(3))  # fmt: skip
+
+    def drag(t, q, v, model):
+        return -v * (1 + 0.4 * jnp.abs(v))
+
+    def start(z):
+        return jnp.where(z > 2.3263, 50.0, 1.0)
+
+    def travel(motion):
+        return motion.q[-1, 0]
+
+    rollout = mc.Rollout(builder.build(), dt=dt, steps=int(2 / dt), control=drag, save_every=int(2 / dt))
+    spread = {"v0": mc.FunctionDistribution(start, 1)}
+    return mc.Study(spread, rollout, [travel], samples=samples, seed=seed, tile=16)
+
+
+@pytest.mark.slow
+def test_a_minority_that_is_faster_is_run_again():
+    """Its error is found in each of twenty studies, whichever samples are drawn."""
+    for seed in range(20):
+        study = fast(1000, seed)
+        results, truth = mc.run(study), mc.Engine(study).refined(np.arange(1000), 64)["travel"]
+        error = abs(results.column("travel").mean() - truth.mean())
+        found = results.step_error.outputs["travel"]["mean"]
+        assert error > 1e-5 and found.error >= error / 3
+
+
+def rare(samples, seed=0):
+    """The oscillator, and whether it is beyond a bound that about one of 300 samples reaches."""
+    far = {"far": lambda y: y["last"][0] > 1.3}
+
+    def beyond(motion):
+        return motion.q[-1, 0] > 1.25
+
+    return swinging(0.05, samples=samples, seed=seed, outputs=(last, beyond), failures=far)
+
+
+def test_what_no_repeated_sample_shows():
+    """A Boolean output that no sample changes is open, up to 3/k; a failure of outputs is known from their errors."""
+    found = mc.run(rare(1000)).step_error
+    rows = list(found.open())
+    assert [row[:3] for row in rows if row[0] == "beyond" and row[2] == "mean"] == [("beyond", None, "mean")]
+    assert found.resolved and not any(row[0].startswith("failed") for row in rows)
+    each = found.outputs["beyond"]["mean"]
+    assert each.error > 3 / found.halved and not each.seen
+    assert "not shown for the mean of beyond" in found.summary() and "samples would show it" in found.summary()
+    assert found.mean_error("beyond", None).endswith("not shown")
+    assert StudyStepError.from_plain(json.loads(json.dumps(found.to_plain()))).summary() == found.summary()
+
+
+def test_a_failure_near_the_errors_of_outputs():
+    """As many verdicts change as samples are carried across the bound, by the closed form of each."""
+    study = swinging(0.2, samples=2000, failures={"far": lambda y: y["last"][0] > 0.2})
+    results = mc.run(study)
+    truth = exact(study)[:, 0] > 0.2
+    wrong = np.mean(truth != (results.column("last")[:, 0] > 0.2))
+    found = results.step_error.verdicts["failed far"]
+    assert found.seen and wrong / 3 <= found.error <= 1
 
 
 @pytest.mark.slow
 def test_points_of_a_sequence_are_not_taken_in_a_lattice():
     """The samples run again cover the first coordinate evenly, which every 16th point of a Sobol sequence does not."""
     pytest.importorskip("scipy")
-    chosen = step_check.plan(4096, 16, 0, 1).halved
     study = swinging(0.05, samples=4096, sequence=mc.Sobol())
+    chosen, weights = step_check._stratified(np.zeros(4096), 192, 0)
     drawn = mc.study._draw_tile(study.sampler, jnp.asarray(chosen.astype(np.uint32))).values["q0"]
-    shares = np.histogram(drawn[:, 0], 0.7 + 0.2 * np.array([-9, -0.6745, 0, 0.6745, 9]))[0] / len(chosen)
+    edges = 0.7 + 0.2 * np.array([-9, -0.6745, 0, 0.6745, 9])
+    shares = np.histogram(drawn[:, 0], edges, weights=weights)[0] / len(chosen)
     assert np.all(np.abs(shares - 0.25) < 0.1)
     for sequence in (mc.Sobol(), mc.LatinHypercube()):
         found = mc.run(swinging(0.02, sequence=sequence)).step_error
@@ -415,7 +483,7 @@ def test_where_loops_of_unknown_length_cost(monkeypatch):
     wanted = mc.run(study).step_error
     engine = mc.Engine(study)
     monkeypatch.setattr(engine, "_checks", False)
-    engine._leaves, engine._traced = engine._placed(study), mc.engine._traced(study)
+    engine._leaves, engine._traced = engine._placed(study), mc.engine.traced_programs(study)
     found = mc.check_steps(engine, mc.run(study, step_check=False))
     assert engine._substepped_programs[1] is not engine._programs[1]
     np.testing.assert_allclose(found.outputs["last"]["mean"].error, wanted.outputs["last"]["mean"].error, rtol=1e-6)

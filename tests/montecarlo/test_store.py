@@ -20,6 +20,7 @@ import pytest
 
 import lgsim
 from lgsim import montecarlo as mc
+from lgsim.montecarlo import results
 from lgsim.montecarlo.engine import collect
 from lgsim.montecarlo.results import RunningStatistics
 from lgsim.montecarlo.store import Store
@@ -123,8 +124,9 @@ def test_a_store_is_plain_parquet(finished):
     assert set(about) >= {"study", "model", "versions", "tile", "chunk", "columns"}
 
 
-def test_results_of_a_store_are_those_in_memory(finished):
+def test_results_of_a_store_are_those_in_memory(finished, monkeypatch):
     """Moments and counts to the last bit, quantiles within the digest's error in the level."""
+    monkeypatch.setattr(results, "_SORTED", 0)
     study = studies.plain(800)
     kept, memory = mc.Results.open(study, finished), mc.run(study)
     assert kept.finished
@@ -356,3 +358,43 @@ def test_an_interrupted_study_has_the_samples_that_count(tmp_path):
     found = mc.Results.open(study, tmp_path / "s")
     assert not found.finished and found.samples == wanted.samples < 400
     np.testing.assert_array_equal(found.column("pair"), wanted.column("pair"))
+
+
+def test_the_store_of_another_study_is_not_opened(store):
+    """What differs is named: seed, columns, tile, or the fingerprint of program and numbers."""
+    first = studies.plain(800)
+    parts = first.sampler.distributions, studies.response
+    numbers = mc.Study({**parts[0], "s": mc.LogNormal(2.0, 0.2)}, parts[1], samples=800, seed=3, tile=16,
+                       failures=first.failures)  # fmt: skip
+    for other, wrong in (
+        (studies.plain(800, seed=4), "seed: expected 4, got 3"),
+        (numbers, f"program or numbers: expected the fingerprint {mc.Engine(numbers).fingerprint}, got"),
+        (mc.Study(*parts, samples=800, seed=3, tile=16), "columns: expected"),
+    ):
+        with pytest.raises(ValueError, match=f"expected the store of this study, got that of another one: {wrong}"):
+            mc.Results.open(other, store)
+    assert mc.Results.open(first, store).samples == 800
+    # the text of a program may depend on the versions
+    about = store / "study.json"
+    about.write_text(about.read_text().replace(f'"lgsim": "{lgsim.__version__}"', '"lgsim": "0.0.1"'))
+    assert mc.Results.open(numbers, store).samples == 800
+
+
+def test_names_that_a_store_cannot_tell_apart(tmp_path):
+    study = mc.Study({"x": mc.Normal(jnp.zeros(1), 1.0)}, lambda v: {"x": v["x"], "x[0]": v["x"][0]}, samples=4, tile=4)
+    with pytest.raises(ValueError, match=r"outputs: expected names other than those of entries of arrays, got \['x\[0"):
+        mc.run(study, tmp_path / "s")
+
+
+def test_samples_of_another_place(store):
+    """A chunk under the name of another one: its column of samples is checked."""
+    chunks = store / "chunks"
+    (chunks / "00000001.parquet").write_bytes((chunks / "00000000.parquet").read_bytes())
+    with pytest.raises(ValueError, match=r"00000001.parquet: the chunk is damaged.*its samples are others"):
+        Store(store).read(1)
+
+
+def test_quantiles_of_a_store_are_those_in_memory(store):
+    found = mc.Results.open(studies.plain(800), store)
+    memory = mc.run(studies.plain(800))
+    np.testing.assert_array_equal(found.quantiles("pair", [0.05, 0.5]), memory.quantiles("pair", [0.05, 0.5]))

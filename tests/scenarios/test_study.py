@@ -132,7 +132,7 @@ def test_other_sequences_and_numbers(write):
         ("gravity = { std = [0, 0, 0.2] }", "damping = { low = { elbow = 0.1 }, high = 0.2 }"),
     )  # fmt: skip
     study = load_study(write(text)).study
-    assert type(study.sampler.points).__name__ == "SobolPoints"
+    assert type(study.sampler.points.parts).__name__ == "SobolPoints"
     spread = study.sampler.distributions["model.damping"]
     np.testing.assert_array_equal(spread.low, [0.0, 0.1])
     np.testing.assert_array_equal(spread.high, [0.2, 0.2])
@@ -325,7 +325,7 @@ def test_stores_that_are_refused(stored, tmp_path):
     line = STUDY[: STUDY.index("history = 3")].count("\n") + 1
     # the study file was changed: the columns are not those of the samples
     (store / "study.toml").write_text(changed(("history = 3", "history = 4")))
-    assert "expected the columns and tiles of the study" in reason(store)
+    assert "expected the store of this study, got that of another one: columns" in reason(store)
     (store / "study.toml").write_text(changed(("history = 3", "histry = 3")))
     assert reason(store).startswith(f"{store / 'study.toml'}:{line}: outputs.histry: there is no such key")
     (store / "study.toml").write_text(STUDY)

@@ -120,7 +120,7 @@ def _summary(loaded: StudyScenario) -> str:
     kinds = {SobolPoints: "Sobol", LatinPoints: "Latin hypercube"}
     wanted, rollout = loaded.study, _rollout(loaded.study)
     sampler = wanted.sampler
-    kind = "random" if sampler.points is None else kinds[type(sampler.points)]
+    kind = "random" if sampler.points is None else kinds[type(sampler.points.parts)]
     rule = wanted.stop
     until = (
         "" if rule is None else f", until {rule.output} has a {100 * rule.level:g} % interval of ±{rule.half_width:g}"
@@ -150,11 +150,11 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
         column.justify = "right"
     rows = spread_rows(results.running, watch.level)
     # the output of the stopping rule first, time histories last
-    rows.sort(key=lambda row: (row.output != watch.shown, results.moments(row.output).mean.size))
+    rows.sort(key=lambda row: (row.output != watch.shown, results.running.moments(row.output).mean.size))
     for row in rows[:SHOWN]:
         cells = [f"{x:.5g}" for x in row[2:]]
         if row.output.startswith(FAILED):
-            cells[1] = failure_interval(results.moments(row.output), watch.level)
+            cells[1] = failure_interval(results.running.moments(row.output), watch.level)
         if found is not None:
             cells.insert(2, found.mean_error(row.output, row.entry))
         plain = row.output if row.entry is None else f"{row.output}[{row.entry}]"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lgsim.montecarlo import Moments
-from lgsim.montecarlo.results import RunningStatistics, wilson
+from lgsim.montecarlo.results import RunningStatistics
 from lgsim.montecarlo.study import FAILED
 
 LEVEL = 0.95
@@ -35,7 +35,7 @@ class SpreadRow(NamedTuple):
 def estimate(name: str, moments: Moments, level: float) -> str:
     """Mean and half width of its confidence interval, "0.331 ± 0.012 (95 %)"; for an array the widest interval.
 
-    A failure has Wilson's interval, which is valid for few or no failures: "0.004 (0.001 to 0.012, 95 %)".
+    A failure has the interval of Clopper and Pearson, valid for few or no failures: "0.004 (0.001 to 0.012, 95 %)".
 
     Args:
         name: Name of the output, or "failed " with the name of a failure.
@@ -51,12 +51,12 @@ def estimate(name: str, moments: Moments, level: float) -> str:
 
 
 def failure_interval(moments: Moments, level: float) -> str:
-    """Wilson's confidence interval of a failure probability: "0.001 to 0.012".
+    """The confidence interval of a failure probability: "0.001 to 0.012".
 
     Args:
         moments: Moments of the failure, whose mean is its probability.
     """
-    low, high = wilson(float(moments.mean) * moments.count, moments.count, level)
+    low, high = moments.interval(level)
     return f"{low:.2g} to {high:.2g}"
 
 

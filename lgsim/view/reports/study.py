@@ -22,6 +22,7 @@ from lgsim.montecarlo.outputs import (
     peak_speed,
     peak_torque,
 )
+from lgsim.montecarlo.results import EFFECTIVE
 from lgsim.montecarlo.store import Store
 from lgsim.montecarlo.study import DIVERGED, FAILED, WEIGHT
 from lgsim.multibody import Model
@@ -182,6 +183,12 @@ def _overview(page: Page, results: Results) -> None:
         )
     if wanted.sampler.tilts:
         page.add_remark("Statistics use the weights of importance sampling; quantiles and single samples are omitted.")
+        effective = running.moments(running.names[0]).effective
+        if 0 < effective < EFFECTIVE:
+            page.add_remark(
+                f"The weighted samples have an effective number of {effective:.3g}, below {EFFECTIVE}: intervals of"
+                " means are too narrow.", "bad"
+            )  # fmt: skip
     if running.diverged:
         page.add_remark(f"{counted(running.diverged, 'sample')} diverged and are excluded from all statistics.", "bad")
     if running.diverged == results.samples:
@@ -216,7 +223,7 @@ def _distributions(page: Page, results: Results) -> None:
     """Add histograms of the components of all outputs."""
     shown: list[ensemble_plots.HistogramData] = []
     for name in _outputs(results):
-        m = results.moments(name)
+        m = results.running.moments(name)
         if not m.count or len(shown) >= PLOTS:
             continue
         tilted = bool(results.study.sampler.tilts)
@@ -290,7 +297,7 @@ def _failed(page: Page, results: Results) -> None:
     rows: list[list[Cell]] = []
     for name in results.study.failures:
         found = results.failures(name, LEVEL)
-        text = estimate(FAILED + name, results.moments(FAILED + name), LEVEL)
+        text = estimate(FAILED + name, results.running.moments(FAILED + name), LEVEL)
         if results.study.sampler.tilts:
             text = f"{found.probability:.3g} ({found.interval[0]:.2g} to {found.interval[1]:.2g}, {100 * LEVEL:g} %)"
         steps = [] if results.step_error is None else [results.step_error.mean_error(FAILED + name, None)]
@@ -345,7 +352,7 @@ def _worst(results: Results, worst: str | None, count: int) -> list[tuple[int, s
     elif rules:
         name, entry, up = rules[0].output, rules[0].entry, bool(np.isfinite(rules[0].high))
     elif known := _outputs(results):
-        name = min(known, key=lambda name: results.moments(name).mean.size)
+        name = min(known, key=lambda name: results.running.moments(name).mean.size)
     else:
         name = HISTORY
     return [(i, f"{name} {value:.4g}") for i, value in _extreme(results, name, entry, up, count)]
@@ -355,7 +362,10 @@ def _extreme(results: Results, name: str, entry: int | None, up: bool, count: in
     """Samples with the largest or smallest values; for an array, those farthest from the mean."""
     if count < 1:
         return []
-    mean, several = np.ravel(results.moments(name).mean), entry is None and results.moments(name).mean.size > 1
+    mean, several = (
+        np.ravel(results.running.moments(name).mean),
+        entry is None and results.running.moments(name).mean.size > 1,
+    )
     kept: list[tuple[float, int]] = []
     for chunk in results.chunks():
         good = np.flatnonzero(chunk.columns[DIVERGED] == 0)

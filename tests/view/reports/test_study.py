@@ -1,6 +1,7 @@
 """The page about a study: of the store of the command, of results in memory, of a part, of nothing, of divergence."""
 
 import re
+from dataclasses import replace
 from importlib.util import find_spec
 
 import jax.numpy as jnp
@@ -23,7 +24,6 @@ from tests.scenarios.machines import ARM
 from tests.scenarios.studies import STUDY, changed
 from tests.view.reports.pages import cells, facts, headings, needs_no_network, number, pictures, remarks, rows
 
-HALF = 1.959963984540054
 """Of the interval of confidence of 95 %, in standard errors."""
 
 
@@ -67,13 +67,13 @@ def test_the_page_says_what_the_samples_say(columns, page):
     """Moments, failures and the worst sample against NumPy on the store's columns."""
     found = rows(page)
     for name, x in {"miss": columns["miss"], "final_q elbow (rad)": columns["final_q"][:, 1]}.items():
-        wanted = [x.mean(), HALF * x.std(ddof=1) / np.sqrt(48), x.std(ddof=1), x.min(), x.max()]
+        wanted = [x.mean(), scipy.stats.t.ppf(0.975, 47) * x.std(ddof=1) / np.sqrt(48), x.std(ddof=1), x.min(), x.max()]
         np.testing.assert_allclose([number(text) for text in found[name][:5]], wanted, rtol=1e-4)
         assert 0 < number(found[name][5]) < 1e-3 * wanted[1]  # steps of 0.02 s by MK4 of a slow arm
     assert not any(name.startswith("attitude of tip") for name in found)
     assert {"position of tip x (m)", "position of tip z (m)", "final_q shoulder (rad)"} <= set(found)
     which = np.flatnonzero(columns["failed far"])
-    known = scipy.stats.binomtest(len(which), 48).proportion_ci(0.95, method="wilson")
+    known = scipy.stats.binomtest(len(which), 48).proportion_ci(0.95, method="exact")
     more = f" and {len(which) - 20} more" if len(which) > 20 else ""
     assert found["far"] == [
         str(len(which)), f"{len(which) / 48:.3g} ({known.low:.2g} to {known.high:.2g}, 95 %)", found["far"][2],
@@ -199,7 +199,11 @@ def test_samples_with_weights(pendulum):
     results = mc.run(study)
     page = reports.report_study(results, cases=0).html()
     assert headings(page) == ["Summary", "Distributions", "Failures"]
-    m, found = results.moments("angle"), results.failures("high")
+    m, found = results.running.moments("angle"), results.failures("high")
+    assert [text for kind, text in remarks(page) if kind == "bad"] == [
+        f"The weighted samples have an effective number of {m.effective:.3g}, below 1000: intervals of means are too"
+        " narrow."
+    ]
     assert number(rows(page)["angle"][0]) == pytest.approx(float(m.mean), rel=1e-4)
     low, top = found.interval
     assert rows(page)["high"][1] == f"{found.probability:.3g} ({low:.2g} to {top:.2g}, 95 %)"
@@ -207,16 +211,16 @@ def test_samples_with_weights(pendulum):
 
 
 def test_estimates_in_words():
-    """Means with half of their interval, the widest of several; Wilson's interval of a failure, by scipy."""
+    """Means with half of their interval, the widest of several; the exact interval of a failure, by scipy."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(100, 2)) * [1.0, 3.0]
     m = mc.Moments.of(x)
-    half = HALF * x[:, 1].std(ddof=1) / 10
+    half = scipy.stats.t.ppf(0.975, 99) * x[:, 1].std(ddof=1) / 10
     assert estimate("x", m, 0.95) == f"[1] {x[:, 1].mean():.4g} ± {half:.2g} (95 %)"
     assert estimate("x", mc.Moments.of(x[:, 0]), 0.95).startswith(f"{x[:, 0].mean():.4g} ± ")
     assert estimate("x", mc.Moments.of(x[:1]), 0.95) == "?"
-    failed = mc.Moments.of(np.arange(50) < 3)
-    known = scipy.stats.binomtest(3, 50).proportion_ci(0.9, method="wilson")
+    failed = replace(mc.Moments.of(np.arange(50) < 3), truth=True)
+    known = scipy.stats.binomtest(3, 50).proportion_ci(0.9, method="exact")
     assert failure_interval(failed, 0.9) == f"{known.low:.2g} to {known.high:.2g}"
     assert estimate("failed far", failed, 0.9) == f"0.06 ({known.low:.2g} to {known.high:.2g}, 90 %)"
 
@@ -225,8 +229,8 @@ def test_spread_of_each_number(pendulum):
     results = mc.run(pendulum)
     x, row = results.column("angle"), spread_rows(results.running, 0.95)[0]
     assert (row.output, row.entry, row.low, row.high) == ("angle", None, x.min(), x.max())
-    np.testing.assert_allclose([row.mean, row.std, row.half_width],
-                               [x.mean(), x.std(ddof=1), HALF * x.std(ddof=1) / 4], rtol=1e-12)  # fmt: skip
+    wanted = [x.mean(), x.std(ddof=1), scipy.stats.t.ppf(0.975, 15) * x.std(ddof=1) / 4]
+    np.testing.assert_allclose([row.mean, row.std, row.half_width], wanted, rtol=1e-12)
 
 
 @pytest.mark.slow

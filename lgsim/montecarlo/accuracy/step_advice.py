@@ -12,10 +12,11 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from lgsim.integrators.methods import METHODS
+from lgsim.montecarlo.accuracy.step_error import CONFIDENCE, DIGITS, Statistics, StudyStepError
+from lgsim.montecarlo.intervals import normal_quantile
+from lgsim.montecarlo.moments import Moments
 from lgsim.montecarlo.outputs import Subsampled, final_q, final_v
-from lgsim.montecarlo.results import Moments, normal_quantile
 from lgsim.montecarlo.rollout import Rollout
-from lgsim.montecarlo.step_error import CONFIDENCE, DIGITS, Statistics, StudyStepError
 from lgsim.montecarlo.study import Study
 from lgsim.simulation.accuracy.advice import other_method, whole_factor
 from lgsim.simulation.accuracy.stiffness import UnstableMode, unstable_mode

@@ -6,7 +6,7 @@ resolved`` if its integration error exceeds its statistical uncertainty.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,9 +35,10 @@ class StatisticError(ErrorEstimate):
     """The integration error of a statistic, elementwise, in the unit of the statistic.
 
     Attributes:
-        value: Estimated absolute error, NaN without samples. If no repeated sample changes, it is the remaining
-            uncertainty, 3/k of the range, but at most the tolerance. For the probability of ``OutOfBounds`` it is at
-            least the fraction of samples that are closer to a bound than their error.
+        value: Estimated absolute error, NaN without samples. If none of k repeated samples changes, it is the remaining
+            uncertainty, 3/k of the range (95 %), for other statistics than means at most the tolerance. For the
+            probability of ``OutOfBounds`` it is at least the fraction of samples that are closer to a bound than their
+            error.
         tolerance: Half width of the statistical interval (95 %), but at least half of the fifth digit of the statistic,
             and the effect of rounding on a motion.
         order: The observed order of convergence of the output, elementwise, from steps of dt, dt/2 and dt/4; NaN where
@@ -49,8 +50,13 @@ class StatisticError(ErrorEstimate):
 
     @property
     def within(self) -> Bool[np.ndarray, ...]:
-        """A mask of the errors within the tolerance; false where the error is unknown."""
-        return np.asarray(self.value <= self.tolerance)
+        """A mask of the errors within the tolerance, and of those not observed; false where the error is unknown."""
+        return np.asarray(self.value <= self.tolerance) | self.open
+
+    @property
+    def open(self) -> Bool[np.ndarray, ...]:
+        """A mask of the errors that no repeated sample shows, but that may exceed the tolerance."""
+        return ~self.seen & np.asarray(self.value > self.tolerance)
 
     @property
     def resolved(self) -> bool:
@@ -59,7 +65,9 @@ class StatisticError(ErrorEstimate):
 
 
 Statistics = dict[str, StatisticError]
-"""The errors of the statistics of an output by name: mean, standard deviation, and quantiles without weights."""
+"""The errors of the statistics of an output by name: mean and, unless it is Boolean, standard deviation and, without
+weights, quantiles.
+"""
 
 
 @dataclass(frozen=True)
@@ -102,6 +110,10 @@ class StudyStepError:
         """The number of statistics that are not resolved."""
         return sum(1 for _ in self.unresolved())
 
+    def open(self) -> Iterator[tuple[str, int | None, str, float, float]]:
+        """As ``unresolved``, for the statistics whose error is not observed, but may exceed the tolerance."""
+        yield from self._rows(lambda each: each.open)
+
     @property
     def statistics(self) -> int:
         """The number of statistics, counting each entry of each output."""
@@ -112,8 +124,14 @@ class StudyStepError:
 
         The entry is the flat index in its output, None for a scalar.
         """
+        yield from self._rows(lambda each: ~each.within)
+
+    def _rows(
+        self, chosen: Callable[[StatisticError], Bool[np.ndarray, ...]]
+    ) -> Iterator[tuple[str, int | None, str, float, float]]:
+        """The rows of ``unresolved`` of some statistics."""
         for name, what, each in self._all():
-            for k in np.flatnonzero(~each.within):
+            for k in np.flatnonzero(chosen(each)):
                 entry = int(k) if each.value.size > 1 else None
                 yield name, entry, what, float(each.value.flat[k]), float(each.tolerance.flat[k])
 
@@ -139,6 +157,8 @@ class StudyStepError:
         if not found:
             return "–"
         k = entry or 0
+        if found[0].open.flat[k]:
+            return f"up to {_rounded(found[0].value.flat[k])}, not shown"
         text = _rounded(found[0].value.flat[k])
         return text if all(each.within.flat[k] for each in found) else f"{text}, not resolved"
 
@@ -168,9 +188,26 @@ class StudyStepError:
             return f"not resolved: {self._fault(by)} {self.advice}".rstrip()
         share, where = self.largest_share
         if not where:
-            return f"integration error: none observed, {by}"
+            return f"integration error: none observed, {by}{self._open()}"
         order = order_text(self.seen_order, self.order)
-        return f"integration error: at most {_rounded(share)} of the statistical interval ({where}), {by}{order}"
+        return (
+            f"integration error: at most {_rounded(share)} of the statistical interval ({where}),"
+            f" {by}{order}{self._open()}"
+        )
+
+    def _open(self) -> str:
+        """A clause about the statistics whose error is not shown; empty if there are none."""
+        found = sorted(self.open(), key=lambda row: -row[3] / row[4] if row[4] > 0 else -np.inf)
+        if not found:
+            return ""
+        name, entry, what, error, tolerance = found[0]
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        # the number of repeated samples grows with the study, the interval falls with its root
+        needed = f"; {_needed(self.samples * (error / tolerance) ** 2)} would show it" if tolerance > 0 else ""
+        return (
+            f"; not shown for the {what} of {_number(name, entry)}{more}: no repeated sample changes it, up to"
+            f" {_rounded(error)} is possible, the statistical interval is {_rounded(tolerance)}{needed}"
+        )
 
     def _fault(self, by: str) -> str:
         """A sentence about the statistics that are not resolved."""
@@ -197,9 +234,9 @@ class StudyStepError:
         for name, each in self.outputs.items():
             levels = {repr(float(x.removeprefix(QUANTILE))): _plain(each[x]) for x in each if x.startswith(QUANTILE)}
             order = np.asarray(each[MEAN].order).tolist()
-            outputs[name] = {
-                "mean": _plain(each[MEAN]), "std": _plain(each[DEVIATION]), "quantiles": levels, "order": order
-            }  # fmt: skip
+            outputs[name] = {"mean": _plain(each[MEAN]), "quantiles": levels, "order": order}
+            if DEVIATION in each:
+                outputs[name]["std"] = _plain(each[DEVIATION])
         return {"format": FORMAT, **plain, "outputs": outputs, "failures": failures, "diverged": diverged}
 
     @classmethod
@@ -241,6 +278,12 @@ def _rounded(x: float) -> str:
     return "unknown" if np.isnan(x) else f"{x:.2g}"
 
 
+def _needed(samples: float) -> str:
+    """A number of samples, rounded up to two digits, as a phrase."""
+    digit = 10 ** max(0, int(np.log10(samples)) - 1)
+    return f"about {int(np.ceil(samples / digit)) * digit:,} samples"
+
+
 def _of(verdict: str) -> str:
     """The subject of a verdict, as a phrase."""
     return "for divergence" if verdict == DIVERGED else f"of the samples for {verdict.removeprefix(FAILED)!r}"
@@ -264,5 +307,5 @@ def _read(plain: list[Any], order: Float[np.ndarray, ...], fault: str) -> Statis
 def _read_output(plain: Mapping[str, Any]) -> Statistics:
     order = np.asarray(plain["order"], float)
     levels = {f"{QUANTILE}{float(level):g}": each for level, each in plain["quantiles"].items()}
-    named = {MEAN: plain["mean"], DEVIATION: plain["std"], **levels}
+    named = {MEAN: plain["mean"], **({DEVIATION: plain["std"]} if "std" in plain else {}), **levels}
     return {name: _read(each, order, "expected statistics of one shape") for name, each in named.items()}

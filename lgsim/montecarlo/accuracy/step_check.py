@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jax import Array
+from jaxtyping import Bool, Float, Int, UInt32
 
-from lgsim.montecarlo.outputs import FinalAttitude, OutOfBounds
-from lgsim.montecarlo.results import Moments, Results, normal_quantile, wilson
-from lgsim.montecarlo.rollout import Rollout
-from lgsim.montecarlo.step_advice import Columns, advised, fastest_mode, needed_factor
-from lgsim.montecarlo.step_error import (
+from lgsim._compile.xla import compiled
+from lgsim.montecarlo.accuracy.step_advice import Columns, advised, fastest_mode, needed_factor
+from lgsim.montecarlo.accuracy.step_error import (
     CONFIDENCE,
     DEVIATION,
     DIGITS,
@@ -28,7 +27,12 @@ from lgsim.montecarlo.step_error import (
     Statistics,
     StudyStepError,
 )
-from lgsim.montecarlo.study import DIVERGED, FAILED, WEIGHT
+from lgsim.montecarlo.intervals import Real, clopper_pearson, normal_quantile, student_quantile
+from lgsim.montecarlo.moments import Moments, error_of_mean
+from lgsim.montecarlo.outputs import FinalAttitude, OutOfBounds
+from lgsim.montecarlo.results import Results
+from lgsim.montecarlo.rollout import Rollout
+from lgsim.montecarlo.study import DIVERGED, FAILED, WEIGHT, Sampler
 from lgsim.simulation.accuracy.richardson import Convergence, convergence
 from lgsim.simulation.simulate import method_name
 
@@ -49,6 +53,8 @@ _UNKNOWN_INTERVAL = 0.05
 """Without a statistical interval, as for a single sample, this fraction of its absolute value replaces it."""
 ROUNDING = 4.0
 """Differences below these units in the last place, times the square root of the number of steps, count as rounding."""
+_POOL, _SMALLEST = 2**17, 4
+"""Maximum number of samples from which those to run again are chosen, and number in the smallest stratum."""
 _NEAREST = 5
 """Number of samples closest to a bound that estimate the density there."""
 Z = normal_quantile(CONFIDENCE)
@@ -60,24 +66,36 @@ class CheckPlan(NamedTuple):
 
     Attributes:
         halved: The samples with dt/2.
+        weights: Number of samples of the study that each of them represents, relative to the mean.
         quartered: Positions in ``halved`` of those with dt/4 too.
         tile: Number of samples computed together; None for that of the study.
     """
 
     halved: Int[np.ndarray, " halved"]
+    weights: Float[np.ndarray, " halved"]
     quartered: Int[np.ndarray, " quartered"]
     tile: int | None
 
 
-def plan(samples: int, width: int, seed: int, work: int) -> CheckPlan:
-    """The samples that a check runs again: at random, one from each of as many equal strata of the study.
+def plan(results: Results, width: int, work: int) -> CheckPlan:
+    """The samples of a study that a check runs again, at random from strata of equal ``extremeness``.
 
-    They are random, since every k-th point of a Sobol sequence lies in a part of the cube. They depend only on the
-    arguments.
+    Each stratum has half of the samples of the next one, down to a few: a minority of fast samples needs smaller steps
+    than most, and may not show it at the end. Within a stratum they are random, since every k-th point of a Sobol
+    sequence lies in a part of the cube. They depend only on the arguments.
 
     Args:
         work: Steps times degrees of freedom of a sample.
     """
+    samples, seed = results.samples, results.study.seed
+    halved, quartered, tile = _sizes(samples, width, work)
+    pool = _spread(samples, min(samples, _POOL), seed)
+    chosen, weights = _stratified(extremeness(results, pool), halved, seed)
+    return CheckPlan(pool[chosen], weights, _spread(halved, quartered, seed), tile)
+
+
+def _sizes(samples: int, width: int, work: int) -> tuple[int, int, int | None]:
+    """(number of samples with dt/2, with dt/4, tile) of a check."""
     budget, tile = SHARE * samples, None
     if 6 * width <= budget:
         quartered = max(int(budget / (2 * FEW + 4) / width), 1) * width
@@ -89,8 +107,69 @@ def plan(samples: int, width: int, seed: int, work: int) -> CheckPlan:
         halved = max(2, int(budget / (2 + 4 / FEW)))
         quartered = max(1, halved // FEW)
         tile = halved
-    halved, quartered = min(halved, samples), min(quartered, halved, samples)
-    return CheckPlan(_spread(samples, halved, seed), _spread(halved, quartered, seed), tile)
+    halved = min(halved, samples)
+    return halved, min(quartered, halved), tile
+
+
+def extremeness(results: Results, samples: Int[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
+    """The largest distance of any initial velocity, output or failure of a sample from the median, in units of its
+    spread; infinite for a diverged sample.
+
+    Args:
+        samples: Indices of samples, in order.
+    """
+    columns = pick(results, samples)
+    diverged = columns.pop(DIVERGED) != 0
+    columns.pop(WEIGHT, None)
+    if "v0" in results.study.sampler.distributions:
+        columns["v0"] = np.asarray(_initial_velocities(results.study.sampler, jnp.asarray(samples, jnp.uint32)))
+    found = np.zeros(len(samples))
+    for x in columns.values():
+        numbers = x.reshape(len(x), -1).astype(float)
+        good = numbers[~diverged]
+        if not good.size:
+            continue
+        gaps = np.abs(numbers - np.median(good, axis=0))
+        spread = np.median(gaps[~diverged], axis=0)
+        spread = np.where(spread > 0, spread, good.std(axis=0))
+        found = np.maximum(found, np.divide(gaps, spread, out=np.zeros_like(gaps), where=spread > 0).max(axis=1))
+    return np.where(diverged, np.inf, found)
+
+
+@compiled
+def _initial_velocities(sampler: Sampler, indices: UInt32[Array, " k"]) -> Float[Array, "k _"]:
+    """The initial velocities of some samples."""
+    return jax.vmap(lambda i: sampler.draw(i).values["v0"].reshape(-1))(indices)
+
+
+def _stratified(
+    keys: Float[np.ndarray, " n"], chosen: int, seed: int
+) -> tuple[Int[np.ndarray, " chosen"], Float[np.ndarray, " chosen"]]:
+    """``chosen`` indices in order with their weights: half of them in proportion to the strata, half evenly.
+
+    A stratum is a range of the samples sorted by their keys; weights are relative to their mean.
+    """
+    n = len(keys)
+    order = np.argsort(-keys, kind="stable")
+    strata = 1 + int(math.log2(max(n / _SMALLEST, 1)))
+    edges = np.unique([0, *(n >> k for k in range(strata - 1, -1, -1))])
+    sizes = np.diff(edges)
+    counts = np.minimum(sizes, chosen // (2 * len(sizes)))
+    # the rest in proportion, by largest remainders
+    while (rest := chosen - counts.sum()) > 0:
+        room = sizes - counts
+        wanted = rest * room / room.sum()
+        more = np.minimum(np.floor(wanted).astype(int), room)
+        if not more.any():
+            more[np.argsort(-np.where(room > 0, wanted, -1), kind="stable")[:rest]] = 1
+        counts = counts + more
+    found, weights = [], []
+    for first, size, count in zip(edges, sizes, counts, strict=False):
+        found.append(order[first : first + size][_spread(int(size), int(count), seed)])
+        weights.append(np.full(count, size / count * chosen / n if count else 0.0))
+    indices, own = np.concatenate(found), np.concatenate(weights)
+    places = np.argsort(indices)
+    return indices[places], own[places]
 
 
 def _spread(count: int, chosen: int, seed: int) -> Int[np.ndarray, " chosen"]:
@@ -125,13 +204,14 @@ def study_step_error(results: Results, plan: CheckPlan, refined: Refined) -> Stu
     verdicts: Statistics = {}
     flipped: dict[str, float] = {}
     needs = []
-    crossings = {name: None if not isinstance(f, OutOfBounds) else 0.0 for name, f in study.failures.items()}
+    crossings: dict[str, float | None] = dict.fromkeys(study.failures)
+    errors: dict[str, np.ndarray] = {}
     # errors of the samples relative to the limits of the means; infinite for a sample that is finite with only one step
     moved = np.where((again.own[DIVERGED] == 0) == (again.half[DIVERGED] == 0), 0.0, np.inf)
     for name in results.running.names if again.count else []:
         if name.startswith(FAILED):
             continue
-        m = results.moments(name)
+        m = results.running.moments(name)
         floor = _rounding(m, again.own[name].dtype, stepped)
         attitude = isinstance(study.outputs.get(name), FinalAttitude)
         pairs, few, found = again.output(name, attitude, order, floor)
@@ -141,6 +221,7 @@ def study_step_error(results: Results, plan: CheckPlan, refined: Refined) -> Stu
             continue
         size = np.abs(pairs.own - pairs.half)
         if floor is not None:
+            errors[name] = pairs.error
             limit = np.broadcast_to(np.ravel(outputs[name][MEAN].tolerance), size.shape)
             far = np.divide(size, limit, out=np.zeros_like(size), where=limit > 0)
             moved[again.good] = np.maximum(moved[again.good], far.max(axis=1, initial=0.0))
@@ -148,9 +229,13 @@ def study_step_error(results: Results, plan: CheckPlan, refined: Refined) -> Stu
             if isinstance(rule, OutOfBounds) and rule.output == name:
                 crossings[failure] = pairs.crossing(rule)
     for name, crossing in crossings.items():
-        low, high = results.failures(name, CONFIDENCE).interval
-        verdicts[FAILED + name], flipped[FAILED + name] = again.verdict(FAILED + name, (high - low) / 2, crossing)
-    low, high = wilson(results.running.diverged, results.samples)
+        if crossing is None and errors:
+            crossing = crossed(results, study.failures[name], errors, again.weights[again.good])
+        # a diverged sample has no verdict that a step could change
+        m = replace(results.running.moments(FAILED + name), missing=0)
+        half_width = float(m.half_width(CONFIDENCE))
+        verdicts[FAILED + name], flipped[FAILED + name] = again.verdict(FAILED + name, half_width, crossing)
+    low, high = clopper_pearson(results.running.diverged, results.samples)
     verdicts[DIVERGED], flipped[DIVERGED] = again.verdict(DIVERGED, (high - low) / 2, None)
     found = StudyStepError(
         method_name(stepped.method), order, abs(float(stepped.dt)), results.samples, len(plan.halved),
@@ -164,6 +249,37 @@ def study_step_error(results: Results, plan: CheckPlan, refined: Refined) -> Stu
         values = jax.tree.map(jnp.asarray, study.sample(int(plan.halved[worst])).values)
         mode = fastest_mode(study, stepped.with_values(values), again.half, worst)
     return advised(found, needs, stepped, mode)
+
+
+def crossed(
+    results: Results,
+    failure: Callable[..., Any],
+    errors: Mapping[str, Float[np.ndarray, "k m"]],
+    weights: Float[np.ndarray, " k"],
+) -> float:
+    """The fraction of samples whose verdict changes if their outputs change by the errors of random repeated samples.
+
+    Args:
+        errors: The errors of some samples, by output.
+        weights: The weights of these samples.
+    """
+    samples = _spread(results.samples, min(results.samples, MOST), results.study.seed)
+    columns = pick(results, samples)
+    good = columns[DIVERGED] == 0
+    own = {name: x[good] for name, x in columns.items() if name in results.running.names and FAILED not in name}
+    count, total = int(good.sum()), float(weights.sum())
+    if not count or not total > 0:
+        return 0.0
+    drawn = np.random.default_rng([results.study.seed, count]).choice(len(weights), count, p=weights / total)
+    verdict = jax.jit(jax.vmap(lambda y: jnp.asarray(failure(y), bool)))
+    wanted, changed = np.asarray(verdict(own)), 0.0
+    for sign in (1.0, -1.0):
+        moved = {
+            name: (x + sign * errors[name][drawn].reshape(x.shape)).astype(x.dtype) if name in errors else x
+            for name, x in own.items()
+        }
+        changed += float(np.mean(np.asarray(verdict(moved)) != wanted)) / 2
+    return changed
 
 
 def _rounding(m: Moments, kind: np.dtype, stepped: Rollout) -> float | None:
@@ -182,6 +298,8 @@ class _Again(NamedTuple):
         half: With dt/2.
         quarter: Of some of them with dt/4.
         good: Mask of the samples that are finite with dt and dt/2.
+        weights: Their weights, those of importance sampling included.
+        represented: As ``CheckPlan.weights``.
         left: ``sqrt(1 - k/n)``: the finite-population correction for k of n samples.
         count: Number of samples of the study that enter its statistics.
     """
@@ -192,6 +310,7 @@ class _Again(NamedTuple):
     quartered: Int[np.ndarray, " quartered"]
     good: Bool[np.ndarray, " halved"]
     weights: Float[np.ndarray, " halved"]
+    represented: Float[np.ndarray, " halved"]
     left: float
     count: int
     tilted: bool
@@ -201,11 +320,12 @@ class _Again(NamedTuple):
         """The samples of a plan, run by ``refined``."""
         own, half = pick(results, plan.halved), refined(plan.halved, 2)
         quarter = refined(plan.halved[plan.quartered], 4)
-        weights = np.exp(own[WEIGHT].astype(float)) if WEIGHT in own else np.ones(len(plan.halved))
+        weights = plan.weights * (np.exp(own[WEIGHT].astype(float)) if WEIGHT in own else 1.0)
         left = math.sqrt(max(0.0, 1 - len(plan.halved) / results.samples))
         good = (own[DIVERGED] == 0) & (half[DIVERGED] == 0)
         count = results.samples - results.running.diverged
-        return cls(own, half, quarter, plan.quartered, good, weights, left, count, bool(results.study.sampler.tilts))
+        tilted = bool(results.study.sampler.tilts)
+        return cls(own, half, quarter, plan.quartered, good, weights, plan.weights, left, count, tilted)
 
     def output(
         self, name: str, attitude: bool, order: int, floor: float | None
@@ -229,7 +349,7 @@ class _Again(NamedTuple):
             found = convergence(first, second, order, 8 * floor)
         return _Pairs(a, b, found.factor, self.weights[self.good], self.left, self.tilted), few, found
 
-    def verdict(self, column: str, interval: float, crossing: float | None) -> tuple[StatisticError, float]:
+    def verdict(self, column: str, interval: Real | float, crossing: float | None) -> tuple[StatisticError, float]:
         """(error of the probability of a verdict, fraction of verdicts that change with dt/2).
 
         Without an order the error is twice the change from dt to dt/2.
@@ -240,18 +360,28 @@ class _Again(NamedTuple):
             crossing: The expected fraction of changed verdicts, if it is known although none changed.
         """
         own, half = self.own[column] != 0, self.half[column] != 0
-        flips = (own.astype(float) - half.astype(float)) * (1.0 if column == DIVERGED else self.weights)
+        weights = self.represented if column == DIVERGED else self.weights
+        flips = (own.astype(float) - half.astype(float)) * weights
         error = 2 * abs(float(flips.mean()))
         if len(flips) > 1:
             error += 2 * Z * self.left * float(flips.std(ddof=1)) / math.sqrt(len(flips))
         if crossing is not None:
             error = max(error, crossing)
         elif not np.any(flips) and self.left > 0:
-            # none of k: less than 3/k at 95 %, and no indication of more than the interval
-            error = min(3 / len(flips), interval)
+            # none of k: less than 3/k at 95 %
+            error = 3 / _effective(weights)
+            if column == DIVERGED:  # no indication of more than the interval
+                error = min(error, interval)
         seen = np.asarray(bool(np.any(flips)) or bool(crossing))
         value, tolerance = np.asarray(min(error, 1.0)), np.asarray(interval, float)
-        return StatisticError(value, tolerance, np.asarray(np.nan), seen=seen), float(np.mean(own != half))
+        share = float(self.represented @ (own != half)) / len(own)
+        return StatisticError(value, tolerance, np.asarray(np.nan), seen=seen), share
+
+
+def _effective(weights: Float[np.ndarray, " k"]) -> float:
+    """The effective number of weighted samples (Kish)."""
+    squares = float(weights @ weights)
+    return float(weights.sum()) ** 2 / squares if squares else 0.0
 
 
 def _same_side(a: Float[np.ndarray, "k 4"], b: Float[np.ndarray, "k 4"]) -> Float[np.ndarray, "k 4"]:
@@ -290,7 +420,7 @@ class _Pairs:
     @cached_property
     def effective(self) -> float:
         """Effective number of samples."""
-        return 1 / float(self.share @ self.share) if len(self.share) else 0.0
+        return _effective(self.weights)
 
     def statistics(
         self, m: Moments, order: Float[np.ndarray, " m"], floor: float | None, shape: tuple[int, ...]
@@ -309,12 +439,16 @@ class _Pairs:
         if m.count == 1:  # a single value has no standard deviation that an error could change
             deviation = np.zeros_like(deviation)
         of_deviation = Z * std * np.sqrt(np.maximum(kurtosis - 1, 1) / (4 * m.effective))
-        found = {MEAN: (mean_error, half, mean), DEVIATION: (deviation, of_deviation, std)}
-        if not self.tilted and k > 1:
+        if m.replicates is not None:
+            of_deviation = np.ravel(student_quantile(CONFIDENCE, m.degrees) * error_of_mean(m.replicates[1]))
+        found = {MEAN: (mean_error, half, mean)}
+        if not m.truth:
+            found[DEVIATION] = (deviation, of_deviation, std)
+        if not self.tilted and not m.truth and k > 1:
             found |= {f"{QUANTILE}{level:g}": self._quantile_error(level, m.count) for level in LEVELS}
         largest = np.max(np.abs([m.low, m.high]), initial=0.0)
 
-        def judged(error: np.ndarray, interval: np.ndarray, value: np.ndarray) -> StatisticError:
+        def judged(name: str, error: np.ndarray, interval: np.ndarray, value: np.ndarray) -> StatisticError:
             if not k:
                 error = np.full(value.shape, np.nan)
             interval = np.where(np.isnan(interval), _UNKNOWN_INTERVAL * largest, interval)
@@ -322,11 +456,12 @@ class _Pairs:
             seen = error != 0
             if k and self.left > 0:
                 # none of k changes, as for most peaks at the initial state: some of the others may (3/k at 95 %)
-                error = np.where(seen, error, np.minimum(spread * 3 / k, limit))
+                possible = spread * 3 / self.effective
+                error = np.where(seen, error, possible if name == MEAN else np.minimum(possible, limit))
             error, limit, orders, seen = (x.reshape(shape) for x in (error, limit, order, seen))
             return StatisticError(error, limit, orders, seen=seen)
 
-        return {name: judged(*numbers) for name, numbers in found.items()}
+        return {name: judged(name, *numbers) for name, numbers in found.items()}
 
     def _standard_error(self, x: Float[np.ndarray, "k m"]) -> Float[np.ndarray, " m"]:
         """The standard error of the weighted mean; for one sample its absolute value."""
@@ -358,18 +493,20 @@ class _Pairs:
             count: The number of samples of the study.
         """
         a, k = self.own, len(self.own)
-        ranks, value = np.argsort(a, axis=0, kind="stable"), np.quantile(a, level, axis=0)
+        ranks = np.argsort(a, axis=0, kind="stable")
+        ordered, below = np.take_along_axis(a, ranks, axis=0), np.cumsum(self.share[ranks], axis=0)
+        value = _quantile(ordered, below, level)
         window = min(k, max(5, round(math.sqrt(k))))
-        first = min(max(0, round(level * (k - 1)) - window // 2), k - window)
-        near = np.take_along_axis(self.error, ranks, axis=0)[first : first + window]
+        first = np.clip(np.argmax(below >= level, axis=0) - window // 2, 0, k - window)
+        near = np.take_along_axis(self.error, np.take_along_axis(ranks, first + np.arange(window)[:, None], 0), axis=0)
         error = np.abs(near.mean(axis=0)) + Z * self.left * near.std(axis=0, ddof=1) / math.sqrt(window)
         if self.left == 0:
-            error = self.factor * np.abs(value - np.quantile(self.half, level, axis=0))
+            error = self.factor * np.abs(np.quantile(a, level, axis=0) - np.quantile(self.half, level, axis=0))
         # the interval from the spacing of the samples about the quantile
         share = Z * math.sqrt(level * (1 - level) / count)
         wide = min(0.5, max(share, 5 / k))
         edges = max(0.0, level - wide), min(1.0, level + wide)
-        low, high = np.quantile(a, edges, axis=0)
+        low, high = (_quantile(ordered, below, edge) for edge in edges)
         return error, (high - low) * share / (edges[1] - edges[0]), value
 
     def crossing(self, rule: OutOfBounds) -> float:
@@ -382,5 +519,17 @@ class _Pairs:
                 gap = np.abs(self.own[:, j] - bound)
                 wide = np.sort(gap)[min(len(gap), _NEAREST) - 1]
                 near = float(np.mean(self.weights * (gap <= wide)))
-                total += near * float(np.mean(np.abs(self.error[:, j]))) / (2 * wide) if wide > 0 else near
+                total += near * float(self.share @ np.abs(self.error[:, j])) / (2 * wide) if wide > 0 else near
         return total
+
+
+def _quantile(
+    ordered: Float[np.ndarray, "k m"], below: Float[np.ndarray, "k m"], level: float
+) -> Float[np.ndarray, " m"]:
+    """The smallest of the sorted samples with at least the share ``level`` of the weights up to it.
+
+    Args:
+        below: Cumulative weights, normalized to a sum of 1.
+    """
+    at = np.argmax(below >= min(level, float(below[-1].min())), axis=0)
+    return np.take_along_axis(ordered, at[None], axis=0)[0]

@@ -1,0 +1,1 @@
+"""Integration errors of the statistics of a study."""
