@@ -15,6 +15,8 @@ from lgsim.support.messages import unknown_name
 from lgsim.support.reading.size_limits import FileSizeError, read_bytes
 from lgsim.support.toml_table import Table
 
+_MISSED = 0.01
+"""The largest distance of a row from the line between steps, relative to the largest force of the joint."""
 TIME = "time"
 """Column of the times, s."""
 
@@ -27,7 +29,8 @@ def read_torques(table: Table, key: str, model: Model, times: Float[np.ndarray, 
     Joints without a column have no force. The first and last rows extend to earlier and later times.
 
     Raises:
-        ScenarioError: the file cannot be read, or a column or a number is invalid.
+        ScenarioError: the file cannot be read, a column or a number is invalid, or the steps miss what the rows between
+            them say.
     """
     path = table.document.file.parent / table.text(key, "")
     try:
@@ -54,7 +57,38 @@ def read_torques(table: Table, key: str, model: Model, times: Float[np.ndarray, 
     out = np.zeros((len(times), model.nv))
     for name, column in forces.items():
         out[:, columns[name]] = np.interp(times, at, column)
+        _check_steps(table, key, times, out[:, columns[name]], at, column, f"{path}: {name}")
     return jnp.asarray(out, model.dtype)
+
+
+def _check_steps(
+    table: Table,
+    key: str,
+    times: Float[np.ndarray, " nodes"],
+    force: Float[np.ndarray, " nodes"],
+    at: Float[np.ndarray, " rows"],
+    column: Float[np.ndarray, " rows"],
+    what: str,
+) -> None:
+    """Raise an error if a joint force that is linear between the steps misses rows of its file.
+
+    Args:
+        force: The joint force at the times of the steps.
+        at: The times of the rows, s.
+        column: The joint force of the rows.
+    """
+    inside = (at > times[0]) & (at < times[-1])
+    off = np.abs(np.interp(at[inside], times, force) - column[inside])
+    most = _MISSED * np.abs(column).max()
+    if not off.size or off.max() <= most:
+        return
+    row, dt = at[inside][off.argmax()], times[1] - times[0]
+    raise table.fault(
+        key,
+        f"{what} at {row:g} s is {off.max():.3g} from the line between two steps of dt = {dt:g} s: expected at most"
+        f" {100 * _MISSED:g} % of its largest value ({most:.3g}); use a dt of {np.diff(at).min():g} s, the smallest"
+        " time between rows, or give the file fewer rows",
+    )
 
 
 def _columns(model: Model) -> dict[str, int]:

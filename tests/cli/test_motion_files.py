@@ -79,6 +79,24 @@ def test_faults_of_such_a_file(files, tmp_path, content, message):
     assert message in str(error.value)
 
 
+def test_rows_between_the_steps(files, tmp_path):
+    """A pulse of 6 ms in a file of 1 kHz, between two steps, is refused; a slow sine is what its rows say."""
+    t = 0.001 * np.arange(201)
+    pulse = np.where((t > 0.0415) & (t < 0.0485), 10.0, 0.0)
+    rows = "".join(f"{a:.3f},{b}\n" for a, b in zip(t, pulse, strict=True))
+    (tmp_path / "tau.csv").write_text(f"time,elbow\n{rows}")
+    path = written(tmp_path, files, 'torques = "tau.csv"')
+    with pytest.raises(
+        ScenarioError, match=r"elbow at 0\.04\d s is 10 from the line .* use a dt of 0\.001 s, the small"
+    ):
+        load_motion(path)
+    path.write_text(path.read_text().replace("dt = 0.01", "dt = 0.001"))
+    np.testing.assert_allclose(np.asarray(load_motion(path).rollout.torques).max(axis=1), pulse, atol=1e-12)
+    rows = "".join(f"{a:.3f},{np.sin(2 * np.pi * a)}\n" for a in t)
+    (tmp_path / "tau.csv").write_text(f"time,elbow\n{rows}")
+    assert load_motion(written(tmp_path, files, 'torques = "tau.csv"')).rollout.torques.shape == (21, 2)
+
+
 def test_words_that_the_file_says_itself(files, tmp_path):
     path = written(tmp_path, files, PD)
     for words in (["--dt", "0.1"], ["--q", "elbow=1"], ["--method", "MK2"], ["--stops"]):

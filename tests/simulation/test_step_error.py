@@ -107,7 +107,7 @@ def test_long_motions_are_compared_with_longer_steps(monkeypatch):
     holds(slow, 0.7 * np.cos(2 * slow.time)[:, None], tight=3.0)
     assert abs(slow.step_error.order - 4) < 0.1
     share = {ratio: ratios.count(ratio) / ratios.count((1, 1)) for ratio in set(ratios)}
-    assert (6, 5) not in share and sum(share.values()) - 1 < 0.9
+    assert (7, 6) not in share and sum(share.values()) - 1 < 1.5
     ratios.clear()
     # a rate of 87 1/s beside one of 0.23 1/s: MK4 bears dt up to 0.032 s
     stiff = oscillator(damping=87.0, stiffness=20.0)
@@ -117,7 +117,7 @@ def test_long_motions_are_compared_with_longer_steps(monkeypatch):
     holds(fast, exact[:, None])
     assert fast.step_error.resolved
     share = {ratio: ratios.count(ratio) / ratios.count((1, 1)) for ratio in set(ratios)}
-    assert share[(6, 5)] < 1.25 and share[(1, 2)] < 0.1 and sum(share.values()) - 1 < 1.5
+    assert share[(7, 6)] < 1.25 and share[(1, 2)] < 0.1 and sum(share.values()) - 1 < 1.5
 
 
 def test_a_symmetric_body_precesses():
@@ -371,3 +371,42 @@ def test_adaptive_steps_with_events_and_few_states(two_links):
     assert simulate_adaptive(two_links, q0, max_steps=5, **given).step_error is None
     chaos = simulate_adaptive(two_links, jnp.array([2.5, 1.0]), duration=25.0, rtol=1e-6, dt_out=0.01)
     assert "Lyapunov exponent" in str(chaos.step_error)
+
+
+def vibrations():
+    """Forces on a mass of 1 kg whose periods divide the step, or nearly: (step, force of time, exact way)."""
+
+    def sine(rate, dt):
+        w = 2 * np.pi * rate
+        force = lambda t, q, v, model: 50.0 * jnp.sin(w * t)[None]  # noqa: E731
+        return dt, force, lambda t: 50.0 * (t / w - np.sin(w * t) / w**2)
+
+    for rate in (399.9, 400.0, 400.9, 1200.0):
+        yield sine(rate, 0.01)
+    yield sine(2000.0, 0.002)
+
+
+@pytest.mark.parametrize("dt, force, way", [*vibrations()])
+@pytest.mark.parametrize("steps", [200, 3000])
+def test_a_vibration_that_steps_sample_alike(dt, force, way, steps):
+    """dt, dt/2 and 2 dt see the same force at each stage; other steps do not. The closed form is the oracle."""
+    model = oscillator(stiffness=0.0)
+    found = simulate(model, jnp.zeros(1), duration=steps * dt, dt=dt, control=force)
+    true = np.abs(found.q[:, 0] - way(np.asarray(found.time))).max()
+    told = found.step_error.error[:, 0].max()
+    assert true > 1e-3 and true <= 3 * told and not found.step_error.resolved
+
+
+def test_an_unbalanced_wheel():
+    """24 000 rpm with a step of four turns, without any control: the point that it throws about moves on."""
+    builder = lgsim.ModelBuilder(gravity=np.zeros(3))
+    builder.add_body("frame", "world", joints.Prismatic(), axis=[1, 0, 0], mass=10.0)
+    builder.add_body("wheel", "frame", joints.Revolute(), axis=[0, 1, 0], mass=1.0, center=[0.01, 0, 0],
+                     inertia=1e-3 * np.eye(3))  # fmt: skip
+    model, rate = builder.build(), 2 * np.pi * 400
+    found = simulate(model, jnp.zeros(2), jnp.array([0.0, rate]), duration=2.0, dt=0.01)
+    # the center of mass moves at the speed of the start, 1/11 of the wheel's (its offset along x has no speed there)
+    fine = simulate(model, jnp.zeros(2), jnp.array([0.0, rate]), duration=2.0, dt=1e-4)
+    true = np.abs(found.q[:, 0] - fine.q[::100, 0]).max()
+    assert fine.step_error.resolved and true > 1e-4
+    assert true <= 3 * found.step_error.error[:, 0].max() and not found.step_error.resolved

@@ -33,10 +33,10 @@ def solution_error(
 ) -> StepError:
     """The integration error of a solution of ``integrate``, estimated from the same motion with other steps.
 
-    A motion of up to 2048 steps is computed again with dt/2. A longer one is computed with 2 dt and 4 dt, and with
-    5/6 dt where those do not converge at the method's order. With ``inputs`` the step is always dt/2. One compiled
-    program serves all of them. Errors are relative to the largest distance that the motion covers in any component of
-    the algebra. All other arguments are those of ``integrate``.
+    A motion of up to 2048 steps is computed again with dt/2 and 6/7 dt. A longer one is computed with 2 dt, 4 dt and
+    8/5 dt, or with 6/7 dt where those do not converge at the method's order. With ``inputs`` the step is always dt/2.
+    One compiled program serves all of them. Errors are relative to the largest distance that the motion covers in any
+    component of the algebra. All other arguments are those of ``integrate``.
 
     Args:
         solution: A result of ``integrate``, of one state, not a batch.

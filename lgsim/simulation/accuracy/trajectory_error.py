@@ -281,7 +281,8 @@ def motion_error(motion: Motion, advance: Advance, divisible: bool = True) -> St
     """The integration error of a motion, from motions with other steps that depend on its length.
 
     Short motions are compared with steps of dt/2, and of 2 dt for the order. Long ones are compared with steps of 2 dt
-    and 4 dt, which take 3/4 of the motion's own time. Where these do not show the method's order, 5/6 dt is used.
+    and 4 dt, or of 6/7 dt where these do not show the method's order. All are compared with steps of 6/7 or 8/5 dt too:
+    a vibration whose period divides dt looks alike with dt and with all its halves and doubles.
 
     Args:
         divisible: True if the ends of the steps may be moved; False if each step has its own force.
@@ -295,25 +296,48 @@ def motion_error(motion: Motion, advance: Advance, divisible: bool = True) -> St
 
 
 def _block_errors(motion: Motion, advance: Advance, divisible: bool) -> BlockErrors:
-    states, difference, size = motion.states, motion.difference, motion.scale.size
+    def gaps(steps: tuple[int, int], until: int | None = None) -> Gaps:
+        return compare(advance, motion.difference, motion.states, steps, motion.scale.size, until=until)[0]
+
+    if not divisible:
+        return by_shorter_steps(motion, gaps((2, 1)), 2.0)
     steps = int(motion.line.steps[-1])
-    if not divisible or steps <= SHORT:
-        half, _ = compare(advance, difference, states, (2, 1), size)
-        double = compare(advance, difference, states, (1, 2), size)[0] if divisible else None
-        return by_shorter_steps(motion, half, 2.0, double)
-    coarse, twice = compare(advance, difference, states, (1, 2), size)
-    found = None
-    if coarse.whole:
-        coarser, _ = compare(advance, difference, twice, (1, 4), size, every=2)
-        found = by_longer_steps(motion, coarse, coarser)
+    if steps <= SHORT:
+        found = by_shorter_steps(motion, gaps((2, 1)), 2.0, gaps((1, 2)))
+        return _larger(found, motion, gaps((7, 6)), 7 / 6)
+    found = _from_longer_steps(motion, advance)
     if found is None or not found.sure:
-        fine, _ = compare(advance, difference, states, (6, 5), size)
-        found = by_shorter_steps(motion, fine, 6 / 5)
-    head, _ = compare(advance, difference, states, (2, 1), size, until=max(1, HEAD * motion.line.nodes // steps))
+        found = by_shorter_steps(motion, gaps((7, 6)), 7 / 6)
+    else:
+        found = _larger(found, motion, gaps((5, 8)), 5 / 8)
+    head = gaps((2, 1), max(1, HEAD * motion.line.nodes // steps))
     # zero at the end, so that it does not affect the blocks after it
-    node, gap = np.append(head.node, motion.line.nodes), np.append(head.gap, np.zeros((1, len(size))), axis=0)
+    node, gap = np.append(head.node, motion.line.nodes), np.append(head.gap, np.zeros((1, head.gap.shape[1])), axis=0)
     first = by_shorter_steps(motion, head._replace(node=node, gap=gap), 2.0)
     return found._replace(error=np.maximum(found.error, first.error))
+
+
+def _larger(found: BlockErrors, motion: Motion, other: Gaps, ratio: float) -> BlockErrors:
+    """Errors, or those of another comparison where they are larger.
+
+    Args:
+        other: Gaps between the motion and the one with other steps; empty if they have no node in common.
+        ratio: dt divided by those steps, which may be longer.
+    """
+    if not len(other.node):
+        return found
+    order = min(motion.order, 2) if np.isnan(found.order) else max(found.order, 1.0)
+    error = motion.line.recent(other) / abs(1 - ratio**-order)
+    return found._replace(error=np.maximum(found.error, error))
+
+
+def _from_longer_steps(motion: Motion, advance: Advance) -> BlockErrors | None:
+    """The errors from steps of 2 dt and 4 dt; None where those of 2 dt lead to another motion."""
+    states, difference, size = motion.states, motion.difference, motion.scale.size
+    coarse, twice = compare(advance, difference, states, (1, 2), size)
+    if not coarse.whole:
+        return None
+    return by_longer_steps(motion, coarse, compare(advance, difference, twice, (1, 4), size, every=2)[0])
 
 
 def parting_rate(motion: Motion, neighbors: Gaps) -> float:
