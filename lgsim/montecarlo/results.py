@@ -425,7 +425,7 @@ class Results:
 
 
 def _difference(study: Study, stored: StoreMetadata) -> str:
-    """The first difference of a study from that of a store, as text; empty if there is none."""
+    """The first difference of a study from that of a store, as text; empty if they agree."""
     kinds = {name: (str(kind.dtype), kind.shape) for name, kind in study.columns().items()}
     for name, wanted, got in (("columns", kinds, stored.columns), ("tile", study.tile, stored.tile),
                               ("seed", study.seed, stored.seed)):  # fmt: skip

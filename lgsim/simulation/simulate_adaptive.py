@@ -43,6 +43,8 @@ from lgsim.support import check
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.packages import own_version
 
+MAX_STEPS = 100_000
+"""The default limit of the number of steps."""
 SAVED, STEPS = 1024, 8192
 """The largest number of saved states and of steps in a chunk, between two checks."""
 
@@ -68,7 +70,8 @@ def simulate_adaptive(
     save_at: ArrayLike | Sequence[float] | None = None,
     dt_out: float = 0.01,
     events: Any = (),
-    max_steps: int = 100_000,
+    max_step: float | None = None,
+    max_steps: int | None = None,
     step_check: bool = True,
     progress: Progress | None = None,
 ) -> Trajectory:
@@ -101,7 +104,10 @@ def simulate_adaptive(
         dt_out: Time between saved states, s, from 0 to the end; the last interval may be 0.5 to 1.5 of it.
         events: ``lgsim.integrators.adaptive.Event``, one or several, such as those of ``lgsim.simulation.events``; the
             first one to occur ends the motion.
-        max_steps: The largest number of steps, including rejected ones.
+        max_step: The largest step, s; by default the largest time between saved states. A pulse of a force, a thin
+            obstacle or a pair of crossings of an event that lasts less than half of it can be missed.
+        max_steps: The largest number of steps, including rejected ones; by default 100 000, or ten for each saved state
+            if that is more.
         step_check: True to estimate the integration error of a complete motion from simulations with 10 and 100 times
             the tolerance, in about the same time, see ``StepError``.
         progress: Called after each chunk with the number of states saved and in total.
@@ -123,7 +129,6 @@ def simulate_adaptive(
         check.number(name, value)
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name}: expected a positive number of seconds, got {value}")
-    max_steps = check.count("max_steps", max_steps)
     if getattr(actuators, "is_sampled", False):
         raise ValueError(
             "actuators: some have clocks or bounds that act at steps of a fixed length; use simulate, with fixed steps"
@@ -134,6 +139,8 @@ def simulate_adaptive(
     row = _constant(model, given_commands(actuators, torques, commands), control)
     events = (events,) if isinstance(events, adaptive.Event) else tuple(events)
     times = _times(model, save_at, duration, dt_out)
+    most = max(MAX_STEPS, 10 * len(times)) if max_steps is None else check.count("max_steps", max_steps)
+    longest = np.max(np.diff(times, prepend=0.0, append=duration)) if max_step is None else max_step
     args = ((model, control, wrenches), row)
     solve = partial(
         adaptive.solve,
@@ -143,12 +150,13 @@ def simulate_adaptive(
         args=args,
         atol=atol,
         rtol=rtol,
+        max_step=longest,
         events=events,
     )
     blame = partial(_blame, args)
-    motion = partial(_solve_in_chunks, times=times, duration=duration, max_steps=max_steps, events=events, blame=blame)
+    motion = partial(_solve_in_chunks, times=times, duration=duration, max_steps=most, events=events, blame=blame)
     time, states, result, steps = motion(solve, y0, progress=progress)
-    again = partial(_again, motion, solve, y0, (float(rtol), float(atol)), result)
+    again = partial(_again, motion, solve, y0, (float(rtol), float(atol), float(longest)), method.order, result)
     whole = step_check and len(time) and (not result or result.startswith(_EVENT))
     error = check_tolerance(model, again, y0, time, states, steps, control) if whole else None
     return _trajectory(model, control, row, time, states, (method, float(rtol), float(atol)), result, error)
@@ -171,11 +179,17 @@ def _trajectory(
 
 def _again(
     motion: Callable[..., Any], solve: Callable[..., Any], y0: Float[Array, " state"],
-    tolerances: tuple[float, float], result: str, factor: float, start: Float[Array, " state"] | None = None,
+    limits: tuple[float, float, float], order: int, result: str, factor: float,
+    start: Float[Array, " state"] | None = None,
 ) -> tuple[Float[np.ndarray, "saved state"], bool]:  # fmt: skip
-    """The saved states with tolerances scaled by a factor, and True if they end as the motion with this result does."""
-    rtol, atol = tolerances
-    other = partial(solve, rtol=factor * rtol, atol=factor * atol)
+    """The saved states with tolerances scaled by a factor, and True if they end as the motion with this result does.
+
+    Args:
+        limits: rtol, atol and the largest step, whose error is scaled by the factor too.
+        order: The order of the method.
+    """
+    rtol, atol, longest = limits
+    other = partial(solve, rtol=factor * rtol, atol=factor * atol, max_step=longest * factor ** (1 / order))
     _, states, how, _ = motion(other, y0 if start is None else start, progress=None)
     return states, how.startswith(_EVENT) if result else not how
 

@@ -167,6 +167,9 @@ def test_the_samples_that_are_run_again():
                 top = keys > np.quantile(keys, 15 / 16)
                 assert top[chosen].sum() >= min(top.sum(), halved / 8)
     assert step_check._sizes(200, 64, 10**7) == (9, 1, 9)
+    for n, few in ((1, 1), (5, 2), (600, 3)):  # fewer than strata
+        chosen, weights = step_check._stratified(np.arange(float(n)), few, 0)
+        assert len(chosen) == few and np.all(weights > 0)
     keys = np.zeros(20_000)
     assert not np.array_equal(step_check._stratified(keys, 64, 1)[0], step_check._stratified(keys, 64, 2)[0])
 

@@ -99,15 +99,19 @@ def step_controller(
     rtol: Number,
     atol: Number,
     dtype: jnp.dtype,
+    max_step: Number | None = None,
 ) -> diffrax.AbstractStepSizeController:
-    """The controller, by default ``diffrax.PIDController`` with the tolerances.
+    """The controller, by default ``diffrax.PIDController`` with the tolerances and the largest step.
 
     Raises:
         TypeError: the controller is of the wrong kind.
-        ValueError: a tolerance is not a positive number, or both are below rounding.
+        ValueError: a tolerance or the largest step is not a positive number, both tolerances are below rounding, or
+            there is a controller and a largest step.
     """
+    if controller is not None and max_step is not None:
+        raise ValueError("max_step: not available with a controller; give it to the controller, such as its dtmax")
     if controller is None:
-        relative, absolute = _tolerance("rtol", rtol, dtype), _tolerance("atol", atol, dtype)
+        relative, absolute = _positive("rtol", rtol, dtype), _positive("atol", atol, dtype)
         if not is_traced(relative, absolute):
             least = smallest_tolerance(dtype)
             if float(relative) + float(absolute) < least:
@@ -119,6 +123,8 @@ def step_controller(
         usual = diffrax.PIDController(rtol=relative, atol=absolute)
         names = ("safety", "factormin", "factormax")
         bounds: dict[str, Any] = {name: jnp.asarray(getattr(usual, name), dtype) for name in names}
+        if max_step is not None:
+            bounds["dtmax"] = _positive("max_step", max_step, dtype)
         return diffrax.PIDController(rtol=relative, atol=absolute, **bounds)
     if not isinstance(controller, diffrax.AbstractStepSizeController):
         raise TypeError(
@@ -133,12 +139,12 @@ def smallest_tolerance(dtype: DTypeLike) -> float:
     return UNITS * float(np.finfo(np.dtype(dtype)).eps)
 
 
-def _tolerance(name: str, value: Number, dtype: jnp.dtype) -> Float[Array, ""]:
+def _positive(name: str, value: Number, dtype: jnp.dtype) -> Float[Array, ""]:
     """``value`` as a positive scalar of the dtype; ``name`` is the argument's name in errors."""
-    tolerance = scalar(name, value, dtype)
-    if not is_traced(tolerance) and not float(tolerance) > 0:
-        raise ValueError(f"{name}: expected a positive tolerance, got {float(tolerance)}")
-    return tolerance
+    number = scalar(name, value, dtype)
+    if not is_traced(number) and not float(number) > 0:
+        raise ValueError(f"{name}: expected a positive number, got {float(number)}")
+    return number
 
 
 def check_adjoint(adjoint: diffrax.AbstractAdjoint | None) -> diffrax.AbstractAdjoint:

@@ -165,8 +165,10 @@ def _stratified(
         counts = counts + more
     found, weights = [], []
     for first, size, count in zip(edges, sizes, counts, strict=False):
+        if not count:
+            continue
         found.append(order[first : first + size][_spread(int(size), int(count), seed)])
-        weights.append(np.full(count, size / count * chosen / n if count else 0.0))
+        weights.append(np.full(count, size / count * chosen / n))
     indices, own = np.concatenate(found), np.concatenate(weights)
     places = np.argsort(indices)
     return indices[places], own[places]

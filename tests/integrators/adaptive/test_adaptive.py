@@ -310,7 +310,7 @@ def test_wrong_arguments_are_named():
         run(save_at=[0.5, 1.5])
     with pytest.raises(ValueError, match="save_at: expected None together with save_steps"):
         run(save_at=[0.5], save_steps=True)
-    with pytest.raises(ValueError, match="rtol: expected a positive tolerance"):
+    with pytest.raises(ValueError, match="rtol: expected a positive number"):
         run(rtol=0.0)
     with pytest.raises(
         ValueError, match=r"rtol, atol: expected a sum of at least 8\.9e-16, 4 rounding units of float64"
