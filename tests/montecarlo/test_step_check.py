@@ -150,7 +150,7 @@ def test_the_limit_is_the_statistical_interval():
 def test_the_samples_that_are_run_again():
     """At most 15 % of the work where that is something, from strata of the order by their keys, the same each time."""
     for samples in (100, 3000, 20_000, 1_000_000):
-        keys = np.random.default_rng(samples).exponential(size=min(samples, 2**17))
+        keys = np.random.default_rng(samples).exponential(size=min(samples, step_check._POOL))
         for width in (16, 64, 512):
             halved, quartered, _ = step_check._sizes(samples, width, 10**4)
             light = 6 * min(max(width, 32), samples) * 10**4 <= step_check.LIGHT

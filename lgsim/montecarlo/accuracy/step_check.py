@@ -53,8 +53,10 @@ _UNKNOWN_INTERVAL = 0.05
 """Without a statistical interval, as for a single sample, this fraction of its absolute value replaces it."""
 ROUNDING = 4.0
 """Differences below these units in the last place, times the square root of the number of steps, count as rounding."""
-_POOL, _SMALLEST = 2**17, 4
-"""Maximum number of samples from which those to run again are chosen, and number in the smallest stratum."""
+_POOL, _SMALLEST, _ENTRIES = 2**16, 4, 32
+"""Maximum number of samples from which those to run again are chosen, number in the smallest stratum, and largest number
+of values of an output that are looked at for it.
+"""
 _NEAREST = 5
 """Number of samples closest to a bound that estimate the density there."""
 Z = normal_quantile(CONFIDENCE)
@@ -113,12 +115,12 @@ def _sizes(samples: int, width: int, work: int) -> tuple[int, int, int | None]:
 
 def extremeness(results: Results, samples: Int[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
     """The largest distance of any initial velocity, output or failure of a sample from the median, in units of its
-    spread; infinite for a diverged sample.
+    spread; infinite for a diverged sample. Time histories are omitted.
 
     Args:
         samples: Indices of samples, in order.
     """
-    columns = pick(results, samples)
+    columns = pick(results, samples, _ENTRIES)
     diverged = columns.pop(DIVERGED) != 0
     columns.pop(WEIGHT, None)
     if "v0" in results.study.sampler.distributions:
@@ -181,17 +183,19 @@ def _spread(count: int, chosen: int, seed: int) -> Int[np.ndarray, " chosen"]:
     return edges[:-1] + (places * np.diff(edges)).astype(int)
 
 
-def pick(results: Results, samples: Int[np.ndarray, " k"]) -> Columns:
+def pick(results: Results, samples: Int[np.ndarray, " k"], most: float = math.inf) -> Columns:
     """The columns of some samples of a study.
 
     Args:
         samples: Indices of samples, in order.
+        most: Largest number of values of a sample in a column; larger columns are omitted.
     """
     found: dict[str, list[np.ndarray]] = {}
     for chunk in results.chunks():
         here = samples[(samples >= chunk.start) & (samples < chunk.start + chunk.count)] - chunk.start
         for name, x in chunk.columns.items():
-            found.setdefault(name, []).append(x[here])
+            if math.prod(x.shape[1:]) <= most:
+                found.setdefault(name, []).append(x[here])
     return {name: np.concatenate(parts) for name, parts in found.items()}
 
 
