@@ -54,8 +54,8 @@ _UNKNOWN_INTERVAL = 0.05
 ROUNDING = 4.0
 """Differences below these units in the last place, times the square root of the number of steps, count as rounding."""
 _POOL, _SMALLEST, _ENTRIES = 2**16, 4, 32
-"""Maximum number of samples from which those to run again are chosen, number in the smallest stratum, and largest number
-of values of an output that are looked at for it.
+"""Maximum number of samples from which those to run again are chosen, number in the smallest stratum, and largest
+number of values of an output that are looked at for it.
 """
 _NEAREST = 5
 """Number of samples closest to a bound that estimate the density there."""
