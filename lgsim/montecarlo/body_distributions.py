@@ -120,6 +120,10 @@ class InertiaDispersion(Distribution):
     def dtype(self) -> jnp.dtype:
         return self.factors.dtype
 
+    @property
+    def is_physical(self) -> bool:
+        return True
+
     def __call__(self, z: Float[Array, " dim"]) -> Float[Array, "n 10"]:
         """The inertial parameters."""
         changes = self.std * z.reshape(self.std.shape)
@@ -167,6 +171,10 @@ class MassDispersion(Distribution):
     def dtype(self) -> jnp.dtype:
         return self.masses.dtype
 
+    @property
+    def is_physical(self) -> bool:
+        return True
+
     def __call__(self, z: Float[Array, " dim"]) -> Float[Array, "n 10"]:
         """The inertial parameters."""
         return self.masses(z)[:, None] * self.specific_inertias
@@ -201,6 +209,10 @@ class PoseDispersion(Distribution):
     @property
     def dtype(self) -> jnp.dtype:
         return self.mean.dtype
+
+    @property
+    def is_physical(self) -> bool:
+        return True
 
     def __call__(self, z: Float[Array, " dim"]) -> Float[Array, "n 4 4"]:
         """The poses."""

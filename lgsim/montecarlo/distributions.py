@@ -46,6 +46,11 @@ class Distribution(eqx.Module):
         """True if z is so long that it comes from the sample's key, not from a sequence."""
         return False
 
+    @property
+    def is_physical(self) -> bool:
+        """True if no value is invalid as a number of a model, so that none is checked."""
+        return False
+
     @abstractmethod
     def __call__(self, z: Float[Array, " dim"]) -> PyTree:
         """The value for z."""
@@ -113,7 +118,7 @@ class LogNormal(Distribution):
     Attributes:
         median: The medians, positive, or zero for a constant zero; their shape is the shape of the value.
         log_std: Standard deviations of the logarithm, for small values close to the relative standard deviations; of
-            that shape.
+            that shape. ``with_mean`` takes means and relative standard deviations instead.
     """
 
     median: Float[Array, "*shape"]
@@ -126,6 +131,22 @@ class LogNormal(Distribution):
         (self.median,) = _finite_arrays(median=median)
         self.log_std = broadcast("log_std", log_std, self.median.shape, self.median.dtype)
 
+    @classmethod
+    def with_mean(cls, mean: Numbers, relative: Numbers) -> LogNormal:
+        """The distribution with given means and relative standard deviations r.
+
+        Its log_std is ``sqrt(log(1 + r^2))``, its median ``mean / sqrt(1 + r^2)``.
+
+        Raises:
+            ValueError: a mean or a relative standard deviation is negative or not finite.
+        """
+        middle, wide = np.asarray(mean), np.asarray(relative)
+        require("mean", bool(np.all(np.isfinite(middle) & (middle >= 0))), "positive numbers", mean)
+        require("relative", bool(np.all(np.isfinite(wide) & (wide >= 0))), "finite nonnegative numbers", relative)
+        variance = np.log1p(wide.astype(float) ** 2)
+        dtype = middle.dtype if np.issubdtype(middle.dtype, np.floating) else float
+        return cls((middle * np.exp(-variance / 2)).astype(dtype), np.sqrt(variance))
+
     @property
     def dim(self) -> int:
         return self.median.size
@@ -133,6 +154,10 @@ class LogNormal(Distribution):
     @property
     def dtype(self) -> jnp.dtype:
         return self.median.dtype
+
+    @property
+    def is_physical(self) -> bool:
+        return True
 
     def __call__(self, z: Float[Array, " dim"]) -> Float[Array, "*shape"]:
         """``median exp(log_std z)``."""

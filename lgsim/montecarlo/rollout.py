@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Int, PyTree
+from jaxtyping import Float, Int, PyTree, Shaped
 
 from lgsim._compile.xla import compiled, control_flow
 from lgsim.actuators.actuators import Actuators, ActuatorSum
@@ -19,6 +19,7 @@ from lgsim.integrators.integrate import integrate
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.montecarlo.distributions import Numbers
+from lgsim.multibody import ModelError, inertia
 from lgsim.multibody.model import DRIVES, Model, check_model
 from lgsim.simulation import Trajectory, rollout
 from lgsim.simulation.actuated_control import actuated, given_commands, sampled_method
@@ -40,6 +41,7 @@ from lgsim.support import check as verify
 from lgsim.support.check import unknown_name
 from lgsim.support.packages import own_version
 
+_PHYSICAL = "use a distribution that stays in range, such as InertiaDispersion, MassDispersion, LogNormal or Uniform"
 _ROLLOUT_NUMBERS = ("q0", "v0", "torques", "commands", "actuator_state", "control", "wrenches", "t0", "dt")
 _MODEL_NUMBERS = ("placements", "screws", "axes", "pitches", "inertias", *DRIVES, "mimic", "frames", "gravity", "loops",
                   "solids", "solid_poses", "grids")  # fmt: skip
@@ -180,6 +182,23 @@ class Rollout(eqx.Module):
         """
         if self.model.topology.loops:
             check_measured(self.model, _measured_starts(self, dict(values)))
+
+    def check_numbers(self, name: str, values: Shaped[np.ndarray, "samples ..."]) -> None:
+        """Check that some values of a number of the model are physical.
+
+        Raises:
+            ValueError: no model has such a number, or no mass distribution such a body.
+        """
+        bodies = self.model.topology.body_names
+        known = [inertia.defect(row) for row in np.asarray(self.model.inertias)]
+        for value in values:
+            try:
+                self.model.replace(**{name.partition(".")[2]: value})
+            except ModelError as error:
+                raise ValueError(f"distributions: {name}: {error}; {_PHYSICAL}") from error
+            for body, row, before in zip(bodies, value if name == "model.inertias" else (), known, strict=False):
+                if before is None and (wrong := inertia.defect(row)) is not None:
+                    raise ValueError(f"distributions: {name}: in a sample the body {body!r} {wrong}; {_PHYSICAL}")
 
     def with_values(self, values: Mapping[str, PyTree]) -> Rollout:
         """The rollout with a sample's values."""

@@ -156,8 +156,8 @@ def _of_module(table: Table, root: str, rollout: Rollout) -> dict[str, Distribut
 def _numbers(table: Table, own: Nominal) -> Distribution:
     """Independent distributions about nominal values.
 
-    ``std`` is a normal distribution, ``relative`` a log-normal one with that relative standard deviation, ``low`` and
-    ``high`` a uniform one.
+    ``std`` is a normal distribution, ``relative`` a log-normal one with that ratio of standard deviation to mean,
+    ``low`` and ``high`` a uniform one.
 
     Raises:
         ScenarioError: the table has other keys, or a distribution includes negative values where they are invalid.
@@ -177,7 +177,7 @@ def _numbers(table: Table, own: Nominal) -> Distribution:
             raise table.fault(
                 "relative", f"{own.said} is zero, so a relative deviation has no effect; use low and high"
             )
-        return LogNormal(jnp.asarray(mean), spread)
+        return LogNormal.with_mean(mean, spread)
     std = _spread(table, "std", own)
     if not own.signed and np.any(std > 0):
         raise table.fault("std", "a normal distribution includes negative values; use relative, or low and high")
@@ -261,7 +261,7 @@ def _masses(table: Table, model: Model) -> Distribution:
             raise table.fault(None, "expected either relative, or low and high")
         spread = _by_body(table, "relative", names, np.zeros(len(names)))
         with table.at("relative"):
-            return MassDispersion(parameters, LogNormal(jnp.asarray(own), spread))
+            return MassDispersion(parameters, LogNormal.with_mean(own, spread))
     if not table.values:
         raise table.fault(None, "expected relative, or low and high")
     _both_ends(table)

@@ -26,6 +26,10 @@ def test_plain_distributions_are_their_definitions():
     u = stats.norm.cdf(z).reshape(2, 3)
     np.testing.assert_allclose(mc.Uniform(low, high)(z), stats.uniform(low, high - low).ppf(u))
     np.testing.assert_allclose(mc.Normal(low, 0.5)(z), low + 0.5 * np.reshape(z, (2, 3)))
+    own = stats.lognorm(s=np.sqrt(np.log(1.36)), scale=high / np.sqrt(1.36))
+    np.testing.assert_allclose(mc.LogNormal.with_mean(high, 0.6)(z), own.ppf(u), rtol=1e-12)
+    np.testing.assert_allclose(own.mean(), high, rtol=1e-12)
+    np.testing.assert_allclose(own.std() / own.mean(), 0.6, rtol=1e-12)
     np.testing.assert_allclose(mc.LogNormal(high, 0.2)(z), stats.lognorm(0.2, scale=6.0).ppf(u), rtol=1e-12)
     twice = mc.FunctionDistribution(lambda z: 2 * z[0] + z[1], 2)
     assert twice(z[:2]) == 2 * z[0] + z[1] and twice.dim == 2
@@ -153,3 +157,32 @@ def test_bad_input(case, without_import_hook):
 def test_space_of_the_wrong_kind(without_import_hook):
     with pytest.raises(TypeError, match=r"space: expected an lgsim.Model, an lgsim.LieGroup or a Space, got str"):
         mc.TangentNormal("SO3", jnp.eye(3), 0.1)
+
+
+BAD_NUMBERS = {
+    "bodies": (lambda m: {"model.inertias": mc.Normal(m.inertias, 0.5)}, "in a sample the body 'base' has "),
+    "dampers": (lambda m: {"model.damping": mc.Normal(m.damping + 0.1, 0.2)}, "damping of joint .*: expected a finite"),
+    "uniform": (lambda m: {"model.friction": mc.Uniform(m.friction - 1, m.friction + 1)}, "friction of joint"),
+    "a function": (
+        lambda m: {"model.placements": mc.FunctionDistribution(lambda z: m.placements * (1 + z[0]), 1)},
+        "placements of joint .*: expected a pose",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_NUMBERS)
+def test_numbers_that_no_model_has(case):
+    """As in the command: a distribution that leaves what is valid is refused with its name and a remedy."""
+    make, message = BAD_NUMBERS[case]
+    model = studies.tumbling()
+    with pytest.raises(
+        ValueError, match=rf"distributions: model\.\w+: {message}.*use a distribution that stays in range"
+    ):
+        mc.Study(make(model), mc.Rollout(model, dt=0.01, steps=1), [mc.outputs.final_q], samples=4)
+
+
+def test_numbers_that_a_model_has():
+    model = studies.pendulum()
+    spread = {"model.damping": mc.Normal(model.damping + 1, 0.1), "model.inertias": mc.Normal(model.inertias, 1e-6),
+              "model.gravity": mc.Normal(model.gravity, 1.0)}  # fmt: skip
+    mc.Study(spread, mc.Rollout(model, dt=0.01, steps=1), [mc.outputs.final_q], samples=4)

@@ -75,9 +75,9 @@ def by_hand(files, samples=200):
     distributions = {
         "q0": mc.TangentNormal(model, q, jnp.array([0.1, 0.2])),
         "v0": mc.Uniform(jnp.array([-0.1, -0.1]), jnp.array([0.0, 0.3])),
-        "model.inertias": mc.MassDispersion(model.inertias, mc.LogNormal(own, spread)),
+        "model.inertias": mc.MassDispersion(model.inertias, mc.LogNormal.with_mean(own, spread)),
         "model.gravity": mc.Normal(model.gravity, jnp.array([0, 0, 0.2])),
-        "control.stiffness": mc.LogNormal(jnp.full(2, 3.0), 0.1),
+        "control.stiffness": mc.LogNormal.with_mean(jnp.full(2, 3.0), 0.1),
     }
     outputs = {
         "final_q": mc.outputs.final_q,

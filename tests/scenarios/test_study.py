@@ -52,8 +52,8 @@ def hover_by_hand():
         "v0": mc.Normal(jnp.zeros(6), np.full(6, 0.1)),
         "model.inertias": mc.InertiaDispersion(model.inertias, spread[None]),
         "wrenches.mean": mc.Normal(wind.mean, np.array([1.0, 1.0, 0.2])),
-        "wrenches.quadratic": mc.LogNormal(wind.quadratic, np.array(0.15)),
-        "control.stiffness": mc.LogNormal(law.stiffness, np.array(0.05)),
+        "wrenches.quadratic": mc.LogNormal.with_mean(wind.quadratic, np.array(0.15)),
+        "control.stiffness": mc.LogNormal.with_mean(law.stiffness, np.array(0.05)),
         "wrenches.gusts": mc.OrnsteinUhlenbeck(jnp.array([1.5, 1.5, 0.7]), jnp.asarray(0.8), 10 * 0.01, 41),
     }
     outputs = {
@@ -80,9 +80,9 @@ def arm_by_hand():
     distributions = {
         "q0": mc.TangentNormal(model, q, jnp.full(7, 0.02)),
         "model.inertias": mc.InertiaDispersion(model.inertias, np.tile(spread, (7, 1))),
-        "model.friction": mc.LogNormal(model.friction, np.full(7, 0.3)),
+        "model.friction": mc.LogNormal.with_mean(model.friction, np.full(7, 0.3)),
         "model.placements": mc.PoseDispersion(model.placements, np.full(6, 2e-4)),
-        "control.stiffness": mc.LogNormal(law.stiffness, np.full(7, 0.05)),
+        "control.stiffness": mc.LogNormal.with_mean(law.stiffness, np.full(7, 0.05)),
     }
     outputs = {
         "final_q": mc.outputs.final_q,
