@@ -291,7 +291,7 @@ class Study(eqx.Module):
             for name, each in self.sampler.distributions.items():
                 if name.startswith("model.") and not each.is_physical:
                     z = np.random.default_rng(0).normal(size=(CPU_TILE, each.dim)).astype(each.dtype)
-                    self.rollout.check_numbers(name, np.asarray(jax.vmap(each)(z)))
+                    self.rollout.check_numbers(name, np.asarray(jax.vmap(each)(jnp.asarray(z))))
             if self.rollout.model.topology.loops and values:
                 first = jnp.asarray(tile_indices(0, CPU_TILE, self.samples))
                 self.rollout.check_starts(_draw_tile(self.sampler, first).values)

@@ -37,6 +37,8 @@ MODULES = {"control": "control", "wind": "wrenches", "actuators": "actuators"}
 """Names in a rollout of the tables of controller, wind and actuators."""
 FIXED = ("gusts", "t0", "dt", "heading")
 """Values of these modules that cannot be random here."""
+_LARGEST = 1.0
+"""The largest relative deviation of inertial parameters: a larger one is usually meant in percent."""
 _SPREADS = ("std", "relative", "low", "high", "mean")
 
 
@@ -290,6 +292,10 @@ def _inertias(table: Table, model: Model) -> Distribution:
         each = _by_body(table, key, names, np.zeros(len(names)))
         if np.any(each < 0):
             raise table.fault(key, f"expected nonnegative values, got {each.min():g}")
+        if np.any(each > _LARGEST):
+            raise table.fault(
+                key, f"expected relative deviations of at most {_LARGEST:g}, got {each.max():g}; 5 % is 0.05"
+            )
         spread[:, part] = each[:, None]
     return InertiaDispersion(jnp.asarray(parameters, model.dtype), spread)
 

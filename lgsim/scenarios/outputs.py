@@ -89,6 +89,8 @@ def read_failures(root: Table, shapes: Mapping[str, tuple[int, ...]]) -> dict[st
         if entry is not None and entry >= size:
             raise table.fault("entry", f"expected a number from 0 to {size - 1}, got {entry}")
         low, high = table.number("below", -np.inf), table.number("above", np.inf)
+        if low > high:
+            raise table.fault("below", f"expected at most above = {high:g}, got {low:g}: every sample fails")
         found[name] = outputs.OutOfBounds(output, entry, jnp.asarray(low), jnp.asarray(high))
     return found
 

@@ -296,6 +296,12 @@ def _wind(table: Table, model: Model, dt: float, steps: int) -> tuple[Wind | Non
     else:
         std = np.full(3, table.needed_number("gusts"))
     time = table.number("correlation_time", 1.0, above=0.0)
+    if every * dt > time / 2:
+        raise table.fault(
+            "every",
+            f"the nodes of the gusts are {every * dt:g} s apart, more than half of the correlation time of {time:g} s:"
+            f" the gusts between them would be weaker; expected at most {int(time / 2 / dt)} steps",
+        )
     with table.at("gusts"):
         gusts = OrnsteinUhlenbeck(jnp.asarray(std, model.dtype), jnp.asarray(time, model.dtype), every * dt, nodes)
     return law, {"wrenches.gusts": gusts}

@@ -151,7 +151,7 @@ def test_every_number_of_a_drive_has_a_key(write):
 
 DISPERSION, MASSES = "gravity = { std = [0, 0, 0.2] }", "masses = { relative = { fore = 0.1 } }"
 LINES = {"unknown key": "gain = 3", "masses and inertias": MASSES, "no floating base": "[control]", "steps": "[time]",
-         "no bound": "[[failures]]"}  # fmt: skip
+         "no bound": "[[failures]]", "all fail": "below = 0.5", "coarse gusts": "[wind]"}  # fmt: skip
 """Where the error is, if not where the change begins."""
 BAD = {
     "unknown key": (('law = "pd"', 'law = "pd"\ngain = 3'), r"control.gain: there is no such key"),
@@ -197,6 +197,13 @@ BAD = {
                       " a frame, got 'top'; did you mean 'tip'"),
     "failure of nothing": (('output = "miss"', 'output = "mass"'), "failures[1].output: expected the name of an"
                            " output, got 'mass'; did you mean 'miss'"),
+    "percents": ((MASSES, "inertias = { mass = 5 }"), "dispersions.inertias.mass: expected relative deviations of at"
+                 " most 1, got 5; 5 % is 0.05"),
+    "all fail": (("above = 0.1", "above = 0.1\nbelow = 0.5"), "failures[1].below: expected at most above = 0.1, got 0.5:"
+                 " every sample fails"),
+    "coarse gusts": ((DISPERSION + "\n", DISPERSION + "\n[wind]\nlinear = 1\ngusts = 1\ncorrelation_time = 0.1\n"),
+                     "wind.every: the nodes of the gusts are 0.2 s apart, more than half of the correlation time of 0.1"
+                     " s: the gusts between them would be weaker; expected at most 2 steps"),
     "no bound": (("above = 0.1", ""), "failures[1]: expected above, below, or both"),
     "history": (("history = 3", "history = 9"), "outputs.history: expected at most 5"),
     "steps": (("steps = 4", "steps = 4\nduration = 1"), "time: expected either a duration"),
