@@ -8,14 +8,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
+from lxml import etree
 
 from lgsim.formats.report import FileWarning, Finding, Inertia, Report
-from lgsim.formats.xml import Element
+from lgsim.formats.xml import Element, is_size
 from lgsim.multibody.builder import ten_parameters
 from lgsim.multibody.inertia import defect
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD
 from lgsim.support.messages import counted
+
+_ROTOR_INERTIA, _GEAR_RATIO = "rotor_inertia", "gear_ratio"
+"""The elements, in any namespace: kg m^2 and the speed of the rotor over that of the joint."""
+
 
 SINGULAR = "moves without mass on it or on its descendants: the mass matrix is singular"
 
@@ -154,3 +159,34 @@ def warn_of_links(report: Report, reader: str) -> None:
             FileWarning,
             stacklevel=3,
         )
+
+
+def armature(owner: Element, attribute: str | None) -> float | None:
+    """The armature ``ratio^2 inertia`` of the rotor in an element, kg m^2 or kg; None without one.
+
+    Args:
+        attribute: The attribute that contains the number; None for the text between the tags.
+
+    Raises:
+        FileError: a number is invalid.
+
+    Source: https://drake.mit.edu/doxygen_cxx/group__multibody__parsing.html, drake:rotor_inertia, drake:gear_ratio.
+    """
+    found = {}
+    for name, node in _rotor_parts(owner):
+        element = Element(owner.file, node, f"{owner.subject}: <{name}>")
+        found[name] = element.value(is_size) if attribute is None else element.number(attribute, None, is_size)
+    return found[_ROTOR_INERTIA] * found.get(_GEAR_RATIO, 1.0) ** 2 if _ROTOR_INERTIA in found else None
+
+
+def rotor_tags(owner: Element) -> frozenset[str]:
+    """The tags of the rotor's elements in an element, with their namespaces."""
+    return frozenset(str(node.tag) for _, node in _rotor_parts(owner))
+
+
+def _rotor_parts(owner: Element) -> Iterator[tuple[str, etree._Element]]:
+    """The rotor's elements with their names without namespace."""
+    for node in owner.node.iterchildren(etree.Element):
+        name = str(node.tag).rpartition("}")[2].rpartition(":")[2]
+        if name in (_ROTOR_INERTIA, _GEAR_RATIO):
+            yield name, node

@@ -326,10 +326,11 @@ def _tendons_of_actuators(file: CompiledFile) -> set[int]:
     model, faults, kind = file.model, faults_of_actuators(file), int(file.mujoco.mjtTrn.mjTRN_TENDON)
     own = {
         int(model.actuator_trnid[i, 0])
-        for i in range(model.nu)
+        for i in range(len(model.actuator_trntype))
         if model.actuator_trntype[i] == kind and i not in faults
     }
-    acts = ("tendon_stiffness", "tendon_damping", "tendon_frictionloss", "tendon_armature", "tendon_limited")
+    acts = ("tendon_stiffness", "tendon_stiffnesspoly", "tendon_damping", "tendon_dampingpoly", "tendon_frictionloss",
+            "tendon_armature", "tendon_limited")  # fmt: skip
     return {i for i in own if not any(np.any(_attribute(model, name, i)) for name in acts)}
 
 

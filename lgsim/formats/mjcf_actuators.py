@@ -46,7 +46,7 @@ def read_mjcf_actuators(
     """
     file = compile_file(path, text)
     faults = faults_of_actuators(file)
-    used = [i for i in range(file.model.nu) if i not in faults]
+    used = [i for i in range(len(file.names["actuator"])) if i not in faults]
     remarks = [file.finding("actuator", i, text) for i, text in faults.items()]
     if not used or not file.enabled("ACTUATION"):
         return None, tuple(remarks)
@@ -58,13 +58,15 @@ def read_mjcf_actuators(
 
 def faults_of_actuators(file: CompiledFile) -> dict[int, str]:
     """Reasons why actuators are not represented, by actuator index."""
-    return {i: text for i in range(file.model.nu) if (text := _fault(file, i))}
+    return {i: text for i in range(len(file.names["actuator"])) if (text := _fault(file, i))}
 
 
 def _fault(file: CompiledFile, i: int) -> str:
     """The reason why an actuator is not represented; "" if it is."""
     model, kinds = file.model, file.mujoco
     dyn, gain, bias = (int(x[i]) for x in (model.actuator_dyntype, model.actuator_gaintype, model.actuator_biastype))
+    if _entry(model, "actuator_ctrlnum", i, 1) != 1 or _entry(model, "actuator_outnum", i, 1) != 1:
+        return f"{_NOT_REPRESENTED}: it has several commands or forces"
     known = {
         "dynamics": (dyn, [kinds.mjtDyn.mjDYN_NONE, *_states_of(kinds)]),
         "gain": (gain, [kinds.mjtGain.mjGAIN_FIXED, kinds.mjtGain.mjGAIN_AFFINE]),
@@ -73,8 +75,8 @@ def _fault(file: CompiledFile, i: int) -> str:
     for what, (kind, fine) in known.items():
         if kind not in map(int, fine):
             return f"{_NOT_REPRESENTED}: its {what} is not supported"
-    if _entry(model, "actuator_plugin", i, -1) >= 0 or _entry(model, "actuator_ctrlnum", i, 1) != 1:
-        return f"{_NOT_REPRESENTED}: it is a plugin or has several commands"
+    if _entry(model, "actuator_plugin", i, -1) >= 0:
+        return f"{_NOT_REPRESENTED}: it is a plugin"
     if dyn != int(kinds.mjtDyn.mjDYN_NONE) and _entry(model, "actuator_actearly", i, 0):
         return f"{_NOT_REPRESENTED}: its force uses the activation of the next step (actearly)"
     if int(getattr(model.opt, "disableactuator", 0)) >> int(model.actuator_group[i]) & 1:
@@ -96,7 +98,7 @@ def _fault_of_transmission(file: CompiledFile, i: int, uses_length: bool) -> str
         joint = int(model.jnt_type[target])
         if joint in (FREE, BALL) and uses_length:
             return f"{_NOT_REPRESENTED}: its force depends on the position of a joint with a quaternion"
-        if joint == FREE and (np.any(model.actuator_gear[i, :3]) or kind != int(kinds.mjTRN_JOINT)):
+        if joint == FREE and (np.any(_gear(model, i)[:3]) or kind != int(kinds.mjTRN_JOINT)):
             return f"{_NOT_REPRESENTED}: it acts on a free joint along the world's axes"
         if joint == BALL and kind != int(kinds.mjTRN_JOINT):
             return f"{_NOT_REPRESENTED}: it acts on a ball joint about the parent's axes"
@@ -105,6 +107,9 @@ def _fault_of_transmission(file: CompiledFile, i: int, uses_length: bool) -> str
         first, count = int(model.tendon_adr[target]), int(model.tendon_num[target])
         wraps = model.wrap_type[first : first + count]
         if np.all(wraps == int(file.mujoco.mjtWrap.mjWRAP_JOINT)):
+            others = (model.actuator_trntype == kind) & (model.actuator_trnid[:, 0] == target)
+            if _tendon_limits(model, target) is not None and np.sum(others) > 1:
+                return f"{_NOT_REPRESENTED}: it shares a tendon with actuatorfrcrange with another actuator"
             return ""
         return f"{_NOT_REPRESENTED}: its tendon is a spatial one"
     if kind == int(kinds.mjTRN_SITE):
@@ -136,11 +141,13 @@ def _stages(file: CompiledFile, at: np.ndarray, model: Model) -> list[Stage]:
         return jnp.asarray(np.array(x, float), model.dtype)
 
     def saturation(limited: Any, ranges: Any) -> list[Stage]:
-        on = np.array(limited[at], bool)
-        lower, upper = (np.where(on, ranges[at, k], bound) for k, bound in ((0, -np.inf), (1, np.inf)))
+        on = np.array(limited, bool)
+        lower, upper = (np.where(on, ranges[:, k], bound) for k, bound in ((0, -np.inf), (1, np.inf)))
         return [Saturation(numbers(lower), numbers(upper))] if on.any() else []
 
-    out = saturation(theirs.actuator_ctrllimited, theirs.actuator_ctrlrange) if file.enabled("CLAMPCTRL") else []
+    commands = np.array([_entry(theirs, "actuator_ctrladr", int(i), int(i)) for i in at])
+    limits = theirs.actuator_ctrllimited[commands], theirs.actuator_ctrlrange[commands]
+    out = saturation(*limits) if file.enabled("CLAMPCTRL") else []
     kind = theirs.actuator_dyntype[at]
     filters = np.isin(kind, [int(x) for x in _states_of(kinds)[:2]])
     integrates = kind == int(_states_of(kinds)[2])
@@ -160,7 +167,36 @@ def _stages(file: CompiledFile, at: np.ndarray, model: Model) -> list[Stage]:
     bias = np.where(biased[:, None], theirs.actuator_biasprm[at, :3], 0.0)
     # lengths include the gear ratio, as shaft lengths here do
     out.append(AffineForce(numbers(gain), numbers(bias)))
-    return out + saturation(theirs.actuator_forcelimited, theirs.actuator_forcerange)
+    return out + saturation(*_force_limits(file, at))
+
+
+def _force_limits(
+    file: CompiledFile, at: np.ndarray
+) -> tuple[Bool[np.ndarray, " actuators"], Float[np.ndarray, "actuators 2"]]:
+    """Masks and ranges of the actuators' forces: their own, and those of their tendons, which count before the gear."""
+    model = file.model
+    on, ranges = np.array(model.actuator_forcelimited[at], bool), np.array(model.actuator_forcerange[at], float)
+    for row, i in enumerate(at.tolist()):
+        if int(model.actuator_trntype[i]) != int(file.mujoco.mjtTrn.mjTRN_TENDON):
+            continue
+        limits = _tendon_limits(model, int(model.actuator_trnid[i, 0]))
+        if limits is None:
+            continue
+        own = ranges[row] if on[row] else (-np.inf, np.inf)
+        ranges[row], on[row] = (max(own[0], limits[0]), min(own[1], limits[1])), True
+    return on, ranges
+
+
+def _tendon_limits(model: Any, tendon: int) -> Float[np.ndarray, " 2"] | None:
+    """The range of the force of all actuators on a tendon; None without one."""
+    if not _entry(model, "tendon_actfrclimited", tendon, False):
+        return None
+    return np.array(model.tendon_actfrcrange[tendon], float)
+
+
+def _gear(model: Any, i: int) -> Float[np.ndarray, " 6"]:
+    """The gear of an actuator with one force."""
+    return np.array(model.actuator_gear[int(_entry(model, "actuator_outadr", i, i))])
 
 
 def _transmission(file: CompiledFile, at: np.ndarray, model: Model) -> Transmission:
@@ -169,7 +205,7 @@ def _transmission(file: CompiledFile, at: np.ndarray, model: Model) -> Transmiss
     places = _places(file, model)
     coupling, on_sites = np.zeros((len(at), model.nv)), {}
     for row, i in enumerate(at.tolist()):
-        kind, target, gear = int(theirs.actuator_trntype[i]), int(theirs.actuator_trnid[i, 0]), theirs.actuator_gear[i]
+        kind, target, gear = int(theirs.actuator_trntype[i]), int(theirs.actuator_trnid[i, 0]), _gear(theirs, i)
         if kind == int(kinds.mjTRN_TENDON):
             wraps = range(int(theirs.tendon_adr[target]), int(theirs.tendon_adr[target] + theirs.tendon_num[target]))
             for w in wraps:

@@ -26,7 +26,7 @@ KINDS = {
     "pair": ("pairs", "npair"),
     "equality": ("equalities", "neq"),
     "tendon": ("tendons", "ntendon"),
-    "actuator": ("actuators", "nu"),
+    "actuator": ("actuators", "nactuator"),
     "flex": ("flexes", "nflex"),
     "plugin": ("plugins", "nplugin"),
 }
@@ -101,7 +101,9 @@ def compile_file(path: str | os.PathLike[str] | None, text: str | None) -> Compi
         spec = _spec(mujoco, file, text)
     try:
         for kind, (elements, number) in KINDS.items():
-            names = [_name(mujoco, model, kind, i) for i in range(getattr(model, number, 0))]
+            # before version 4 each actuator had one command
+            count = getattr(model, number, model.nu if kind == "actuator" else 0)
+            names = [_name(mujoco, model, kind, i) for i in range(count)]
             found.names[kind] = _distinct(kind, names)
             found.lines[kind] = _lines(list(getattr(spec, elements, ())), names)
     except UnicodeDecodeError as error:

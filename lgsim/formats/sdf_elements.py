@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
-from lgsim.formats.links import MOMENTS, Link, Machine, Mimic, inertia_matrix
+from lgsim.formats.links import MOMENTS, Link, Machine, Mimic, armature, inertia_matrix, rotor_tags
 from lgsim.formats.poses import pose, rotation_from_quaternion, rotation_from_rpy
 from lgsim.formats.report import Dropped
 from lgsim.formats.xml import Element, is_bound, is_size
@@ -233,6 +233,11 @@ def _add_joint(element: Element, version: str, out: SdfModel) -> None:
             raise end.error("expected the name of a link, got none")
     tags = {"universal": ("axis", "axis2"), "fixed": ()}.get(kind, ("axis",))
     axes = tuple(_axis(element, tag, name, version, out) for tag in tags)
+    rotor = armature(element, None)
+    if rotor is not None and len(axes) == 1 and kind != "ball":
+        axes[0].numbers["armature"] = rotor
+    elif rotor is not None:
+        out.ignored.append(element.finding("the rotor drives no joint of one degree of freedom"))
     out.places[name] = Place(element, *_pose(element, child, out), child)
     out.joints[name] = SdfJoint(name, element, TYPES[kind], parent, child, ends, axes, _pitch(element, kind))
     if kind == "ball":
@@ -242,7 +247,7 @@ def _add_joint(element: Element, version: str, out: SdfModel) -> None:
     physics = element.child("physics")
     if physics is not None:
         out.ignored.append(element.finding("<physics>"))
-    out.ignored.extend(element.unread(QUIET))
+    out.ignored.extend(element.unread(QUIET | rotor_tags(element)))
 
 
 def _axis(element: Element, tag: str, joint: str, version: str, out: SdfModel) -> Axis:

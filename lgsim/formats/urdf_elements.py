@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
-from lgsim.formats.links import MOMENTS, Link, Machine, Mimic, inertia_matrix
+from lgsim.formats.links import MOMENTS, Link, Machine, Mimic, armature, inertia_matrix
 from lgsim.formats.poses import plane_axes, pose, rotation_from_quaternion, rotation_from_rpy
 from lgsim.formats.unit_checks import odd_limit
 from lgsim.formats.xml import Element, is_bound, is_size
@@ -97,10 +97,27 @@ def robot(file: str, root: Element) -> Robot:
         if joint.name in out.joints:
             raise element.error(f"the name is taken by the joint in line {out.joints[joint.name].element.line}")
         out.joints[joint.name] = joint
+    for transmission in root.children("transmission"):
+        _add_rotor(transmission, out)
     for attribute in ("name", "version"):
         root.text(attribute)
     out.ignored.extend(root.unread(QUIET))
     return out
+
+
+def _add_rotor(transmission: Element, out: Robot) -> None:
+    """Add the rotor of a <transmission> to the armature of its joint."""
+    joint = transmission.child("joint")
+    name = None if joint is None else joint.text("name")
+    for actuator in transmission.children("actuator"):
+        own = armature(actuator, "value")
+        if own is None:
+            continue
+        if name not in out.joints or out.joints[name].joint.nv != 1:
+            out.ignored.append(actuator.finding("the rotor drives no joint of one degree of freedom"))
+        else:
+            numbers = out.joints[name].numbers
+            numbers["armature"] = numbers.get("armature", 0.0) + own
 
 
 def _link(element: Element, out: Robot) -> Link:

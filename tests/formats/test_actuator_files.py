@@ -31,6 +31,10 @@ CASES = {
     "coupled": """<tendon><fixed name="t"><joint joint="a" coef=".7"/><joint joint="b" coef="-1.2"/></fixed></tendon>
         <actuator><position tendon="t" kp="30" kv="2" gear="1.4"/><motor site="s" gear="1 .5 -.3 .1 .2 .3"/>
         <cylinder joint="c" area="3" timeconst=".05" bias=".2 -1 -.1"/></actuator>""",
+    "tendon range": """<tendon><fixed name="t" actuatorfrcrange="-2 1"><joint joint="a" coef=".7"/></fixed>
+        <fixed name="u" actuatorfrcrange="-1 1"><joint joint="b" coef="1"/></fixed></tendon>
+        <actuator><motor tendon="t" gear="-5"/><motor tendon="u" gear="2" forcerange="-.3 .3"/><motor joint="c"/>
+        </actuator>""",
     "joint ranges": """<actuator><motor joint="a"/><velocity joint="a" kv="3"/><motor joint="c" gear="-1"/>
         </actuator>""",
 }
@@ -202,3 +206,35 @@ def test_stiffness_of_a_file_is_a_number_to_differentiate():
 
     slope = jax.grad(end)(drive).stages[0].bias[0, 1]
     assert np.isfinite(slope) and abs(float(slope)) > 1e-6
+
+
+def test_several_commands_of_an_actuator():
+    """MuJoCo 4: an actuator of a ball joint has three commands; those after it keep their ranges and gears."""
+    if not hasattr(mujoco.MjModel.from_xml_string("<mujoco/>"), "nactuator"):
+        pytest.skip("before MuJoCo 4 each actuator has one command")
+    xml = """<mujoco><worldbody><body><joint name="ball" type="ball"/><geom size=".1" mass="1" pos="0 0 .2"/>
+        <body><joint name="h"/><geom size=".1" mass="1" contype="0" conaffinity="0"/></body></body></worldbody>
+        <actuator><orientation name="o" joint="ball" kp="3"/>
+        <motor name="m" joint="h" gear="3" ctrlrange="-1 2"/></actuator></mujoco>"""
+    model, report = read_mjcf(text=xml)
+    drive, findings = read_actuators(model, text=xml)
+    assert drive.names == ("m",) and ["several commands" in str(each) for each in findings] == [True]
+    q, v = model.neutral(), jnp.zeros(4)
+    force = [drive.respond(model, q, v, jnp.zeros(0), jnp.array([u]))[0][-1] for u in (-5.0, 5.0)]
+    np.testing.assert_allclose(force, [-3.0, 6.0])
+    assert "several commands" in str([*report])
+
+
+@pytest.mark.parametrize("attribute", ['stiffness="0 40"', 'damping="0 2"'])
+def test_polynomials_of_a_tendon_are_stated(attribute):
+    xml = MACHINE.format(
+        option="",
+        joint="",
+        rest=f"""<tendon><fixed name="t" {attribute}><joint joint="a" coef="1"/>
+        </fixed></tendon><actuator><motor tendon="t"/></actuator>""",
+    )
+    try:
+        mujoco.MjModel.from_xml_string(xml)
+    except ValueError:
+        pytest.skip("this version of MuJoCo has no polynomials")
+    assert "tendon 't'" in str([*read_mjcf(text=xml)[1]])

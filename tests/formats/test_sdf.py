@@ -438,3 +438,15 @@ def test_arguments():
         lgsim.load_sdf(text=bad)
     with pytest.raises(FileError, match="triangle inequality"):
         read_sdf(text=bad, physical="error")
+
+
+def test_rotors_of_joints():
+    """Armature is ratio^2 inertia of Drake's elements, whose prefix is declared by the root."""
+    own = "<drake:rotor_inertia>2e-5</drake:rotor_inertia><drake:gear_ratio>100</drake:gear_ratio>"
+    axis, links = "<axis/>", link("a") + link("b")
+    text = sdf(links + joint("j", "revolute", "a", "b", axis + own))
+    model, report = read_sdf(text=text.replace("<sdf ", '<sdf xmlns:drake="drake.mit.edu" ', 1))
+    plain = model_of(links + joint("j", "revolute", "a", "b", axis))
+    assert "rotor" not in str([*report]) and "drake" not in str([*report])
+    at = model.v_slices["j"].start
+    np.testing.assert_allclose((model.armature - plain.armature)[at], 0.2, rtol=1e-12)

@@ -11,6 +11,7 @@ import pytest
 from lxml import etree
 
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
+from lgsim.dynamics.mass_matrix import mass_matrix
 from lgsim.formats import FileError, FileWarning, load_urdf, read_urdf
 from lgsim.multibody import joints
 from lgsim.multibody.inertia import defect, mass_center_inertia
@@ -324,3 +325,19 @@ def test_a_rigid_robot_moves_only_on_a_floating_base():
     text = f'<robot name="stone"><link name="a">{BODY}</link></robot>'
     model = load_urdf(text=text, floating_base=True)
     assert (model.nq, model.nv, model.joint_names, model.body_names) == (7, 6, ("root_joint",), ("a",))
+
+
+def test_rotors_of_transmissions():
+    """Armature is ratio^2 inertia, as the mass matrix of a drive in Drake; other joints keep theirs."""
+    more = """<transmission><type>SimpleTransmission</type><joint name="j1"/><actuator name="a">
+    <drake:rotor_inertia value="2e-5"/><drake:gear_ratio value="100"/></actuator></transmission>"""
+    axis = ("revolute", '<axis xyz="0 0 1"/><limit lower="-1" upper="1" effort="1" velocity="1"/>')
+    text = robot(axis, axis, more=more).replace("<robot ", '<robot xmlns:drake="http://drake.mit.edu" ')
+    model, plain = load_urdf(text=text), load_urdf(text=robot(axis, axis))
+    np.testing.assert_allclose(model.armature - plain.armature, [0.0, 0.2], rtol=1e-12)
+    q = jnp.array([0.3, 0.4])
+    np.testing.assert_allclose(mass_matrix(model, q) - mass_matrix(plain, q), np.diag([0, 0.2]), atol=1e-12)
+    report = read_urdf(text=text.replace('name="j1"/><actuator', 'name="j7"/><actuator'))[1]
+    assert "the rotor drives no joint of one degree of freedom" in str([*report])
+    with pytest.raises(FileError, match=r"rotor_inertia>: value: expected a .* got '-1'"):
+        load_urdf(text=text.replace("2e-5", "-1"))
