@@ -14,6 +14,7 @@ from lgsim.formats.unit_checks import odd_limit
 from lgsim.formats.xml import Element, is_bound, is_size
 from lgsim.multibody import joints
 from lgsim.multibody.joint import Joint
+from lgsim.multibody.topology import ROOT
 
 TYPES: dict[str, Joint] = {
     "revolute": joints.Revolute(),
@@ -97,6 +98,10 @@ def robot(file: str, root: Element) -> Robot:
         if joint.name in out.joints:
             raise element.error(f"the name is taken by the joint in line {out.joints[joint.name].element.line}")
         out.joints[joint.name] = joint
+    if ROOT not in out.links and any(joint.parent == ROOT for joint in out.joints.values()):
+        # Drake's files name the world without a link
+        out.links = {ROOT: Link(ROOT, root, 0.0, np.zeros(3), np.zeros((3, 3))), **out.links}
+        out.assumed.append(root.finding(f"has joints from {ROOT!r} without such a link; the world is assumed"))
     for transmission in root.children("transmission"):
         _add_rotor(transmission, out)
     for attribute in ("name", "version"):

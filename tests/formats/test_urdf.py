@@ -341,3 +341,16 @@ def test_rotors_of_transmissions():
     assert "the rotor drives no joint of one degree of freedom" in str([*report])
     with pytest.raises(FileError, match=r"rotor_inertia>: value: expected a .* got '-1'"):
         load_urdf(text=text.replace("2e-5", "-1"))
+
+
+def test_joints_from_the_world():
+    """Drake's way: the parent "world" without a link of that name is the world, for one or several joints."""
+    links = "".join(f'<link name="{name}">{BODY}</link>' for name in "ab")
+    ends = "".join(
+        f'<joint name="j{name}" type="continuous"><parent link="world"/><child link="{name}"/></joint>' for name in "ab"
+    )
+    model, report = read_urdf(text=f'<robot name="r">{links}{ends}</robot>')
+    assert model.joint_names == ("ja", "jb") and model.nv == 2
+    assert "has joints from 'world' without such a link; the world is assumed" in str(report)
+    named = load_urdf(text=f'<robot name="r"><link name="world"/>{links}{ends}</robot>')
+    chex.assert_trees_all_equal(model.placements, named.placements)
