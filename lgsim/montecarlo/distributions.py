@@ -48,7 +48,7 @@ class Distribution(eqx.Module):
 
     @property
     def is_physical(self) -> bool:
-        """True if no value is invalid as a number of a model, so that none is checked."""
+        """True if every value is a valid parameter of a model, so that none is checked."""
         return False
 
     @abstractmethod

@@ -327,7 +327,8 @@ def _larger(found: BlockErrors, motion: Motion, other: Gaps, ratio: float) -> Bl
     if not len(other.node):
         return found
     order = min(motion.order, 2) if np.isnan(found.order) else max(found.order, 1.0)
-    error = motion.line.recent(other) / abs(1 - ratio**-order)
+    # at most the gap: errors of motions with jumps have no order, and a vibration that both miss differs by its size
+    error = motion.line.recent(other) / max(abs(1 - ratio**-order), 1.0)
     return found._replace(error=np.maximum(found.error, error))
 
 
