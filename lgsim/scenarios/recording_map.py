@@ -22,8 +22,8 @@ from lgsim.support.toml_table import Document, Table, read, shown
 
 TABLES = ("options", "topics", "delays", "smoothing", "sensors", "drives", "known", "unknowns")
 """Keys of a map other than columns."""
-_FIELDS = {"name": str, "joint": str, "frame": str, "quantity": str, "index": int, "unit": str}
-"""Keys of a column's table and their types; ``sign`` and ``scale`` are numbers."""
+_FIELDS = {"name": str, "joint": str, "frame": str, "quantity": str, "index": int, "unit": str, "columns": dict}
+"""Keys of a column's table and their types; ``sign``, ``scale`` and ``offset`` are numbers."""
 _DELAYED = ("v", "tau", "current")
 """Channels that may be delayed, in addition to "imu <frame>"."""
 _ESTIMATE = "estimate"
@@ -58,7 +58,7 @@ class RecordingMap(NamedTuple):
         """Read a recording with this map, see ``identify.read_recording``.
 
         Args:
-            path: The recording: .csv, .parquet, .npz, .mcap, .db3, the folder of a bag or of a LeRobot data set.
+            path: The recording: a table, a log, the folder of a bag or of a LeRobot data set.
 
         Raises:
             ScenarioError: an entry of the map is invalid for a column.
@@ -110,12 +110,22 @@ def load_recording_map(path: str | PathLike[str] | None, model: Model) -> Record
     """
     root = Table(Document(Path("map"), "", {}), (), {}) if path is None else read(path)
     columns = {name: _column(root, name) for name in root.values if name not in TABLES}
-    options = root.table("options").only("quaternion", "twist", "automatic", "constants", "episode")
+    options = root.table("options").only(
+        "quaternion", "twist", "automatic", "constants", "episode", "names", "rate", "files"
+    )
     options.choice("quaternion", ("wxyz", "xyzw"), "wxyz")
     options.choice("twist", ("body", "world", "mixed"), "body")
     options.flag("automatic", True)
     if "episode" in options:
         options.whole("episode", 0, least=0)
+    options.number("rate", above=0.0)
+    _check_names(options, "names")
+    if isinstance(options.values.get("files"), dict):
+        files = options.table("files")
+        for name in files.values:
+            _check_names(files, name)
+    else:
+        _check_names(options, "files")
     constants = options.table("constants")
     for name in constants.values:
         constants.number(name)
@@ -147,13 +157,26 @@ def _column(root: Table, name: str) -> str | dict[str, object]:
     if not isinstance(value, dict):
         wanted = 'a name, "ignore", or a table such as { joint = ..., quantity = ... }'
         raise root.fault(name, f"expected {wanted}, got {shown(value)}")
-    table = root.table(name).only(*_FIELDS, "sign", "scale")
+    table = root.table(name).only(*_FIELDS, "sign", "scale", "offset")
     for key, kind in _FIELDS.items():
         table.of(key, kind)
     table.number("scale")
+    table.number("offset")
+    for column in table.table("columns").values:
+        table.table("columns").number(column)
     if table.number("sign", 1.0) not in (-1.0, 1.0):
         raise table.fault("sign", f"expected 1 or -1, got {shown(table.values['sign'])}")
     return dict(table.values)
+
+
+def _check_names(table: Table, key: str) -> None:
+    """Check that a key is a list of distinct names, or missing."""
+    names = table.of(key, list, [])
+    for i, name in enumerate(names):
+        if not isinstance(name, str):
+            raise table.fault(key, f"expected a string, got {shown(name)}", i)
+        if name in names[:i]:
+            raise table.fault(key, f"expected distinct names, got {name!r} twice", i)
 
 
 def _delays(table: Table) -> dict[str, float | None]:

@@ -338,9 +338,9 @@ def test_words_that_are_refused(case, more, message):
 def test_files_that_are_refused(case, files, tmp_path):
     assert "expected a URDF, SDF or MJCF file and a recorded motion" in refused("identify")
     assert "none.csv: no such file" in refused("identify", case[0], tmp_path / "none.csv")
-    (tmp_path / "motion.txt").write_text("")
-    message = refused("identify", case[0], tmp_path / "motion.txt")
-    assert "expected a name that ends in .csv or .parquet or .npz" in message
+    (tmp_path / "motion.xls").write_text("")
+    message = refused("identify", case[0], tmp_path / "motion.xls")
+    assert "expected a name that ends in .csv or " in message and " or .npz" in message
     (tmp_path / "bad.csv").write_text("time [s],q shoulder,q elbow\n0,0,0\n0.1,x,0\n")
     message = refused("identify", case[0], tmp_path / "bad.csv")
     assert "bad.csv:3: column 'q shoulder': expected a number, got 'x'" in message
