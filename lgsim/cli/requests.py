@@ -123,8 +123,8 @@ class IdentificationRequest:
         list[Path] | None,
         typer.Argument(
             metavar="MOTION",
-            help="Read one or several recordings: .csv, .parquet, .npz, .mcap, .db3, or the folder of a ROS 2 bag or a"
-            " LeRobot data set.",
+            help="Read one or several recordings: text such as .csv, .parquet, .npz, .mcap, .db3, or the folder of a"
+            " ROS 2 bag or a LeRobot data set.",
         ),
     ] = None
     map: Annotated[
@@ -177,7 +177,10 @@ class IdentificationRequest:
         bool,
         typer.Option("--no-step-check", help="Skip the estimate of the effect of the step size on the parameters."),
     ] = False
-    example: Annotated[bool, typer.Option("--example", help="Print an example map and exit.")] = False
+    example: Annotated[
+        bool,
+        typer.Option("--example", help="Print a map of the first recording for the robot, or an example, and exit."),
+    ] = False
 
 
 class Computer(StrEnum):

@@ -293,6 +293,22 @@ def test_the_example_is_a_map(case, tmp_path):
     assert result.exit_code == 0, result.output
 
 
+def test_the_example_of_a_file_is_read_at_once(case, tmp_path):
+    """Columns by their number, with the robot's joints in order."""
+    old = recorded()
+    columns = {"t_ms": old["ms"], "q_1 [deg]": old["enc 1"], "q_2 [deg]": -old["enc 2"], "tau_1": old["drive 1"],
+               "tau_2": old["drive 2"] / 1e3}  # fmt: skip
+    record = write(tmp_path / "motion.csv", columns)
+    result = command("identify", case[0], record, "--example")
+    assert result.exit_code == 0, result.output
+    (tmp_path / "map.toml").write_text(result.stdout)
+    result = command("identify", case[0], record, "--map", tmp_path / "map.toml", "--check")
+    assert result.exit_code == 0, result.output
+    assert "none.csv: no such file" in refused("identify", case[0], tmp_path / "none.csv", "--example")
+    (tmp_path / "log.mcap").write_text("")
+    assert "expected a name that ends in .csv" in refused("identify", case[0], tmp_path / "log.mcap", "--example")
+
+
 def test_faults_of_maps_have_their_line(case, tmp_path):
     """Of a column, which only the record shows, and of a delay; nothing is written."""
     faults = {

@@ -232,13 +232,13 @@ def _factor_to_si(written: str | None, slot: Slot, model: Model) -> float:
     """The factor to SI of a unit as written, 1 for none."""
     if written is None:
         return 1.0
-    found, expected = parse_unit(written), _dimension(slot, model)
+    found, expected = parse_unit(written), dimension_of(slot, model)
     if found is None or found.dimension != expected:
         raise Fault("unit", f"expected a unit of {expected} for {slot}: {units_of(expected)}, got {written!r}")
     return found.factor
 
 
-def _dimension(slot: Slot, model: Model) -> str:
+def dimension_of(slot: Slot, model: Model) -> str:
     """The dimension of the quantity of a slot."""
     fixed = {"time": "time", "current": "current", "accelerometer": "length/time^2", "gyroscope": "angle/time"}
     if slot.channel in fixed:
