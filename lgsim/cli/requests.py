@@ -165,6 +165,15 @@ class IdentificationRequest:
         ),
     ] = False
     floating_base: FloatingBase = False
+    lock: Annotated[
+        str | None,
+        typer.Option(
+            help='Lock these joints, separated by commas: "finger,wrist=0.3"; without a value where they stand in the'
+            " record, else at the neutral position.",
+            metavar="JOINTS",
+        ),
+    ] = None
+    loops: Loops = None
     out: Annotated[Path, typer.Option(help="Write parameters, covariance and model to this .npz file.")] = Path(
         "fit.npz"
     )

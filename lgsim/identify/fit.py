@@ -287,7 +287,8 @@ def fit(
         progress: Called with each ``Iteration``, for example ``print``. Its exceptions propagate, except that Ctrl-C
             (``KeyboardInterrupt``) stops the iterations and returns the best plant so far.
         checkpoint: A file that stores the estimator's state every few seconds and at the end. If it exists, the
-            estimator resumes from it, with the same result as without interruption.
+            estimator resumes from it, with the same result as without interruption. A fit whose cost is not finite
+            removes it.
 
             With progress or checkpoint each iteration is compiled separately, and the result agrees with that of one
                 program to rounding; neither is available inside ``jit`` and ``vmap``.
@@ -374,6 +375,9 @@ def _run_in_chunks(
         # after an interruption, the remaining rounds return their starting point
         state = _Programs.advance(rounds, state._replace(state=state.state._replace(done=jnp.array(True))))
     estimate = _Programs.conclude(rounds, state.carry, state.found)
+    if kept is not None and bool(estimate.result == RESULTS.nonfinite):
+        # a search without a finite cost cannot go on, and must not stop the next one
+        kept.path.unlink(missing_ok=True)
     return eqx.tree_at(lambda e: e.result, estimate, RESULTS.interrupted) if interrupted else estimate
 
 

@@ -13,7 +13,9 @@ from jaxtyping import Float
 
 from lgsim.identify import Plant, Recording, RecordingMapError, TotalMass, read_recording
 from lgsim.identify.logs.log_columns import TopicFault, read_topics
+from lgsim.identify.recording.columns import Slot
 from lgsim.identify.recording.filters import Butterworth, Smoother, Spline
+from lgsim.identify.recording.reading import read_columns
 from lgsim.identify.unknowns.block import Block
 from lgsim.identify.unknowns.parameters import Prior
 from lgsim.multibody import Model
@@ -67,6 +69,17 @@ class RecordingMap(NamedTuple):
         """
         with self._at_columns(Path(path)):
             return read_recording(Path(path), model, self.columns)
+
+    def positions(self, path: str | PathLike[str], model: Model) -> dict[str, Float[np.ndarray, "n nq"]]:
+        """The recorded positions of the joints that have columns for all of them, by joint; errors as in ``read``."""
+        with self._at_columns(Path(path)):
+            columns = read_columns(Path(path), model, self.columns)[0]
+        found = {}
+        for name, part in model.q_slices.items():
+            own = [columns.get(Slot("q", name, i)) for i in range(part.stop - part.start)]
+            if own and all(x is not None for x in own):
+                found[name] = np.stack(own, axis=1)
+        return found
 
     def blocks(self, plant: Plant, names: Sequence[str] | None = None) -> dict[str, Block]:
         """The unknown parameters by name: ``identify.Parameters(plant, list(blocks.values()), map.priors)``.

@@ -108,6 +108,22 @@ def read_recording(
         ModuleNotFoundError: a package is not installed; the message names the extra.
     """
     path = Path(path)
+    columns, findings, source, twist = read_columns(path, model, map)
+    raw = _with_twists_in_body_axes(_assemble(path, model, columns, findings, source), TWISTS[twist])
+    try:
+        return check_recording(raw) if checked else raw
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def read_columns(
+    path: Path, model: Model, map: Mapping[str, Any] | str | Path | None = None
+) -> tuple[dict[Slot, Float[np.ndarray, " n"]], list[Finding], str, str]:
+    """The columns of a file by slot, in SI units, the findings, the origin of the data, and the option ``twist``.
+
+    Raises:
+        FileNotFoundError, ValueError, ModuleNotFoundError: see ``read_recording``; positions may be missing.
+    """
     mapped, options, topics = split_map(map)
     sums: dict[str, dict[str, float]] = {}
     for column, spec in mapped.items():
@@ -166,12 +182,7 @@ def read_recording(
                 " out the rate"
             )
         columns.setdefault(TIME, np.arange(table.rows) / float(options["rate"]))
-    raw = _assemble(path, model, columns, findings, table.source)
-    raw = _with_twists_in_body_axes(raw, TWISTS[options["twist"]])
-    try:
-        return check_recording(raw) if checked else raw
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+    return columns, findings, table.source, options["twist"]
 
 
 def _read_file(
