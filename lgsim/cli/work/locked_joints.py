@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -50,7 +51,7 @@ def lock(text: str, model: Model, given: RecordingMap, motions: Sequence[Path]) 
             part = model.q_slices[name]
             if name in found and name not in fixed:
                 q[part] = _standing(path, name, found[name], q[part] if path != motions[0] else None)
-        options = dict(given.columns.get("options", {}))
+        options: dict[str, Any] = dict(cast(Mapping[str, Any], given.columns.get("options", {})))
         constants = {
             f"q {name}[{k}]" if model.q_slices[name].stop - model.q_slices[name].start > 1 else f"q {name}": value
             for name in names if name not in found
