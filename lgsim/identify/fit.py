@@ -29,6 +29,7 @@ from lgsim.identify.estimators.estimator import (
 from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, undetermined, whiteness
 from lgsim.identify.step_error import FitStepError, fit_step_error
+from lgsim.identify.unknowns.coupled_plant import MOTOR_UNITS, CoupledPlant
 from lgsim.identify.unknowns.parameters import Parameters, value_names
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.identify.verdict import bounds_met, fit_verdict, outer_estimate
@@ -239,6 +240,9 @@ class Fit:
         if isinstance(plant, Plant) and plant.actuators is not None:
             about["actuators"], numbers = to_record(plant.actuators)
             arrays |= numbers
+        if isinstance(plant, CoupledPlant):
+            about["motors"] = list(plant.motors)
+            arrays |= {f"motors.{name}": getattr(plant, name) for name in ("coupling", *MOTOR_UNITS)}
         write_whole(path, model_files.to_bytes(_FORMAT, about, plant.model, arrays))
         return path
 
@@ -451,4 +455,9 @@ def load_plant(path: str | Path) -> Plant:
 def _plant(about: dict[str, Any], model: Model, arrays: dict[str, np.ndarray]) -> Plant:
     signals: Any = {name: arrays[f"signal.{name}"] for name in _SIGNALS}
     actuators = from_record(about["actuators"], arrays) if "actuators" in about else None
-    return Plant(model, **signals, actuators=actuators)
+    if "motors" not in about:
+        return Plant(model, **signals, actuators=actuators)
+    plant = CoupledPlant(model, {str(name): {} for name in about["motors"]}, signals["scale"], signals["offset"])
+    for name in ("coupling", *MOTOR_UNITS):
+        plant = eqx.tree_at(lambda p, name=name: getattr(p, name), plant, jnp.asarray(arrays[f"motors.{name}"]))
+    return plant

@@ -17,12 +17,13 @@ from lgsim.identify.recording.columns import Slot
 from lgsim.identify.recording.filters import Butterworth, Smoother, Spline
 from lgsim.identify.recording.reading import read_columns
 from lgsim.identify.unknowns.block import Block
+from lgsim.identify.unknowns.coupled_plant import CoupledPlant
 from lgsim.identify.unknowns.parameters import Prior
 from lgsim.multibody import Model
 from lgsim.scenarios import unknowns
 from lgsim.support.toml_table import Document, Table, read, shown
 
-TABLES = ("options", "topics", "delays", "smoothing", "sensors", "drives", "known", "unknowns")
+TABLES = ("options", "topics", "delays", "smoothing", "sensors", "drives", "coupling", "known", "unknowns")
 """Keys of a map other than columns."""
 _FIELDS = {"name": str, "joint": str, "frame": str, "quantity": str, "index": int, "unit": str, "columns": dict}
 """Keys of a column's table and their types; ``sign``, ``scale`` and ``offset`` are numbers."""
@@ -76,10 +77,22 @@ class RecordingMap(NamedTuple):
             columns = read_columns(Path(path), model, self.columns)[0]
         found = {}
         for name, part in model.q_slices.items():
-            own = [columns.get(Slot("q", name, i)) for i in range(part.stop - part.start)]
-            if own and all(x is not None for x in own):
-                found[name] = np.stack(own, axis=1)
+            own = [Slot("q", name, i) for i in range(part.stop - part.start)]
+            if own and columns.keys() >= set(own):
+                found[name] = np.stack([columns[slot] for slot in own], axis=1)
         return found
+
+    def plant(self, model: Model) -> Plant:
+        """The plant of a model, with the scales of its signals and the motors of the table `[coupling]`.
+
+        Raises:
+            ScenarioError: a motor turns with a joint that does not exist, or a factor is not a number.
+        """
+        table = self.root.table("coupling")
+        rows = {motor: table.table(motor) for motor in table.values}
+        factors = {motor: {joint: row.needed_number(joint) for joint in row.values} for motor, row in rows.items()}
+        with table.at(None):
+            return CoupledPlant(model, factors, self.scale) if factors else Plant(model, self.scale)
 
     def blocks(self, plant: Plant, names: Sequence[str] | None = None) -> dict[str, Block]:
         """The unknown parameters by name: ``identify.Parameters(plant, list(blocks.values()), map.priors)``.

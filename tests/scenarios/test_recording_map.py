@@ -8,6 +8,7 @@ import pytest
 from lgsim import data, load_urdf
 from lgsim.identify import CentersOfMass, Inertias, JointParameter, Masses, Plant, TotalMass
 from lgsim.identify.recording.filters import Butterworth, Spline
+from lgsim.identify.unknowns.coupled_plant import MotorParameter
 from lgsim.scenarios import ScenarioError, load_recording_map
 
 pytest.importorskip("scipy")
@@ -230,3 +231,26 @@ files = ["forces.csv"]
 def test_faults_of_options_of_files_have_their_line(model, write, text, line, key, reason):
     error = refused(load_recording_map, write(text, "map.toml"), model)
     assert (error.line, error.key, error.reason) == (line, key, reason)
+
+
+def test_motors_that_turn_with_several_joints(model, write):
+    """The table [coupling] gives the plant its motors, and the unknowns are theirs; faults have their line."""
+    text = """
+[coupling]
+drive = { shoulder = 1.0, elbow = -0.5 }
+[unknowns]
+motor_friction = { motors = ["drive"], prior = 0.5 }
+motor_inertia = {}
+"""
+    given = load_recording_map(write(text, "map.toml"), model)
+    plant = given.plant(model)
+    assert plant.motors == ("drive",) and np.array_equal(plant.coupling, [[1.0, -0.5]])
+    blocks = given.blocks(plant)
+    friction = MotorParameter("motor_friction", ["drive"], 0.5)
+    assert blocks == {"motor_friction": friction, "motor_inertia": MotorParameter("motor_inertia")}
+    with pytest.raises(ScenarioError, match=r"map\.toml:3: coupling: coupling: expected names of degrees of freedom"):
+        load_recording_map(write("\n\n[coupling]\nx = { knee = 1.0 }", "map.toml"), model).plant(model)
+    error = refused(load_recording_map(write("[coupling]\nx = { elbow = 'a' }", "map.toml"), model).plant, model)
+    assert (error.line, error.key) == (2, "coupling.x.elbow")
+    with pytest.raises(ValueError, match=r"motor_damping: expected a plant with coupled motors.* \[coupling\] of"):
+        load_recording_map(None, model).blocks(Plant(model), ["motor_damping"])

@@ -43,6 +43,7 @@ from lgsim.identify import (
 )
 from lgsim.identify.estimators.estimator import Estimator
 from lgsim.identify.step_error import FitStepError
+from lgsim.identify.unknowns.coupled_plant import MOTOR_UNITS, CoupledPlant
 from lgsim.multibody import Model
 from lgsim.scenarios import load_recording_map
 from lgsim.scenarios.machine import first_tag
@@ -72,7 +73,7 @@ def run_identification(asked: IdentificationRequest, machine: Path, motions: Seq
     model, given = (whole, given) if asked.lock is None else lock(asked.lock, whole, given, motions)
     if not asked.check:
         check_replaced(_outputs(asked, files.joint_list(model)), asked.force)
-    plant = Plant(model, scale=given.scale)
+    plant = given.plant(model)
     with bad_input("--fit: "):
         blocks = given.blocks(plant, _unknowns(asked, bool(given.root.table("unknowns").values)))
     if asked.method == "linear" and (wrong := [name for name in blocks if name not in LINEAR]):
@@ -266,9 +267,11 @@ def _signals(found: Fit) -> tuple[str, ...]:
     """Parameters of signals, which no robot description contains, as text."""
     before, after = found.parameters.plant, found.plant
     remarks = []
-    for name in ("scale", "offset", "stribeck", "stribeck_speed"):
+    motors = MOTOR_UNITS if isinstance(before, CoupledPlant) else ()
+    for name in ("scale", "offset", "stribeck", "stribeck_speed", *motors):
         if not jnp.array_equal(getattr(before, name), getattr(after, name)):
-            remarks.append(f"{name.replace('_', ' ')} of joints, which URDF cannot represent: see the .npz file")
+            owners = "motors" if name in motors else "joints"
+            remarks.append(f"{name.replace('_', ' ')} of {owners}, which URDF cannot represent: see the .npz file")
     return tuple(remarks)
 
 
