@@ -123,8 +123,8 @@ class IdentificationRequest:
         list[Path] | None,
         typer.Argument(
             metavar="MOTION",
-            help="Read one or several recordings: text such as .csv, .parquet, .npz, .mcap, .db3, or the folder of a"
-            " ROS 2 bag or a LeRobot data set.",
+            help="Read one or several recordings: text such as .csv, .parquet, .npz, .mat, .mcap, .db3, .bag, .ulg, or"
+            " the folder of a ROS 2 bag or a LeRobot data set.",
         ),
     ] = None
     map: Annotated[

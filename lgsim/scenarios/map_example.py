@@ -38,7 +38,7 @@ def example_map(path: Path, model: Model) -> str:
     ignored, and other columns are listed as comments, as are positions without a column.
 
     Args:
-        path: A text, parquet or npz file.
+        path: A table.
 
     Raises:
         ValueError: the file cannot be read.

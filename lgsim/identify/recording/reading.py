@@ -13,6 +13,7 @@ from jaxtyping import Float
 from lgsim.identify.logs.lerobot import is_lerobot, read_lerobot
 from lgsim.identify.logs.log_columns import TopicFault
 from lgsim.identify.logs.log_reading import LOGS, is_log, read_log
+from lgsim.identify.logs.ulog import ENDING, read_ulog
 from lgsim.identify.recording.columns import SENSORS, TIME, Slot, file_to_own_index, parse_name, split_unit
 from lgsim.identify.recording.map_entries import (
     TWISTS,
@@ -36,7 +37,6 @@ from lgsim.multibody.model import Model
 from lgsim.support.messages import listed
 
 _ADVICE = {
-    ".bag": "; convert a ROS 1 bag with: rosbags-convert --src run.bag --dst run",
     ".zstd": "; unpack a compressed bag with: zstd -d",
     ".zst": "; unpack a compressed bag with: zstd -d",
 }
@@ -189,7 +189,7 @@ def _read_file(
     path: Path, model: Model, mapped: Mapping[str, Any], options: Mapping[str, Any], topics: Mapping[str, Any]
 ) -> Table:
     """The columns of a table or a log."""
-    endings = (*TABLES, *LOGS)
+    endings = (*TABLES, *LOGS, ENDING)
     if not path.is_dir() and path.suffix.lower() not in endings:
         advice = _ADVICE.get(path.suffix.lower(), "")
         raise ValueError(f"{path}: expected a name that ends in {' or '.join(endings)}, got {path.suffix!r}{advice}")
@@ -211,7 +211,7 @@ def _read_file(
     if topics:
         name = next(iter(topics))
         raise RecordingMapError(str(path), name, "", f"topic {name!r}: expected columns, since the file is a table")
-    return read_table(path, options["names"])
+    return read_ulog(path, mapped) if path.suffix.lower() == ENDING else read_table(path, options["names"])
 
 
 def _with_files(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -305,9 +306,28 @@ def _npz(path: Path) -> Table:
     return Table(columns, arrays, tuple(findings))
 
 
+def _mat(path: Path) -> Table:
+    """The vectors and matrices of a MATLAB file, those of a structure by "<structure>.<field>"."""
+    io = package("scipy.io", "identify", "a .mat file")
+    with file_faults(path, "a MATLAB file of version 7 or older, by save(..., '-v7')"):
+        check_size(path, sum(8 * math.prod(shape) for _, shape, _ in io.whosmat(path)))
+        stored = {k: x for k, x in io.loadmat(path, struct_as_record=False).items() if not k.startswith("__")}
+        for name, parts in [(k, x.item()) for k, x in stored.items() if x.dtype == object and x.size == 1]:
+            fields = getattr(parts, "_fieldnames", ())
+            stored |= {f"{name}.{field}": np.asarray(getattr(parts, field)) for field in fields}
+    numbers = {k: _floats(x) for k, x in stored.items() if x.dtype.kind in "fiu" and x.ndim == 2 and x.size > 1}
+    rows = max((len(x) if min(x.shape) > 1 else x.size for x in numbers.values()), default=0)
+    columns = {name: x.ravel() for name, x in numbers.items() if x.size == rows}
+    arrays = {name: x for name, x in numbers.items() if len(x) == rows and name not in columns}
+    others = {name: x for name, x in stored.items() if name not in columns | arrays and x.dtype != object}
+    seen = "an array of shape {} is not a column of {} numbers"
+    findings = [Finding("unused column", name, 0, seen.format(x.shape, rows), "not read") for name, x in others.items()]
+    return Table(columns, arrays, tuple(findings))
+
+
 def _floats(array: Shaped[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
     return np.array(array, float)
 
 
-TABLES = {".csv": _text, ".tsv": _text, ".txt": _text, ".dat": _text, ".parquet": _parquet, ".npz": _npz}
+TABLES = {".csv": _text, ".tsv": _text, ".txt": _text, ".dat": _text, ".parquet": _parquet, ".npz": _npz, ".mat": _mat}
 """The readers by file extension."""
