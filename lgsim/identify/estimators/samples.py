@@ -185,7 +185,7 @@ class TorqueSamples(eqx.Module):
         counts = [part.wrenches.shape[-2] for part in parts if part.wrenches is not None]
         whole = [TorqueSamples(p.q, p.v, p.a, p.signals, p.weight, p._wrenches(counts[0]) if counts else None)
                  for p in parts]  # fmt: skip
-        return jax.tree.map(lambda *x: jnp.concatenate(x), *whole)
+        return jax.tree.map(lambda *x: jnp.concatenate(x, axis=parts[0].q.ndim - 2), *whole)
 
     def tiles(self, size: int) -> TorqueSamples:
         """The samples in tiles (count, size, ...); the last one is padded with rows of weight zero."""

@@ -311,7 +311,9 @@ def _mat(path: Path) -> Table:
     io = package("scipy.io", "identify", "a .mat file")
     with file_faults(path, "a MATLAB file of version 7 or older, by save(..., '-v7')"):
         check_size(path, sum(8 * math.prod(shape) for _, shape, _ in io.whosmat(path)))
-        stored = {k: x for k, x in io.loadmat(path, struct_as_record=False).items() if not k.startswith("__")}
+        stored = io.loadmat(path, struct_as_record=False)
+        # not the version, nor sparse matrices
+        stored = {k: x for k, x in stored.items() if not k.startswith("__") and isinstance(x, np.ndarray)}
         for name, parts in [(k, x.item()) for k, x in stored.items() if x.dtype == object and x.size == 1]:
             fields = getattr(parts, "_fieldnames", ())
             stored |= {f"{name}.{field}": np.asarray(getattr(parts, field)) for field in fields}

@@ -111,4 +111,6 @@ def test_joined_records():
         TorqueSamples(q, v, a, q).with_payload(model, "hand", 1.0)
     both = TorqueSamples.joined([TorqueSamples(q, v, a, q), TorqueSamples(q[:2], v[:2], a[:2], q[:2], 0.0)])
     assert len(both) == 7 and both.wrenches is None
+    sets = TorqueSamples(*(jnp.stack([x, 2 * x]) for x in (q, v, a, q)))
+    np.testing.assert_array_equal(TorqueSamples.joined([sets, sets]).q[1], jnp.concatenate([2 * q, 2 * q]))
     np.testing.assert_array_equal(both.weight, np.repeat([1.0, 0.0], [5, 2])[:, None] * [1, 1])

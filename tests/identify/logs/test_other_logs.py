@@ -1,15 +1,13 @@
 """ROS 1 bags, MATLAB files and PX4 logs that other programs, or their formats' definitions, write."""
 
-import struct
-
 import numpy as np
 import pytest
 
 pytest.importorskip("rosbags")
 
 import scipy.io
+import scipy.sparse
 from rosbags.rosbag1 import Writer
-from rosbags.typesys import Stores, get_typestore
 from scipy.spatial.transform import Rotation
 
 import lgsim
@@ -23,27 +21,9 @@ def motion():
     return clean()[:50]
 
 
-def bag(path, motion, compression=None):
-    """A ROS 1 bag of joint states, by rosbags."""
-    store = get_typestore(Stores.ROS1_NOETIC)
-    kind, header = (store.types[f"{name}"] for name in ("sensor_msgs/msg/JointState", "std_msgs/msg/Header"))
-    stamp = store.types["builtin_interfaces/msg/Time"]
-    writer = Writer(path)
-    if compression is not None:
-        writer.set_compression(compression)
-    with writer:
-        connection = writer.add_connection("/joint_states", kind.__msgtype__, typestore=store)
-        for i, time in enumerate(motion.time):
-            stamped = bags.START + round(1e9 * time)
-            head = header(i, stamp(stamped // 10**9, stamped % 10**9), "")
-            message = kind(head, list(arm().joint_names), motion.q[i], motion.v[i], motion.tau[i])
-            writer.write(connection, stamped, store.serialize_ros1(message, kind.__msgtype__))
-    return path
-
-
 @pytest.mark.parametrize("compression", [None, Writer.CompressionFormat.BZ2, Writer.CompressionFormat.LZ4])
 def test_a_ros1_bag(motion, tmp_path, compression):
-    read = read_recording(bag(tmp_path / "run.bag", motion, compression), arm(), checked=False)
+    read = read_recording(bags.write_ros1(tmp_path / "run.bag", motion, compression), arm(), checked=False)
     np.testing.assert_allclose(read.time, motion.time - motion.time[0], atol=1e-9)
     for name in ("q", "v", "tau"):
         np.testing.assert_array_equal(getattr(read, name), getattr(motion, name))
@@ -52,7 +32,7 @@ def test_a_ros1_bag(motion, tmp_path, compression):
 
 def test_a_ros1_bag_that_ends_early(motion, tmp_path):
     """It is damaged or refused, and never ends with another error."""
-    whole = bag(tmp_path / "run.bag", motion).read_bytes()
+    whole = bags.write_ros1(tmp_path / "run.bag", motion).read_bytes()
     rng = np.random.default_rng(0)
     for size in [0, 5, 14, *rng.integers(20, len(whole), 12).tolist()]:
         (tmp_path / "cut.bag").write_bytes(whole[:size])
@@ -63,7 +43,8 @@ def test_a_ros1_bag_that_ends_early(motion, tmp_path):
 def test_matlab_files(motion, tmp_path):
     """Vectors by name, matrices in the model's order, fields of a structure, and numbers that are no columns."""
     vectors = {"t": motion.time} | {f"q_{name}": motion.q[:, i] for i, name in enumerate(motion.model.joint_names)}
-    scipy.io.savemat(tmp_path / "a.mat", {**vectors, "Ts": 0.01, "gains": np.eye(3), "who": "me"}, do_compression=True)
+    others = {"Ts": 0.01, "gains": np.eye(3), "who": "me", "S": scipy.sparse.eye(3).tocsc()}
+    scipy.io.savemat(tmp_path / "a.mat", vectors | others, do_compression=True)
     scipy.io.savemat(tmp_path / "b.mat", {"time": motion.time[:, None], "q": motion.q, "tau": motion.tau})
     scipy.io.savemat(tmp_path / "c.mat", {"log": {"t": motion.time, "m": motion.q[:, 0], **{"x": {"y": 1}}}})
     for name in ("a", "b"):
@@ -79,27 +60,6 @@ def test_matlab_files(motion, tmp_path):
         (tmp_path / "d.mat").write_bytes(content)
         with pytest.raises(ValueError, match=r"d\.mat: expected a MATLAB file of version 7 or older, by save"):
             read_recording(tmp_path / "d.mat", arm())
-
-
-def ulog(path, topics):
-    """A PX4 log by the definition of its format: header, flags, formats, subscriptions, and data in order of time."""
-
-    def message(kind, body):
-        return struct.pack("<HB", len(body), ord(kind)) + body
-
-    parts = [b"ULog\x01\x12\x35\x01" + struct.pack("<Q", 0), message("B", bytes(40))]
-    rows = []
-    for number, (name, (stamps, fields)) in enumerate(topics.items()):
-        plain, _, instance = name.partition(".")
-        kinds = "".join(f"float[{x.shape[1]}] {k};" if x.ndim == 2 else f"float {k};" for k, x in fields.items())
-        if not instance:
-            parts.append(message("F", f"{plain}:uint64_t timestamp;{kinds}".encode()))
-        rows.append((0, 0, message("A", struct.pack("<BH", int(instance or 0), number) + plain.encode())))
-        for i, stamp in enumerate(stamps):
-            values = np.concatenate([np.atleast_1d(x[i]) for x in fields.values()]).astype("<f4").tobytes()
-            rows.append((1, int(stamp), message("D", struct.pack("<HQ", number, int(stamp)) + values)))
-    path.write_bytes(b"".join(parts) + b"".join(row for _, _, row in sorted(rows, key=lambda row: row[:2])))
-    return path
 
 
 QUATERNION = {f"vehicle_attitude/q[{i}]": {"joint": "root_joint", "quantity": "q", "index": 3 + i, "sign": s}
@@ -126,7 +86,7 @@ def test_a_px4_log(tmp_path):
         "vehicle_attitude": (fast, {"q": q}),
         "battery_status": (slow, {"voltage_v": xyz[:, 0]}),
     }
-    path = ulog(tmp_path / "flight.ulg", topics)
+    path = bags.write_ulog(tmp_path / "flight.ulg", topics)
     read = read_recording(path, model, {**POSITION, **QUATERNION}, checked=False)
     np.testing.assert_allclose(read.time, 1e-6 * slow, atol=1e-12)
     np.testing.assert_allclose(read.q[:, :3], xyz * [1, -1, -1], rtol=1e-6, atol=1e-7)
