@@ -113,9 +113,9 @@ def identify(asked: IdentificationRequest) -> Exit:
             "ROBOT MOTION: expected a URDF, SDF or MJCF file and a recorded motion, such as a .csv or .mcap file"
         )
     if asked.example:
-        from lgsim.cli.work.example_map import print_map
+        from lgsim.cli.work.identify_preparation import print_map
 
-        print_map(asked, asked.machine, asked.motion)
+        print_map(asked.machine, asked.floating_base, asked.motion[0])
         return Exit.DONE
     if asked.method not in METHODS:
         raise BadInput(unknown_choice("--method: expected one of", asked.method, METHODS))

@@ -45,20 +45,13 @@ def example_map(path: Path, model: Model) -> str:
         ModuleNotFoundError: the package that reads parquet files is not installed.
     """
     table = read_table(path)
-    matches = {name: match for name in table.columns if (match := _by_name(name, model)) is not None}
-    for name in table.columns:
-        if name not in matches and not _COMMANDS & set(_words(name)):
-            match = _by_number(name, list(table.columns), model) or _by_likeness(name, model)
-            matches |= {} if match is None else {name: match}
-    clocks = [name for name in table.columns if "time" in _quantities(name) and name not in matches]
-    if clocks and TIME not in {match.slot for match in matches.values()}:
-        matches[clocks[0]] = _Match(TIME, _unit_in(name := clocks[0]), f"by its name {name!r}")
+    matches = {name: _match(name, list(table.columns), model) for name in table.columns}
     lines, taken = [f"# A map for: lgsim identify ROBOT {path.name} --map map.toml"], dict[Slot, str]()
     # columns that are clear come before those that are guessed
-    for name in sorted(matches, key=lambda name: bool(matches[name].guess)):
-        taken.setdefault(matches[name].slot, name)
-    for name in table.columns:
-        match = matches.get(name)
+    for name, match in sorted(matches.items(), key=lambda pair: bool(pair[1] and pair[1].guess)):
+        if match is not None:
+            taken.setdefault(match.slot, name)
+    for name, match in matches.items():
         if match is not None and taken[match.slot] == name:
             lines.append(f"{_quoted(name)} = {_entry(match, table.columns[name], model)}")
         elif match is not None:
@@ -99,45 +92,48 @@ def _entry(match: _Match, cells: Float[np.ndarray, " n"], model: Model) -> str:
     return f"{{ {', '.join(parts)} }}" + (f"   # guessed {guess}: check" if guess else "")
 
 
-def _by_name(name: str, model: Model) -> _Match | None:
-    """The match of a name that ``read_recording`` understands."""
+def _match(name: str, columns: Sequence[str], model: Model) -> _Match | None:
+    """The meaning of a column: as ``read_recording`` understands its name, or by its number, or by its likeness."""
     plain, unit = split_unit(name)
-    found = parse_name(plain, model)
-    return _Match(found[0], unit) if len(found) == 1 else None
-
-
-def _by_number(name: str, columns: Sequence[str], model: Model) -> _Match | None:
-    """The match of a numbered column, if as many columns as joints differ only in their last number."""
-    pattern, number = _numbered(split_unit(name)[0])
-    channels = [channel for channel in _quantities(name) if channel not in (*SENSORS, "time")]
-    if number is None or len(channels) != 1:
+    found, words = parse_name(plain, model), _words(plain)
+    if len(found) == 1:
+        return _Match(found[0], unit)
+    channels = [channel for channel, known in WORDS.items() if known & set(words) and channel not in SENSORS]
+    last = name.rpartition("_")[2]
+    unit = unit or (last if last in UNITS and not last.isdigit() else None)
+    if len(channels) != 1 or _COMMANDS & set(words):
         return None
-    group = sorted(
-        n for p, n in (_numbered(split_unit(other)[0]) for other in columns) if p == pattern and n is not None
-    )
-    single = [joint for joint, part in model.v_slices.items() if part.stop - part.start == 1]
+    if channels == ["time"]:
+        return _Match(TIME, unit, "by its name")
+    joints = [joint for joint, part in model.v_slices.items() if part.stop - part.start == 1]
+    joint = _by_number(plain, [split_unit(other)[0] for other in columns], joints)
+    guess = "by its number" if joint else "by its name"
+    joint = joint or _by_likeness(words, joints)
+    return None if joint is None else _Match(Slot(channels[0], joint, 0), unit, guess)
+
+
+def _by_number(name: str, columns: Sequence[str], joints: Sequence[str]) -> str | None:
+    """The joint of a numbered column, if as many columns as joints differ only in their last number."""
+    pattern, number = _numbered(name)
+    group = sorted(n for p, n in map(_numbered, columns) if p == pattern and n is not None)
     kinds: dict[str, list[str]] = {}
-    for joint in single:
+    for joint in joints:
         kinds.setdefault(_numbered(joint)[0], []).append(joint)
     # all joints in order, or those that differ only in their number
-    rows = [single, *(sorted(own, key=lambda joint: _numbered(joint)[1] or 0) for own in kinds.values())]
-    row = next((row for row in rows if len(row) == len(group) and (len(row) > 1 or row == single)), None)
-    if row is None or group != list(range(group[0], group[0] + len(group))):
+    rows = [joints, *(sorted(own, key=lambda joint: _numbered(joint)[1] or 0) for own in kinds.values())]
+    row = next((row for row in rows if len(row) == len(group) and (len(row) > 1 or row == joints)), None)
+    if number is None or row is None or group != list(range(group[0], group[0] + len(group))):
         return None
-    return _Match(Slot(channels[0], row[group.index(number)], 0), _unit_in(name), "by its number")
+    return row[group.index(number)]
 
 
-def _by_likeness(name: str, model: Model) -> _Match | None:
-    """The match of a column whose name contains that of one joint, apart from case, separators and "joint"."""
-    channels = [channel for channel in _quantities(name) if channel not in (*SENSORS, "time")]
-    text = "".join(_words(split_unit(name)[0]))
-    cores = {joint: "".join(word for word in _words(joint) if word != "joint") for joint, part in model.v_slices.items()
-             if part.stop - part.start == 1}  # fmt: skip
-    found = [joint for joint, core in cores.items() if core.strip("0123456789") and core in text.replace("joint", "")]
+def _by_likeness(words: Sequence[str], joints: Sequence[str]) -> str | None:
+    """The joint whose name is contained in that of a column, apart from case, separators and "joint"."""
+    cores = {joint: "".join(word for word in _words(joint) if word != "joint") for joint in joints}
+    text = "".join(words).replace("joint", "")
+    found = [joint for joint, core in cores.items() if core.strip("0123456789") and core in text]
     longest = [joint for joint in found if len(cores[joint]) == max(len(cores[other]) for other in found)]
-    if len(longest) != 1 or len(channels) != 1:
-        return None
-    return _Match(Slot(channels[0], longest[0], 0), _unit_in(name), "by its name")
+    return longest[0] if len(longest) == 1 else None
 
 
 def _words(name: str) -> list[str]:
@@ -145,21 +141,10 @@ def _words(name: str) -> list[str]:
     return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", name)]
 
 
-def _quantities(name: str) -> list[str]:
-    """The channels whose words a name contains."""
-    return [channel for channel, words in WORDS.items() if words & set(_words(split_unit(name)[0]))]
-
-
 def _numbered(name: str) -> tuple[str, int | None]:
     """A name with its last number replaced, and the number."""
     found = re.fullmatch(r"(.*?)(\d{1,9})(\D*)", name)
     return (f"{found[1]}#{found[3]}", int(found[2])) if found else (name, None)
-
-
-def _unit_in(name: str) -> str | None:
-    """The unit of a name in brackets, or as its last word: "pos_1_deg"."""
-    unit, last = split_unit(name)[1], name.rpartition("_")[2]
-    return unit or (last if last in UNITS and last != name and not last.isdigit() else None)
 
 
 def _quoted(text: str) -> str:

@@ -15,6 +15,7 @@ from lgsim.identify import Plant, Recording, RecordingMapError, TotalMass, read_
 from lgsim.identify.logs.log_columns import TopicFault, read_topics
 from lgsim.identify.recording.columns import Slot
 from lgsim.identify.recording.filters import Butterworth, Smoother, Spline
+from lgsim.identify.recording.map_entries import split_map
 from lgsim.identify.recording.reading import read_columns
 from lgsim.identify.unknowns.block import Block
 from lgsim.identify.unknowns.coupled_plant import CoupledPlant
@@ -145,13 +146,9 @@ def load_recording_map(path: str | PathLike[str] | None, model: Model) -> Record
     if "episode" in options:
         options.whole("episode", 0, least=0)
     options.number("rate", above=0.0)
-    _check_names(options, "names")
-    if isinstance(options.values.get("files"), dict):
-        files = options.table("files")
-        for name in files.values:
-            _check_names(files, name)
-    else:
-        _check_names(options, "files")
+    for key in ("names", "files"):
+        with options.at(key):
+            split_map({"options": {key: options.values.get(key, ())}})
     constants = options.table("constants")
     for name in constants.values:
         constants.number(name)
@@ -193,16 +190,6 @@ def _column(root: Table, name: str) -> str | dict[str, object]:
     if table.number("sign", 1.0) not in (-1.0, 1.0):
         raise table.fault("sign", f"expected 1 or -1, got {shown(table.values['sign'])}")
     return dict(table.values)
-
-
-def _check_names(table: Table, key: str) -> None:
-    """Check that a key is a list of distinct names, or missing."""
-    names = table.of(key, list, [])
-    for i, name in enumerate(names):
-        if not isinstance(name, str):
-            raise table.fault(key, f"expected a string, got {shown(name)}", i)
-        if name in names[:i]:
-            raise table.fault(key, f"expected distinct names, got {name!r} twice", i)
 
 
 def _delays(table: Table) -> dict[str, float | None]:

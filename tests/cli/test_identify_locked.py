@@ -48,13 +48,13 @@ def test_where_a_joint_is_locked(files, tmp_path, given, options, shown):
 def test_what_cannot_be_locked(files, tmp_path):
     path = record(tmp_path / "run.csv", noise=0.1)
     given = ("identify", files / "arm.urdf", path, "--check", "--lock")
-    assert "expected a joint that stands, got 'elbow', which moves by 0.4" in refused(*given, "elbow")
+    assert "run.csv: joint 'elbow': expected a joint that stands, got one that moves by 0.4" in refused(*given, "elbow")
     assert "--lock: expected names of joints, got 'elbo'; did you mean 'elbow'?" in refused(*given, "elbo")
     assert "--lock: elbow: expected numbers, got 'x'" in refused(*given, "elbow=x")
     assert "--lock: " in refused(*given, "elbow=0,shoulder=0")
     still, other = record(tmp_path / "still.csv"), record(tmp_path / "other.csv", elbow=0.7)
     message = refused("identify", files / "arm.urdf", still, other, "--check", "--lock", "elbow")
-    assert "other.csv: expected a joint that stands" in message
+    assert "other.csv: joint 'elbow': expected a joint that stands" in message
 
 
 @pytest.mark.slow

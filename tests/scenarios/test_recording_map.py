@@ -222,10 +222,10 @@ files = ["forces.csv"]
         ('x = { joint = "elbow", quantity = "q", offset = "far" }', 1, "x.offset", "expected a number, got 'far'"),
         ('"q elbow" = { columns = { a = "b" } }', 1, "q elbow.columns.a", "expected a number, got 'b'"),
         ("[options]\nrate = 0", 2, "options.rate", "expected a positive number, got 0"),
-        ('[options]\nnames = ["a", "a"]', 2, "options.names[2]", "expected distinct names, got 'a' twice"),
-        ("[options]\nfiles = [1]", 2, "options.files[1]", "expected a string, got 1"),
-        ('[options.files]\n"a.csv" = [1]', 2, "options.files.a.csv[1]", "expected a string, got 1"),
-        ("[options]\nfiles = 1", 2, "options.files", "expected a list, got 1"),
+        ('[options]\nnames = ["a", "a"]', 2, "options.names", "map: names: expected distinct names, got 'a' twice"),
+        ("[options]\nfiles = [1]", 2, "options.files", "map: files: expected a list of strings, got [1]"),
+        ('[options.files]\n"a.csv" = [1]', 1, "options.files", "map: names: expected a list of strings, got [1]"),
+        ("[options]\nfiles = 1", 2, "options.files", "map: files: expected a list of strings, got 1"),
     ],
 )
 def test_faults_of_options_of_files_have_their_line(model, write, text, line, key, reason):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -38,26 +38,22 @@ def lock(text: str, model: Model, given: RecordingMap, motions: Sequence[Path]) 
     """
     entries = names_of(text)
     names = [entry.partition("=")[0].strip() for entry in entries]
+    fixed = {name for name, entry in zip(names, entries, strict=True) if "=" in entry}
     with bad_input("--lock: "):
         for name in names:
             if name not in model.joint_names:
                 raise ValueError(unknown_name("expected names of joints", name, model.joint_names))
         q = configuration(",".join(entry for entry in entries if "=" in entry) or None, model, 0)
-    fixed = {name for name, entry in zip(names, entries, strict=True) if "=" in entry}
+    options: dict[str, Any] = dict(cast(Mapping[str, Any], given.columns.get("options", {})))
     for path in motions:
         with bad_input():
             found = given.positions(path, model)
         for name in names:
-            part = model.q_slices[name]
             if name in found and name not in fixed:
-                q[part] = _standing(path, name, found[name], q[part] if path != motions[0] else None)
-        options: dict[str, Any] = dict(cast(Mapping[str, Any], given.columns.get("options", {})))
-        constants = {
-            f"q {name}[{k}]" if model.q_slices[name].stop - model.q_slices[name].start > 1 else f"q {name}": value
-            for name in names if name not in found
-            for k, value in _in_file_order(name, q, model, options.get("quaternion", "wxyz"))
-        }  # fmt: skip
-        options["constants"] = constants | dict(options.get("constants", {}))
+                part, joint = model.q_slices[name], f"--lock: {path}: joint {name!r}"
+                q[part] = _standing(joint, found[name], None if path == motions[0] else q[part])
+        absent = [name for name in names if name not in found]
+        options["constants"] = _constants(absent, q, model, options) | dict(options.get("constants", {}))
         given = given._replace(columns={**given.columns, "options": options})
     with bad_input("--lock: "):
         locked = model.lock(names, q)
@@ -66,32 +62,38 @@ def lock(text: str, model: Model, given: RecordingMap, motions: Sequence[Path]) 
     return locked, given._replace(scale=given.scale[_places(model.v_slices, locked.v_slices)])
 
 
-def _in_file_order(name: str, q: Float[np.ndarray, " nq"], model: Model, order: str) -> Iterator[tuple[int, float]]:
-    """The indices in a file and the values of the coordinates of a joint."""
-    part, joint = model.q_slices[name], model.topology.joints[model.joint_names.index(name)]
-    for k in range(part.stop - part.start):
-        yield k, float(q[part.start + file_to_own_index(joint, "q", k, order)])
+def _constants(
+    names: Sequence[str], q: Float[np.ndarray, " nq"], model: Model, options: Mapping[str, Any]
+) -> dict[str, float]:
+    """The constants of a map for the coordinates of joints."""
+    order, out = options.get("quaternion", "wxyz"), {}
+    for name in names:
+        part, joint = model.q_slices[name], model.topology.joints[model.joint_names.index(name)]
+        for k in range(part.stop - part.start):
+            title = f"q {name}[{k}]" if part.stop - part.start > 1 else f"q {name}"
+            out[title] = float(q[part.start + file_to_own_index(joint, "q", k, order)])
+    return out
+
+
+def _standing(
+    what: str, positions: Float[np.ndarray, "n nq"], before: Float[np.ndarray, " nq"] | None
+) -> Float[np.ndarray, " nq"]:
+    """The position at which a joint stands; raises BadInput if it moves, also from one recording to the next."""
+    known = positions[np.all(np.isfinite(positions), axis=1)]
+    if not len(known):
+        raise BadInput(f"{what}: expected positions, got none; give one, as in --lock wrist=0.3")
+    low, middle, high = np.percentile(known, [1, 50, 99], axis=0)
+    if np.max(high - low) > STANDS or (before is not None and np.max(np.abs(middle - before)) > STANDS):
+        raise BadInput(
+            f"{what}: expected a joint that stands, got one that moves by {np.max(high - low):.3g} rad or m, or stands"
+            " elsewhere than in another recording; leave it free"
+        )
+    return middle
 
 
 def _places(every: Mapping[str, slice], own: Mapping[str, slice]) -> Int[np.ndarray, " k"]:
     """The columns of some joints among those of all joints."""
     return np.concatenate([np.arange(every[name].start, every[name].stop) for name in own])
-
-
-def _standing(
-    path: Path, name: str, positions: Float[np.ndarray, "n nq"], before: Float[np.ndarray, " nq"] | None
-) -> Float[np.ndarray, " nq"]:
-    """The position at which a joint stands; raises BadInput if it moves, also from one recording to the next."""
-    known = positions[np.all(np.isfinite(positions), axis=1)]
-    if not len(known):
-        raise BadInput(f"--lock: {path}: expected positions of {name!r}, got none; give one: --lock {name}=0")
-    low, middle, high = np.percentile(known, [1, 50, 99], axis=0)
-    if np.max(high - low) > STANDS or (before is not None and np.max(np.abs(middle - before)) > STANDS):
-        raise BadInput(
-            f"--lock: {path}: expected a joint that stands, got {name!r}, which moves by {np.max(high - low):.3g} rad"
-            " or m, or stands elsewhere than in another recording; leave it free"
-        )
-    return middle
 
 
 def restricted(recording: Recording, model: Model) -> Recording:

@@ -33,12 +33,10 @@ class CoupledPlant(Plant):
     Attributes:
         motors: Names of the m motors; static.
         coupling: The matrix C (m, nv).
-        motor_inertia: Rotor inertias (m,), kg m^2, seen at the speeds w.
+        motor_inertia: Rotor inertias (m,), kg m^2, at the speeds w.
         motor_damping: Damping (m,), N m s/rad.
         motor_friction: Dry friction (m,), N m.
         motor_friction_speed: Changeover speeds of dry friction (m,), rad/s.
-
-    Source: Gautier 1991 and later works on the Staubli TX40, whose wrist has such terms in joints 5 and 6.
     """
 
     motors: tuple[str, ...] = eqx.field(static=True)
