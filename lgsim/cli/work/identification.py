@@ -270,8 +270,8 @@ def _signals(found: Fit) -> tuple[str, ...]:
     motors = MOTOR_UNITS if isinstance(before, CoupledPlant) else ()
     for name in ("scale", "offset", "stribeck", "stribeck_speed", *motors):
         if not jnp.array_equal(getattr(before, name), getattr(after, name)):
-            owners = "motors" if name in motors else "joints"
-            remarks.append(f"{name.replace('_', ' ')} of {owners}, which URDF cannot represent: see the .npz file")
+            what = f"{name.replace('_', ' ')}{' of joints' * (name not in motors)}"
+            remarks.append(f"{what}, which URDF cannot represent: see the .npz file")
     return tuple(remarks)
 
 

@@ -29,8 +29,8 @@ from lgsim.identify.recording.map_entries import (
 from lgsim.identify.recording.plausibility import check_recording
 from lgsim.identify.recording.recording import CHANNELS, Recording
 from lgsim.identify.recording.report import Finding, Report
-from lgsim.identify.recording.side_by_side import TimedTable, digest, join_columns
-from lgsim.identify.recording.tables import TABLES, Table, read_table
+from lgsim.identify.recording.side_by_side import TimedTable, join_columns
+from lgsim.identify.recording.tables import TABLES, Table, digest, read_table
 from lgsim.lie import quaternion
 from lgsim.multibody.configuration import kinds
 from lgsim.multibody.model import Model

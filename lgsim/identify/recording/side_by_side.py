@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from jaxtyping import Float
 
 from lgsim.identify.logs.streams import resample
 from lgsim.identify.recording.columns import Slot
-from lgsim.identify.recording.tables import Table
+from lgsim.identify.recording.tables import Table, digest
 
 
 class TimedTable(NamedTuple):
@@ -61,9 +60,3 @@ def join_columns(path: Path, main: Table, time: Float[np.ndarray, " n"], others:
     return main._replace(
         columns=columns, findings=tuple(findings), slots=slots, scales=scales, texts=texts, source=source
     )
-
-
-def digest(path: Path) -> str:
-    """The name of a file with its checksum."""
-    with path.open("rb") as file:
-        return f"{path.name} (sha256 {hashlib.file_digest(file, 'sha256').hexdigest()[:16]})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import math
 import re
 from array import array
@@ -76,6 +77,12 @@ def read_table(path: Path, names: Sequence[str] | None = None) -> Table:
     if reader is not _text:
         raise ValueError(f"{path}: names: expected a text file such as .csv for names of columns without a header")
     return _text(path, names)
+
+
+def digest(path: Path) -> str:
+    """The name of a file with its checksum."""
+    with path.open("rb") as file:
+        return f"{path.name} (sha256 {hashlib.file_digest(file, 'sha256').hexdigest()[:16]})"
 
 
 def _text(path: Path, names: Sequence[str] | None = None) -> Table:

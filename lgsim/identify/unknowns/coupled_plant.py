@@ -115,6 +115,7 @@ class MotorParameter(NumberBlock):
 
     @property
     def unit(self) -> str:
+        """The unit of the parameter."""
         return MOTOR_UNITS[self.parameter]
 
     def labels(self, plant: Plant) -> list[str]:
