@@ -323,7 +323,7 @@ def test_files_that_are_not_there(tmp_path):
     model = single(lgsim.joints.Revolute())
     with pytest.raises(FileNotFoundError, match="no such file"):
         read_recording(tmp_path / "run.csv", model)
-    with pytest.raises(ValueError, match=r"ends in \.csv or .* or \.npz or .*\.mcap or \.db3, got '\.xls'"):
+    with pytest.raises(ValueError, match=r"ends in \.csv or .* or \.npz or .*\.mcap or .*, got '\.xls'"):
         read_recording(tmp_path / "run.xls", model)
     path = text(tmp_path, ["t,q_body", "0,1", "1,2"])
     with pytest.raises(FileNotFoundError, match=r"map\.toml: no such file"):
