@@ -48,8 +48,8 @@ def read_recording(
     """Read a recording from a table or a robot log; columns are identified by name, in any order.
 
     Tables are text files (``.csv``, ``.tsv``, ``.txt``, ``.dat``; with commas, semicolons, tabs or white space),
-    ``.parquet`` and ``.npz`` files; logs are MCAP files, ROS 2 bags (``.db3``, or the folder of a
-    bag) and LeRobot data sets (the folder, or one of its parquet files).
+    ``.parquet``, ``.npz`` and MATLAB's ``.mat`` files; logs are MCAP files, ROS bags (``.db3``, ``.bag``, or the folder
+    of a bag), PX4 logs (``.ulg``) and LeRobot data sets (the folder, or one of its parquet files).
 
     Column names with a joint name and a quantity are recognized, with a unit in brackets if it is not SI: ``q joint1
     [deg]``, ``joint1_position``, ``vel.joint1``, ``/joint_states/joint1/effort``, ``base_qw``, ``gyro_<frame>_x``.
@@ -92,7 +92,8 @@ def read_recording(
     Args:
         path: The file or folder. Columns of an ``.npz`` file are one-dimensional arrays, or those of a two-dimensional
             array if there is an array ``joint_names``; without it ``q``, ``v``, ``a``, ``tau`` and ``current`` are in
-            the model's order.
+            the model's order. Those of a ``.mat`` file are its vectors and matrices, "<structure>.<field>" too; those
+            of a PX4 log "<topic>/<field>", which a map must name.
         map: A map, or the path of a TOML file with one.
         checked: True to validate and repair the recording by ``check_recording``; False to return it as in the file,
             NaN for missing values.

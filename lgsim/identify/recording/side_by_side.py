@@ -39,18 +39,22 @@ def join_columns(path: Path, main: Table, time: Float[np.ndarray, " n"], others:
         others: The further tables by file.
 
     Raises:
-        ValueError: the times of two files do not overlap.
+        ValueError: the times of two files do not overlap, two have one name, or one has no named columns.
     """
     columns, findings, texts = dict(main.columns), list(main.findings), dict(main.texts)
     slots, scales = dict(main.slots), dict(main.scales)
     for file, (table, stamps, own) in others.items():
+        prefix = f"{file.stem}/"
+        if not table.columns or any(name.startswith(prefix) for name in columns):
+            raise ValueError(
+                f"{file}: expected named columns, in a file of another name, got {len(table.columns)} columns"
+            )
         values = resample(time, stamps, np.stack(list(table.columns.values()), axis=1))
         if len(time) and np.all(np.isnan(values)):
             spans = [f"{np.nanmin(t):.6g} to {np.nanmax(t):.6g} s" for t in (time, stamps) if np.isfinite(t).any()]
             raise ValueError(
                 f"{file}: expected times that overlap with those of {path.name}, got {' and '.join(spans[::-1])}"
             )
-        prefix = f"{file.stem}/"
         columns |= {prefix + name: values[:, i] for i, name in enumerate(table.columns)}
         slots |= {prefix + name: slot for name, (slot, _) in own.items()}
         scales |= {prefix + name: scale for name, (_, scale) in own.items()}

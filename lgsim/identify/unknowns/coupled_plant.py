@@ -36,7 +36,7 @@ class CoupledPlant(Plant):
         motor_inertia: Rotor inertias (m,), kg m^2, at the speeds w.
         motor_damping: Damping (m,), N m s/rad.
         motor_friction: Dry friction (m,), N m.
-        motor_friction_speed: Changeover speeds of dry friction (m,), rad/s.
+        motor_friction_speed: Changeover speeds of dry friction (m,), rad/s; positive.
     """
 
     motors: tuple[str, ...] = eqx.field(static=True)
@@ -112,6 +112,11 @@ class MotorParameter(NumberBlock):
     def __check_init__(self) -> None:
         if self.parameter not in MOTOR_UNITS:
             raise unknown_name("parameter: expected a parameter of a motor", self.parameter, list(MOTOR_UNITS))
+
+    @property
+    def relative(self) -> bool:
+        """True for speeds, which stay positive: their coordinates are logarithms of ratios to the prior values."""
+        return self.parameter == "motor_friction_speed"
 
     @property
     def unit(self) -> str:

@@ -125,6 +125,8 @@ def test_files_side_by_side(pair, tmp_path):
             {"files": ["late.csv"]},
             r"late\.csv: expected times that overlap with those of q\.csv, got 900 to 901 s and 0",
         ),
+        ({"files": ["tau.npz"]}, r"tau\.npz: expected named columns, in a file of another name, got 0 columns"),
+        ({"files": ["f.csv", "f.txt"]}, r"f\.txt: expected named columns, in a file of another name, got 1 columns"),
         ({"files": ["bare.csv"]}, r"bare\.csv: expected a column for the time"),
         ({"names": ["t", "q j1"]}, r"q\.csv: names: expected 3 names of columns, got 2"),
         ({"names": ["t", "x", "t"]}, r"map: names: expected distinct names, got 't' twice"),
@@ -136,6 +138,9 @@ def test_files_side_by_side(pair, tmp_path):
 def test_options_that_are_refused(pair, options, message, tmp_path):
     text(tmp_path / "q.csv", ["t,q j1,q j2", *rows(ROWS[:, :3])])
     text(tmp_path / "late.csv", ["t,tau j1", "900,1", "901,2"])
+    np.savez(tmp_path / "tau.npz", t=ROWS[:, 0], tau=ROWS[:, 1:3])
+    for name in ("f.csv", "f.txt"):
+        text(tmp_path / name, ["t,tau j1", "0,1", "1,2"])
     text(tmp_path / "bare.csv", ["tau j1", "1", "2"])
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         read(tmp_path / "q.csv", pair, {"options": options})

@@ -80,6 +80,19 @@ def test_torques_are_those_of_a_tendon(model):
     np.testing.assert_allclose(arms.signals(plant, q, v, a), wrist_torques(q, v, a), rtol=1e-9, atol=1e-10)
 
 
+def test_coordinates_of_motors(model):
+    """Differences from the prior, and for speeds logarithms of ratios, so that they stay positive."""
+    plant, names = coupled(model, motor_inertia=0.02), ("motor_inertia", "motor_friction_speed")
+    blocks = [MotorParameter(name) for name in names]
+    parameters = Parameters(plant, blocks)
+    values = parameters.values(jnp.array([0.01, jnp.log(3.0)]))
+    expected = {"inertia of motor motor6, kg m^2": 0.03, "friction speed of motor motor6, rad/s": 3 * SPEED}
+    assert {name: pytest.approx(float(x), rel=1e-12) for name, x in values.items()} == expected
+    lower, upper = parameters.bounds()
+    np.testing.assert_array_equal(lower, [-0.02, -np.inf])
+    np.testing.assert_array_equal(upper, [np.inf, np.inf])
+
+
 @pytest.mark.slow
 def test_a_saved_fit_has_its_motors(model, tmp_path):
     """``load_plant`` gives the same signals; what a robot description cannot hold is not lost."""
