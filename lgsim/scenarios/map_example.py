@@ -18,6 +18,8 @@ from lgsim.multibody import Model
 
 _COMMANDS = frozenset("target desired des command commanded cmd ref reference setpoint goal".split())
 """Words in names of columns that no sensor measured."""
+_ELSEWHERE = frozenset("tcp tool flange ee eef cartesian pose wrench ext external ft temperature voltage".split())
+"""Words in names of columns that belong to no joint, or to other forces than those of the drives."""
 _SLOWEST, _FASTEST = 1.0, 1e-5
 """Bounds of the usual step of a recording, s, by which the unit of times is guessed."""
 
@@ -101,7 +103,7 @@ def _match(name: str, columns: Sequence[str], model: Model) -> _Match | None:
     channels = [channel for channel, known in WORDS.items() if known & set(words) and channel not in SENSORS]
     last = name.rpartition("_")[2]
     unit = unit or (last if last in UNITS and not last.isdigit() else None)
-    if len(channels) != 1 or _COMMANDS & set(words):
+    if len(channels) != 1 or (_COMMANDS | _ELSEWHERE) & set(words):
         return None
     if channels == ["time"]:
         return _Match(TIME, unit, "by its name")

@@ -88,6 +88,23 @@ def test_what_cannot_be_matched_is_a_comment(arm, tmp_path):
         load_recording_map(tmp_path / "map.toml", arm).read(path, arm)
 
 
+def test_columns_of_a_vendor(tmp_path):
+    """Names as a UR logs them, with white space: forces and speeds of the tool are not those of joints."""
+    build, parent = lgsim.ModelBuilder(), "world"
+    for joint in ("shoulder_pan", "shoulder_lift", "elbow", "wrist_1", "wrist_2", "wrist_3"):
+        build.add_body(joint, parent, lgsim.joints.Revolute(), joint_name=f"{joint}_joint", mass=1.0, inertia=np.eye(3))
+        parent = joint
+    kinds = ("actual_TCP_force", "actual_TCP_speed", "target_qd", "actual_q", "actual_qd", "actual_current", "tau_ext")
+    columns = {"timestamp": TIME} | dict(zip([f"{k}_{i}" for k in kinds for i in range(6)], signals(42), strict=True))
+    rows = [" ".join(columns), *(" ".join(map(repr, row)) for row in np.stack([*columns.values()], 1).tolist())]
+    (tmp_path / "run.txt").write_text("\n".join(rows))
+    text, found = shown_and_read(tmp_path / "run.txt", build.build(), tmp_path)
+    for channel, kind in (("q", "actual_q"), ("v", "actual_qd"), ("current", "actual_current")):
+        expected = np.stack([columns[f"{kind}_{i}"] for i in range(6)], axis=1)
+        np.testing.assert_array_equal(found.channels[channel], expected)
+    assert found.tau is None and text.count("   # guessed by its number: check") == 18
+
+
 def test_a_floating_base(tmp_path):
     model = lgsim.ModelBuilder().add_body(
         "body", "world", lgsim.joints.Free(), joint_name="root_joint", mass=1.0, inertia=np.eye(3)
