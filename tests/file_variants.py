@@ -319,6 +319,8 @@ BY_ENDING: dict[str, Callable[[bytes, random.Random], bytes]] = {
     ".db3": mutate_sqlite,
     ".json": mutate_json,
     ".mcap": mutate_bytes,
+    ".bag": mutate_bytes,
+    ".mat": mutate_bytes,
     ".STL": mutate_bytes,
 }
 """What changes more of a file than its bytes, by endings; all other files are texts."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
+import scipy.io
 
 import lgsim
 from lgsim import actuators, formats, identify, montecarlo, programs, scenarios, view
@@ -117,12 +118,38 @@ def _recording() -> Reader:
 def _table(ending: str) -> Reader:
     run, model = motion(arm(), 40), arm()
     made = identify.Recording(model, run.time, run.q, run.v, tau=run.tau)
-    content = _saved(made.save, ending)
+    content = _saved(made.save, ".npz" if ending == ".mat" else ending)
     if ending == ".npz":
         out = io.BytesIO()
         np.savez(out, time=run.time, q=run.q, v=run.v, joint_names=np.array(model.joint_names))
         content = out.getvalue()
-    return _alone(ending, content, lambda path: identify.read_recording(path, model))
+    if ending == ".mat":
+        out = io.BytesIO()
+        scipy.io.savemat(out, {"log": {"time": run.time, "x": 1}, "q": run.q, "v": run.v}, do_compression=True)
+        content = out.getvalue()
+    columns = {"log.time": "time"} if ending == ".mat" else None
+    return _alone(ending, content, lambda path: identify.read_recording(path, model, columns))
+
+
+def _side_by_side() -> Reader:
+    """Two files of white space, the second one without names."""
+    run, model = motion(arm(), 40), arm()
+    rows = [" ".join(map(str, row)) for row in np.column_stack([run.time, run.q]).tolist()]
+    names = " ".join(["time", *(f"q_{name}" for name in model.joint_names)])
+    files = {"x.txt": "\n".join([names, *rows]).encode(), "y.txt": "\n".join(rows).encode()}
+    given = {"options": {"files": {"y.txt": ["t", *(f"v {name}" for name in model.joint_names)]}}}
+    return Reader(files, tuple(files), lambda folder: identify.read_recording(folder / "x.txt", model, given))
+
+
+def _ros1() -> Reader:
+    from tests.identify.logs import bags
+
+    model = arm()
+    run = motion(model, 60)
+    made = identify.Recording(model, run.time, run.q, run.v, tau=run.tau)
+    with tempfile.TemporaryDirectory() as folder:
+        content = bags.write_ros1(Path(folder) / "x.bag", made).read_bytes()
+    return _alone(".bag", content, lambda path: identify.read_recording(path, model))
 
 
 def _map(read: Callable[[Path, lgsim.Model], object]) -> Reader:
@@ -460,6 +487,9 @@ READERS: dict[str, Callable[[], Reader]] = {
     "recording npz": _recording,
     "table csv": lambda: _table(".csv"),
     "table npz": lambda: _table(".npz"),
+    "table mat": lambda: _table(".mat"),
+    "side by side": _side_by_side,
+    "ros1": _ros1,
     "table parquet": lambda: _table(".parquet"),
     "map": lambda: _map(lambda folder, model: identify.read_recording(folder / "x.csv", model, folder / "map.toml")),
     "scenario map": lambda: _map(lambda folder, model: scenarios.load_recording_map(folder / "map.toml", model)),

@@ -103,17 +103,20 @@ def identify(asked: IdentificationRequest) -> Exit:
     The first line of the output is the verdict. A fit with active bounds, or with combinations of parameters that only
     the prior determines, counts as converged. A fit that depends on the step size of the simulation does not.
     """
-    if asked.example:
+    if asked.example and asked.machine is None:
         from lgsim.data import recording_map
 
-        if asked.machine is not None:
-            raise BadInput("--example: expected no ROBOT and no MOTION; redirect the printed map to a file: > map.toml")
         echo_file(recording_map().read_text(encoding="utf-8"))
         return Exit.DONE
     if asked.machine is None or not asked.motion:
         raise BadInput(
             "ROBOT MOTION: expected a URDF, SDF or MJCF file and a recorded motion, such as a .csv or .mcap file"
         )
+    if asked.example:
+        from lgsim.cli.work.identify_preparation import print_map
+
+        print_map(asked.machine, asked.floating_base, asked.motion[0])
+        return Exit.DONE
     if asked.method not in METHODS:
         raise BadInput(unknown_choice("--method: expected one of", asked.method, METHODS))
     needs("scipy", "identify", "identification")

@@ -123,8 +123,8 @@ class IdentificationRequest:
         list[Path] | None,
         typer.Argument(
             metavar="MOTION",
-            help="Read one or several recordings: .csv, .parquet, .npz, .mcap, .db3, or the folder of a ROS 2 bag or a"
-            " LeRobot data set.",
+            help="Read one or several recordings: text such as .csv, .parquet, .npz, .mat, .mcap, .db3, .bag, .ulg, or"
+            " the folder of a ROS 2 bag or a LeRobot data set.",
         ),
     ] = None
     map: Annotated[
@@ -165,6 +165,15 @@ class IdentificationRequest:
         ),
     ] = False
     floating_base: FloatingBase = False
+    lock: Annotated[
+        str | None,
+        typer.Option(
+            help='Lock these joints, separated by commas: "finger,wrist=0.3"; without a value where they stand in the'
+            " record, else at the neutral position.",
+            metavar="JOINTS",
+        ),
+    ] = None
+    loops: Loops = None
     out: Annotated[Path, typer.Option(help="Write parameters, covariance and model to this .npz file.")] = Path(
         "fit.npz"
     )
@@ -177,7 +186,10 @@ class IdentificationRequest:
         bool,
         typer.Option("--no-step-check", help="Skip the estimate of the effect of the step size on the parameters."),
     ] = False
-    example: Annotated[bool, typer.Option("--example", help="Print an example map and exit.")] = False
+    example: Annotated[
+        bool,
+        typer.Option("--example", help="Print a map of the first recording for the robot, or an example, and exit."),
+    ] = False
 
 
 class Computer(StrEnum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,9 @@ from lgsim.support.files import write_whole
 _PROLOGUE = re.compile(r"(?:\ufeff|\s|<\?.*?\?>|<!--.*?-->|<![^-\[>]*(?:\[.*?\])?\s*>)*", re.DOTALL)
 """The text before a root element: declaration, comments, document type."""
 
+_ROUNDING = 1e-12
+"""Relative difference of the numbers of locked bodies that count as equal: their poses are products."""
+
 _DYNAMICS = ("damping", "friction")
 """Joint parameters that URDF supports."""
 
@@ -33,11 +37,12 @@ def write_urdf(source: str | os.PathLike[str], model: Model, path: str | os.Path
     parameters, mass, center of mass and inertia about it are replaced, in the link's axes; for each joint ``damping``,
     ``friction`` and the origin. Links on fixed joints keep their parameters, and their parent gets the rest of the
     body's; if that rest is non-physical, the parent gets all, and they lose their ``<inertial>``. Numbers are written
-    with all digits, so that reading them back is exact.
+    with all digits, so that reading them back is exact. Joints that the model has locked, by ``Model.lock``, become
+    fixed joints at their positions.
 
     Args:
         source: The file that the model came from.
-        model: A model with the joints and bodies of that file.
+        model: A model with the joints and bodies of that file, some of which may be locked.
         path: Path of the new file; it may be the source.
 
     Returns:
@@ -52,13 +57,19 @@ def write_urdf(source: str | os.PathLike[str], model: Model, path: str | os.Path
     robot = urdf_elements.robot(file, Element(file, node))
     floating = ROOT_JOINT in model.joint_names and ROOT_JOINT not in robot.joints
     before, _ = read_urdf(source, floating, dtype=model.dtype)
+    tree = _tree_with_comments(file, source)
+    locked = [name for name in before.joint_names if name not in model.joint_names and name in robot.joints]
+    if locked:
+        _fix(tree, robot, model, locked)
+        text = etree.tostring(tree, encoding="unicode")
+        robot = urdf_elements.robot(file, Element(file, read(None, text)[1]))
+        before, _ = read_urdf(text=text, floating_base=floating, dtype=model.dtype)
     if (before.joint_names, before.body_names) != (model.joint_names, model.body_names):
         raise FileError(file, None, "expected the file of the model, got one with other joints or bodies")
     if not all(np.all(np.isfinite(np.asarray(x))) for x in (model.inertias, model.placements, model.gravity)):
         raise ValueError("model: expected finite numbers, got NaN or infinity")
-    tree = _tree_with_comments(file, source)
-    writer = _Writer(tree, robot, before, model)
-    remarks = [*writer.bodies(), *writer.origins(), *writer.drives(), *_unwritable(before, model)]
+    writer = _Writer(tree, robot, before, model, _ROUNDING if locked else 0.0)
+    remarks = [*writer.bodies(), *writer.origins(), *writer.drives(), *_unwritable(before, model, writer.rounding)]
     write_whole(Path(path), _content(tree, Path(source).read_bytes()))
     return tuple(remarks)
 
@@ -85,11 +96,38 @@ def _content(tree: etree._ElementTree, before: bytes) -> bytes:
     return ((prologue[0] if prologue else "") + "\n".join(pieces).rstrip() + "\n").encode(encoding)
 
 
-class _Writer:
-    """Changes the elements of a file where its model and another one differ."""
+def _fix(tree: etree._ElementTree, robot: Robot, model: Model, locked: Sequence[str]) -> None:
+    """Make locked joints fixed ones, at the poses of their links among the frames of the model.
 
-    def __init__(self, tree: etree._ElementTree, robot: Robot, before: Model, model: Model) -> None:
-        self.robot, self.before, self.model = robot, before, model
+    Raises:
+        FileError: the model has neither the joint nor the frame of its link.
+    """
+    for node in tree.getroot().iterchildren("joint"):
+        if node.get("name") not in locked:
+            continue
+        joint = robot.joints[node.get("name")]
+        poses = [_pose(model, link) for link in (joint.parent, joint.child)]
+        if poses[1] is None:
+            raise joint.element.error("expected the file of the model, got one with other joints or bodies")
+        node.set("type", "fixed")
+        for mimic in node.findall("mimic"):
+            node.remove(mimic)
+        _write_origin(node, np.linalg.solve(np.eye(4) if poses[0] is None else poses[0], poses[1]))
+
+
+def _pose(model: Model, link: str) -> Float[np.ndarray, "4 4"] | None:
+    """The pose of a link in its moving body, or in the world; None if it is neither a body nor a frame."""
+    if link in model.body_names:
+        return np.eye(4)
+    names = model.topology.frame_names
+    return np.asarray(model.frames[names.index(link)], float) if link in names else None
+
+
+class _Writer:
+    """Changes the elements of a file where its model and another one differ by more than rounding."""
+
+    def __init__(self, tree: etree._ElementTree, robot: Robot, before: Model, model: Model, rounding: float) -> None:
+        self.robot, self.before, self.model, self.rounding = robot, before, model, rounding
         self.links = {node.get("name"): node for node in tree.getroot().iterchildren("link")}
         self.joints = {node.get("name"): node for node in tree.getroot().iterchildren("joint")}
         self.holders = {joint.child: joint for joint in robot.joints.values()}
@@ -108,7 +146,7 @@ class _Writer:
         remarks = []
         for i, name in enumerate(self.model.body_names):
             old, new = (np.asarray(m.inertias[i], float) for m in (self.before, self.model))
-            if np.array_equal(old, new):
+            if _equal(old, new, self.rounding):
                 continue
             fixed = [link for link in self.robot.links if link != name and self.carrier(link)[0] == name]
             heavy = [link for link in fixed if self.robot.links[link].mass]
@@ -136,7 +174,7 @@ class _Writer:
         remarks = []
         for i, name in enumerate(self.model.joint_names):
             old, new = (np.asarray(m.placements[i], float) for m in (self.before, self.model))
-            if np.array_equal(old, new):
+            if _equal(old, new, self.rounding):
                 continue
             if name not in self.joints:
                 remarks.append(f"the placement of joint {name!r}: the file has no such joint")
@@ -164,11 +202,21 @@ class _Writer:
         ]
 
 
-def _unwritable(before: Model, model: Model) -> list[str]:
+def _equal(old: Float[np.ndarray, "*shape"], new: Float[np.ndarray, "*shape"], rounding: float) -> bool:
+    """True if no entry differs by more than rounding, relative to the largest."""
+    return old.shape == new.shape and bool(np.all(np.abs(old - new) <= rounding * np.max(np.abs(old), initial=0)))
+
+
+def _unwritable(before: Model, model: Model, rounding: float) -> list[str]:
     """Sentences about changed parameters that URDF cannot represent."""
     remarks = []
-    for what in ("screws", "mimic", "frames"):
-        if not np.array_equal(np.asarray(getattr(before, what)), np.asarray(getattr(model, what))):
+    # a model with locked joints or loops has its frames in another order, or more of them
+    own = model.topology.frame_names
+    order = np.array([own.index(name) for name in before.topology.frame_names if name in own], int)
+    pairs = {what: (getattr(before, what), getattr(model, what)) for what in ("screws", "mimic")}
+    pairs["frames"] = before.frames, np.asarray(model.frames)[order]
+    for what, (old, new) in pairs.items():
+        if not _equal(np.asarray(old, float), np.asarray(new, float), rounding):
             remarks.append(f"{what} of the model differ from those of the file, which are kept")
     if model.topology.loops:
         names = ", ".join(model.loop_names)

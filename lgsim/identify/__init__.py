@@ -47,7 +47,7 @@ from lgsim.identify.posterior.draws import PosteriorDraws as PosteriorDraws
 from lgsim.identify.posterior.laplace import laplace_approximation as laplace_approximation
 from lgsim.identify.posterior.problem import PosteriorProblem as PosteriorProblem
 from lgsim.identify.recording.joined_recordings import join_recordings as join_recordings
-from lgsim.identify.recording.reading import RecordingMapError as RecordingMapError
+from lgsim.identify.recording.map_entries import RecordingMapError as RecordingMapError
 from lgsim.identify.recording.reading import read_recording as read_recording
 from lgsim.identify.recording.recording import Recording as Recording
 from lgsim.identify.recording.smoothing import smooth as smooth

@@ -29,6 +29,7 @@ from lgsim.identify.estimators.estimator import (
 from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, undetermined, whiteness
 from lgsim.identify.step_error import FitStepError, fit_step_error
+from lgsim.identify.unknowns.coupled_plant import MOTOR_UNITS, CoupledPlant
 from lgsim.identify.unknowns.parameters import Parameters, value_names
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.identify.verdict import bounds_met, fit_verdict, outer_estimate
@@ -239,6 +240,9 @@ class Fit:
         if isinstance(plant, Plant) and plant.actuators is not None:
             about["actuators"], numbers = to_record(plant.actuators)
             arrays |= numbers
+        if isinstance(plant, CoupledPlant):
+            about["motors"] = list(plant.motors)
+            arrays |= {f"motors.{name}": getattr(plant, name) for name in ("coupling", *MOTOR_UNITS)}
         write_whole(path, model_files.to_bytes(_FORMAT, about, plant.model, arrays))
         return path
 
@@ -287,7 +291,8 @@ def fit(
         progress: Called with each ``Iteration``, for example ``print``. Its exceptions propagate, except that Ctrl-C
             (``KeyboardInterrupt``) stops the iterations and returns the best plant so far.
         checkpoint: A file that stores the estimator's state every few seconds and at the end. If it exists, the
-            estimator resumes from it, with the same result as without interruption.
+            estimator resumes from it, with the same result as without interruption. A fit whose cost is not finite
+            removes it.
 
             With progress or checkpoint each iteration is compiled separately, and the result agrees with that of one
                 program to rounding; neither is available inside ``jit`` and ``vmap``.
@@ -374,6 +379,9 @@ def _run_in_chunks(
         # after an interruption, the remaining rounds return their starting point
         state = _Programs.advance(rounds, state._replace(state=state.state._replace(done=jnp.array(True))))
     estimate = _Programs.conclude(rounds, state.carry, state.found)
+    if kept is not None and bool(estimate.result == RESULTS.nonfinite):
+        # a search without a finite cost cannot go on, and must not stop the next one
+        kept.path.unlink(missing_ok=True)
     return eqx.tree_at(lambda e: e.result, estimate, RESULTS.interrupted) if interrupted else estimate
 
 
@@ -447,4 +455,9 @@ def load_plant(path: str | Path) -> Plant:
 def _plant(about: dict[str, Any], model: Model, arrays: dict[str, np.ndarray]) -> Plant:
     signals: Any = {name: arrays[f"signal.{name}"] for name in _SIGNALS}
     actuators = from_record(about["actuators"], arrays) if "actuators" in about else None
-    return Plant(model, **signals, actuators=actuators)
+    if "motors" not in about:
+        return Plant(model, **signals, actuators=actuators)
+    plant = CoupledPlant(model, {str(name): {} for name in about["motors"]}, signals["scale"], signals["offset"])
+    for name in ("coupling", *MOTOR_UNITS):
+        plant = eqx.tree_at(lambda p, name=name: getattr(p, name), plant, jnp.asarray(arrays[f"motors.{name}"]))
+    return plant

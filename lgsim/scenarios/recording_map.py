@@ -13,17 +13,21 @@ from jaxtyping import Float
 
 from lgsim.identify import Plant, Recording, RecordingMapError, TotalMass, read_recording
 from lgsim.identify.logs.log_columns import TopicFault, read_topics
+from lgsim.identify.recording.columns import Slot
 from lgsim.identify.recording.filters import Butterworth, Smoother, Spline
+from lgsim.identify.recording.map_entries import split_map
+from lgsim.identify.recording.reading import read_columns
 from lgsim.identify.unknowns.block import Block
+from lgsim.identify.unknowns.coupled_plant import CoupledPlant
 from lgsim.identify.unknowns.parameters import Prior
 from lgsim.multibody import Model
 from lgsim.scenarios import unknowns
 from lgsim.support.toml_table import Document, Table, read, shown
 
-TABLES = ("options", "topics", "delays", "smoothing", "sensors", "drives", "known", "unknowns")
+TABLES = ("options", "topics", "delays", "smoothing", "sensors", "drives", "coupling", "known", "unknowns")
 """Keys of a map other than columns."""
-_FIELDS = {"name": str, "joint": str, "frame": str, "quantity": str, "index": int, "unit": str}
-"""Keys of a column's table and their types; ``sign`` and ``scale`` are numbers."""
+_FIELDS = {"name": str, "joint": str, "frame": str, "quantity": str, "index": int, "unit": str, "columns": dict}
+"""Keys of a column's table and their types; ``sign``, ``scale`` and ``offset`` are numbers."""
 _DELAYED = ("v", "tau", "current")
 """Channels that may be delayed, in addition to "imu <frame>"."""
 _ESTIMATE = "estimate"
@@ -58,7 +62,7 @@ class RecordingMap(NamedTuple):
         """Read a recording with this map, see ``identify.read_recording``.
 
         Args:
-            path: The recording: .csv, .parquet, .npz, .mcap, .db3, the folder of a bag or of a LeRobot data set.
+            path: The recording: a table, a log, the folder of a bag or of a LeRobot data set.
 
         Raises:
             ScenarioError: an entry of the map is invalid for a column.
@@ -67,6 +71,29 @@ class RecordingMap(NamedTuple):
         """
         with self._at_columns(Path(path)):
             return read_recording(Path(path), model, self.columns)
+
+    def positions(self, path: str | PathLike[str], model: Model) -> dict[str, Float[np.ndarray, "n nq"]]:
+        """The recorded positions of the joints that have columns for all of them, by joint; errors as in ``read``."""
+        with self._at_columns(Path(path)):
+            columns = read_columns(Path(path), model, self.columns)[0]
+        found = {}
+        for name, part in model.q_slices.items():
+            own = [Slot("q", name, i) for i in range(part.stop - part.start)]
+            if own and columns.keys() >= set(own):
+                found[name] = np.stack([columns[slot] for slot in own], axis=1)
+        return found
+
+    def plant(self, model: Model) -> Plant:
+        """The plant of a model, with the scales of its signals and the motors of the table `[coupling]`.
+
+        Raises:
+            ScenarioError: a motor turns with a joint that does not exist, or a factor is not a number.
+        """
+        table = self.root.table("coupling")
+        rows = {motor: table.table(motor) for motor in table.values}
+        factors = {motor: {joint: row.needed_number(joint) for joint in row.values} for motor, row in rows.items()}
+        with table.at(None):
+            return CoupledPlant(model, factors, self.scale) if factors else Plant(model, self.scale)
 
     def blocks(self, plant: Plant, names: Sequence[str] | None = None) -> dict[str, Block]:
         """The unknown parameters by name: ``identify.Parameters(plant, list(blocks.values()), map.priors)``.
@@ -110,12 +137,18 @@ def load_recording_map(path: str | PathLike[str] | None, model: Model) -> Record
     """
     root = Table(Document(Path("map"), "", {}), (), {}) if path is None else read(path)
     columns = {name: _column(root, name) for name in root.values if name not in TABLES}
-    options = root.table("options").only("quaternion", "twist", "automatic", "constants", "episode")
+    options = root.table("options").only(
+        "quaternion", "twist", "automatic", "constants", "episode", "names", "rate", "files"
+    )
     options.choice("quaternion", ("wxyz", "xyzw"), "wxyz")
     options.choice("twist", ("body", "world", "mixed"), "body")
     options.flag("automatic", True)
     if "episode" in options:
         options.whole("episode", 0, least=0)
+    options.number("rate", above=0.0)
+    for key in ("names", "files"):
+        with options.at(key):
+            split_map({"options": {key: options.values.get(key, ())}})
     constants = options.table("constants")
     for name in constants.values:
         constants.number(name)
@@ -147,10 +180,13 @@ def _column(root: Table, name: str) -> str | dict[str, object]:
     if not isinstance(value, dict):
         wanted = 'a name, "ignore", or a table such as { joint = ..., quantity = ... }'
         raise root.fault(name, f"expected {wanted}, got {shown(value)}")
-    table = root.table(name).only(*_FIELDS, "sign", "scale")
+    table = root.table(name).only(*_FIELDS, "sign", "scale", "offset")
     for key, kind in _FIELDS.items():
         table.of(key, kind)
     table.number("scale")
+    table.number("offset")
+    for column in table.table("columns").values:
+        table.table("columns").number(column)
     if table.number("sign", 1.0) not in (-1.0, 1.0):
         raise table.fault("sign", f"expected 1 or -1, got {shown(table.values['sign'])}")
     return dict(table.values)

@@ -20,6 +20,7 @@ from lgsim.identify import (
     TorqueOffset,
 )
 from lgsim.identify.unknowns.block import Block
+from lgsim.identify.unknowns.coupled_plant import MOTOR_UNITS, CoupledPlant, MotorParameter
 from lgsim.support.messages import one_line, unknown_name
 from lgsim.support.toml_table import Table
 
@@ -29,7 +30,7 @@ class Kind(NamedTuple):
 
     Attributes:
         make: Constructor of the block.
-        owners: "bodies" or "joints", the key of the block's owners; "" for parameters of the whole model.
+        owners: "bodies", "joints" or "motors", the key of the block's owners; "" for parameters of the whole model.
     """
 
     make: Callable[..., Block]
@@ -52,6 +53,7 @@ KINDS: Mapping[str, Kind] = {
     "scales": Kind(SignalScale, "joints"),
     "placements": Kind(Placements, "joints"),
     "gravity": Kind(GravityDirection, ""),
+    **{name: Kind(partial(MotorParameter, name), "motors") for name in MOTOR_UNITS},
 }
 """Kinds by name: masses, centers of mass, all ten inertial parameters, physically consistent or linear, and others."""
 
@@ -113,7 +115,9 @@ def _block(name: str, unknowns: Table, plant: Plant) -> Block:
     table.only(*filter(None, (kind.owners, "prior")))
     given: dict[str, list[str] | float] = {}
     if kind.owners and kind.owners in table:
-        known = plant.model.body_names if kind.owners == "bodies" else plant.model.joint_names
+        motors = plant.motors if isinstance(plant, CoupledPlant) else ()
+        names = {"bodies": plant.model.body_names, "joints": plant.model.joint_names, "motors": motors}
+        known = names[kind.owners]
         owners = enumerate(table.of(kind.owners, list, []))
         what = f"names of {kind.owners}"
         given[kind.owners] = [table.known(kind.owners, owner, known, what, i) for i, owner in owners]

@@ -118,7 +118,7 @@ def test_paragraphs_fill_their_lines(name):
 
 VERBS = set(
     """Apply Check Compute Connect Continue Control Convert Draw Drive Embed Find Fit Generate Give Hold Identify Ignore
-    Keep Plot Print Read Replace Replay Report Run Save Serve Set Show Simulate Skip Start Turn Write""".split()
+    Keep Lock Plot Print Read Replace Replay Report Run Save Serve Set Show Simulate Skip Start Turn Write""".split()
 )
 """First words of helps, all imperative."""
 LONGEST = 170

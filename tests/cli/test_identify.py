@@ -220,7 +220,7 @@ def test_delays_are_found(case, tmp_path):
 def test_linear_least_squares_of_base_parameters(case, tmp_path):
     result = command(*words(case), "--fit", "standard,damping,friction", "--out", tmp_path / "fit.npz")
     assert result.exit_code == 0, result.output
-    assert "24 unknowns of standard, damping, friction, by LinearFit" in result.stderr
+    assert "24 parameters of standard, damping, friction, by LinearFit" in result.stderr
     assert "10 of 24 combinations" in result.stdout
     value, deviation = numbers(tmp_path)["damping of elbow, N m s/rad"]
     assert abs(value - DAMPING[1]) < 4 * deviation
@@ -293,6 +293,22 @@ def test_the_example_is_a_map(case, tmp_path):
     assert result.exit_code == 0, result.output
 
 
+def test_the_example_of_a_file_is_read_at_once(case, tmp_path):
+    """Columns by their number, with the robot's joints in order."""
+    old = recorded()
+    columns = {"t_ms": old["ms"], "q_1 [deg]": old["enc 1"], "q_2 [deg]": -old["enc 2"], "tau_1": old["drive 1"],
+               "tau_2": old["drive 2"] / 1e3}  # fmt: skip
+    record = write(tmp_path / "motion.csv", columns)
+    result = command("identify", case[0], record, "--example")
+    assert result.exit_code == 0, result.output
+    (tmp_path / "map.toml").write_text(result.stdout)
+    result = command("identify", case[0], record, "--map", tmp_path / "map.toml", "--check")
+    assert result.exit_code == 0, result.output
+    assert "none.csv: no such file" in refused("identify", case[0], tmp_path / "none.csv", "--example")
+    (tmp_path / "log.mcap").write_text("")
+    assert "expected a name that ends in .csv" in refused("identify", case[0], tmp_path / "log.mcap", "--example")
+
+
 def test_faults_of_maps_have_their_line(case, tmp_path):
     """Of a column, which only the record shows, and of a delay; nothing is written."""
     faults = {
@@ -338,9 +354,9 @@ def test_words_that_are_refused(case, more, message):
 def test_files_that_are_refused(case, files, tmp_path):
     assert "expected a URDF, SDF or MJCF file and a recorded motion" in refused("identify")
     assert "none.csv: no such file" in refused("identify", case[0], tmp_path / "none.csv")
-    (tmp_path / "motion.txt").write_text("")
-    message = refused("identify", case[0], tmp_path / "motion.txt")
-    assert "expected a name that ends in .csv or .parquet or .npz" in message
+    (tmp_path / "motion.xls").write_text("")
+    message = refused("identify", case[0], tmp_path / "motion.xls")
+    assert "expected a name that ends in .csv or " in message and " or .npz" in message
     (tmp_path / "bad.csv").write_text("time [s],q shoulder,q elbow\n0,0,0\n0.1,x,0\n")
     message = refused("identify", case[0], tmp_path / "bad.csv")
     assert "bad.csv:3: column 'q shoulder': expected a number, got 'x'" in message
@@ -405,4 +421,4 @@ def test_linear_least_squares_by_its_own_defaults(case, tmp_path):
     """Bodies that can exist are the usual unknowns, but not linear ones."""
     result = command(*words(case), "--method", "linear", "--out", tmp_path / "fit.npz")
     assert result.exit_code == 0, result.output
-    assert "24 unknowns of standard, friction, damping, by LinearFit" in result.stderr
+    assert "24 parameters of standard, friction, damping, by LinearFit" in result.stderr

@@ -180,3 +180,46 @@ def test_faults(source, tmp_path):
     with pytest.raises(FileError, match="cannot be read"):
         write_urdf(tmp_path / "none.urdf", model, tmp_path / "new.urdf")
     assert not (tmp_path / "new.urdf").exists()
+
+
+MIMIC = FILE.replace(
+    "</robot>",
+    """<link name="other"><inertial><origin xyz=".1 0 0"/><mass value=".4"/>
+    <inertia ixx=".01" iyy=".01" izz=".01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="shadow" type="continuous"><parent link="slide"/><child link="other"/><origin xyz="0 0 .1" rpy="0 0 .3"/>
+    <axis xyz="0 0 1"/><mimic joint="elbow" multiplier="-1.5" offset=".2"/></joint>
+</robot>""",
+)
+
+
+@pytest.mark.parametrize("locked", [["elbow"], ["shoulder"], ["elbow", "rail"]])
+def test_locked_joints_are_fixed_ones(locked, tmp_path):
+    """What Pinocchio reads has the torques of the model with locked joints, with new inertias too; a mimic is locked
+    with its joint.
+    """
+    pinocchio = pytest.importorskip("pinocchio")
+    (tmp_path / "arm.urdf").write_text(MIMIC)
+    whole, _ = read_urdf(tmp_path / "arm.urdf")
+    q = np.array([0.4, -0.7, 0.15])
+    for model in (whole.lock(locked, q), changed(whole.lock(locked, q))):
+        model = model.replace(damping=0.0, friction=0.0)
+        remarks = write_urdf(tmp_path / "arm.urdf", model, tmp_path / "new.urdf")
+        assert all("now has all of the mass of its body" in remark for remark in remarks)
+        again, _ = read_urdf(tmp_path / "new.urdf")
+        assert (again.joint_names, again.body_names) == (model.joint_names, model.body_names)
+        rows_near(again.inertias, model.inertias)
+        for what in ("placements", "screws"):
+            np.testing.assert_allclose(getattr(again, what), getattr(model, what), rtol=0, atol=1e-14)
+        if "elbow" in locked:  # Pinocchio reads no mimic as lgsim does
+            x, v, a = np.random.default_rng(1).normal(size=(3, model.nv))
+            tau = np.asarray(lgsim.inverse_dynamics(model, x, v, a))
+            other = pinocchio.buildModelFromUrdf(str(tmp_path / "new.urdf"))
+            found = pinocchio.rnea(other, other.createData(), x, v, a)
+            np.testing.assert_allclose(found, tau, rtol=1e-11, atol=1e-12)
+
+
+def test_a_locked_model_of_another_file_is_refused(source, tmp_path):
+    model = read_urdf(source)[0].lock(["elbow"], np.zeros(3))
+    source.write_text(FILE.replace('name="fore"', 'name="hand"').replace('link="fore"', 'link="hand"'))
+    with pytest.raises(FileError, match="expected the file of the model, got one with other joints or bodies"):
+        write_urdf(source, model, tmp_path / "new.urdf")

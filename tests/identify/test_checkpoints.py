@@ -4,6 +4,7 @@ import itertools
 import sys
 
 import chex
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -185,3 +186,14 @@ def test_fits_are_saved_with_their_plant(torque_case, tmp_path):
         load_plant(tmp_path / "other.npz")
     with pytest.raises(FileNotFoundError):
         load_plant(tmp_path / "none.npz")
+
+
+@pytest.mark.slow
+def test_a_search_without_a_finite_cost_leaves_no_checkpoint(tmp_path):
+    """Torques whose squares overflow: after the record is corrected, the same call starts anew and converges."""
+    parameters, samples, estimator = torques()
+    huge = eqx.tree_at(lambda s: s.signals, samples, samples.signals.at[3, 0].set(1e200))
+    found = fit(parameters, huge, estimator, checkpoint=tmp_path / "search.npz")
+    assert found.estimate.result == RESULTS.nonfinite and not (tmp_path / "search.npz").exists()
+    found = fit(parameters, samples, estimator, checkpoint=tmp_path / "search.npz")
+    assert found.message == "" and (tmp_path / "search.npz").exists()

@@ -8,6 +8,7 @@ import pytest
 from lgsim import data, load_urdf
 from lgsim.identify import CentersOfMass, Inertias, JointParameter, Masses, Plant, TotalMass
 from lgsim.identify.recording.filters import Butterworth, Spline
+from lgsim.identify.unknowns.coupled_plant import MotorParameter
 from lgsim.scenarios import ScenarioError, load_recording_map
 
 pytest.importorskip("scipy")
@@ -193,3 +194,63 @@ def test_records_that_cannot_be_read(model, tmp_path):
 def test_maps_that_are_no_files(model, tmp_path):
     assert "Is a directory" in str(refused(load_recording_map, tmp_path, model))
     assert "No such file" in str(refused(load_recording_map, tmp_path / "none.toml", model))
+
+
+def test_files_as_labs_have_them(model, tmp_path, write):
+    """No header, no times, a second file, an offset and a sum of columns, through a TOML file."""
+    (tmp_path / "run.txt").write_text("".join(f"{i} {2 * i}\n" for i in range(30)))
+    (tmp_path / "forces.csv").write_text("drive\n" + "".join(f"{3 * i}\n" for i in range(30)))
+    text = """
+"forces/drive" = { joint = "elbow", quantity = "tau", offset = 0.5 }
+"q shoulder [deg]" = { columns = { a = 1.0, b = -0.25 }, offset = 90 }
+"b" = { joint = "elbow", quantity = "q", unit = "deg" }
+[options]
+names = ["a", "b"]
+rate = 50.0
+files = ["forces.csv"]
+"""
+    found = load_recording_map(write(text, "map.toml"), model).read(tmp_path / "run.txt", model)
+    i = np.arange(30.0)
+    np.testing.assert_allclose(found.time, i / 50, rtol=1e-15)
+    np.testing.assert_allclose(found.q, np.deg2rad(np.stack([90 + i / 2, 2 * i], axis=1)), rtol=1e-14)
+    np.testing.assert_allclose(found.tau[:, 1], 3 * i + 0.5, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key", "reason"),
+    [
+        ('x = { joint = "elbow", quantity = "q", offset = "far" }', 1, "x.offset", "expected a number, got 'far'"),
+        ('"q elbow" = { columns = { a = "b" } }', 1, "q elbow.columns.a", "expected a number, got 'b'"),
+        ("[options]\nrate = 0", 2, "options.rate", "expected a positive number, got 0"),
+        ('[options]\nnames = ["a", "a"]', 2, "options.names", "map: names: expected distinct names, got 'a' twice"),
+        ("[options]\nfiles = [1]", 2, "options.files", "map: files: expected a list of strings, got [1]"),
+        ('[options.files]\n"a.csv" = [1]', 1, "options.files", "map: names: expected a list of strings, got [1]"),
+        ("[options]\nfiles = 1", 2, "options.files", "map: files: expected a list of strings, got 1"),
+    ],
+)
+def test_faults_of_options_of_files_have_their_line(model, write, text, line, key, reason):
+    error = refused(load_recording_map, write(text, "map.toml"), model)
+    assert (error.line, error.key, error.reason) == (line, key, reason)
+
+
+def test_motors_that_turn_with_several_joints(model, write):
+    """The table [coupling] gives the plant its motors, and the unknowns are theirs; faults have their line."""
+    text = """
+[coupling]
+drive = { shoulder = 1.0, elbow = -0.5 }
+[unknowns]
+motor_friction = { motors = ["drive"], prior = 0.5 }
+motor_inertia = {}
+"""
+    given = load_recording_map(write(text, "map.toml"), model)
+    plant = given.plant(model)
+    assert plant.motors == ("drive",) and np.array_equal(plant.coupling, [[1.0, -0.5]])
+    blocks = given.blocks(plant)
+    friction = MotorParameter("motor_friction", ["drive"], 0.5)
+    assert blocks == {"motor_friction": friction, "motor_inertia": MotorParameter("motor_inertia")}
+    with pytest.raises(ScenarioError, match=r"map\.toml:3: coupling: coupling: expected names of degrees of freedom"):
+        load_recording_map(write("\n\n[coupling]\nx = { knee = 1.0 }", "map.toml"), model).plant(model)
+    error = refused(load_recording_map(write("[coupling]\nx = { elbow = 'a' }", "map.toml"), model).plant, model)
+    assert (error.line, error.key) == (2, "coupling.x.elbow")
+    with pytest.raises(ValueError, match=r"motor_damping: expected a plant with coupled motors.* \[coupling\] of"):
+        load_recording_map(None, model).blocks(Plant(model), ["motor_damping"])

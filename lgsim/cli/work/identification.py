@@ -24,6 +24,7 @@ from lgsim.cli.requests import IdentificationRequest
 from lgsim.cli.terminal import console, lines, note, show_facts, warnings_as_notes
 from lgsim.cli.work import identify_preparation
 from lgsim.cli.work.identify_preparation import PreparedMotion
+from lgsim.cli.work.locked_joints import lock, restricted
 from lgsim.formats import write_urdf
 from lgsim.identify import (
     RESULTS,
@@ -42,6 +43,8 @@ from lgsim.identify import (
 )
 from lgsim.identify.estimators.estimator import Estimator
 from lgsim.identify.step_error import FitStepError
+from lgsim.identify.unknowns.coupled_plant import MOTOR_UNITS, CoupledPlant
+from lgsim.multibody import Model
 from lgsim.scenarios import load_recording_map
 from lgsim.scenarios.machine import first_tag
 from lgsim.scenarios.recording_map import RecordingMap
@@ -64,17 +67,18 @@ def run_identification(asked: IdentificationRequest, machine: Path, motions: Seq
         Stop: a package is missing, or there is nothing to save.
     """
     _check_words(asked, machine)
-    model, report = files.read_machine(machine, floating_base=asked.floating_base)
+    whole, report = files.read_machine(machine, floating_base=asked.floating_base, loops=asked.loops)
     files.remark(report, asked.floating_base)
+    given = load_recording_map(asked.map, whole)
+    model, given = (whole, given) if asked.lock is None else lock(asked.lock, whole, given, motions)
     if not asked.check:
         check_replaced(_outputs(asked, files.joint_list(model)), asked.force)
-    given = load_recording_map(asked.map, model)
-    plant = Plant(model, scale=given.scale)
+    plant = given.plant(model)
     with bad_input("--fit: "):
         blocks = given.blocks(plant, _unknowns(asked, bool(given.root.table("unknowns").values)))
     if asked.method == "linear" and (wrong := [name for name in blocks if name not in LINEAR]):
         raise BadInput(f"--method linear: expected parameters among {', '.join(LINEAR)}; {listed(wrong)} not linear")
-    kind, recording = _read(asked, motions, given, plant, blocks)
+    kind, recording = _read(asked, motions, whole, given, plant, blocks)
     if asked.check:
         return Exit.DONE
     files.keep_compiled()
@@ -91,7 +95,7 @@ def run_identification(asked: IdentificationRequest, machine: Path, motions: Seq
         return Exit.INTERRUPTED
     wall = time.perf_counter() - start
     if not jnp.all(jnp.isfinite(found.estimate.x)) or bool(found.estimate.result == RESULTS.nonfinite):
-        raise Stop(f"{names}: {found.verdict}", Exit.NOT_CONVERGED)
+        raise Stop(f"{names}: {found.verdict}; the next run starts again", Exit.NOT_CONVERGED)
     # the verdict is the first line of the output
     console().print(f"verdict: {found.verdict}", soft_wrap=True, highlight=False)
     made, lost = _save(asked, machine, found, motion, what)
@@ -111,6 +115,7 @@ def run_identification(asked: IdentificationRequest, machine: Path, motions: Seq
 def _read(
     asked: IdentificationRequest,
     motions: Sequence[Path],
+    whole: Model,
     given: RecordingMap,
     plant: Plant,
     blocks: Mapping[str, Block],
@@ -119,7 +124,7 @@ def _read(
     recordings = []
     for path in motions:
         with bad_input():
-            recordings.append(given.read(path, plant.model))
+            recordings.append(restricted(given.read(path, whole), plant.model))
         _show_record(path, recordings[-1])
     kind = _kind(asked, recordings[0], blocks)
     for path, recording in zip(motions, recordings, strict=True):
@@ -185,7 +190,7 @@ def _kind(asked: IdentificationRequest, recording: Recording, blocks: Mapping[st
         if asked.method != "simulation" and not forces:
             raise BadInput(f"--method {asked.method}: the record contains neither joint forces nor currents")
         return asked.method
-    if not forces:
+    if not forces or recording.model.topology.loops:
         return "simulation"
     return "linear" if "standard" in blocks else "torque"
 
@@ -262,9 +267,11 @@ def _signals(found: Fit) -> tuple[str, ...]:
     """Parameters of signals, which no robot description contains, as text."""
     before, after = found.parameters.plant, found.plant
     remarks = []
-    for name in ("scale", "offset", "stribeck", "stribeck_speed"):
+    motors = MOTOR_UNITS if isinstance(before, CoupledPlant) else ()
+    for name in ("scale", "offset", "stribeck", "stribeck_speed", *motors):
         if not jnp.array_equal(getattr(before, name), getattr(after, name)):
-            remarks.append(f"{name.replace('_', ' ')} of joints, which URDF cannot represent: see the .npz file")
+            what = f"{name.replace('_', ' ')}{' of joints' * (name not in motors)}"
+            remarks.append(f"{what}, which URDF cannot represent: see the .npz file")
     return tuple(remarks)
 
 

@@ -1,19 +1,22 @@
-"""Preparation of recorded motion for an estimator: delays, held-out data, smoothing."""
+"""Preparation of recorded motion for an estimator: maps, delays, held-out data, smoothing."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from lgsim.cli.errors import BadInput
-from lgsim.cli.terminal import note
+from lgsim.cli import files
+from lgsim.cli.errors import BadInput, bad_input
+from lgsim.cli.terminal import echo_file, note
 from lgsim.dynamics.kinematics import frame_twists
 from lgsim.identify import Plant, Recording, SensorRecords, TorqueSamples, smooth, torque_delay
 from lgsim.identify.recording.delays import estimate_delay, shift_signal
 from lgsim.identify.recording.filters import Smoother, Spline
 from lgsim.identify.recording.smoothing import MIN_SAMPLES, tune
+from lgsim.scenarios.map_example import example_map
 from lgsim.scenarios.recording_map import RecordingMap
 from lgsim.support.messages import one_line
 
@@ -41,6 +44,13 @@ class PreparedMotion(NamedTuple):
     shown: Recording
     samples: TorqueSamples | SensorRecords
     validation: TorqueSamples | SensorRecords | None
+
+
+def print_map(machine: Path, floating_base: bool, motion: Path) -> None:
+    """Print a map of a recording for a robot; raises BadInput if the recording is no table."""
+    model, _ = files.read_machine(machine, floating_base=floating_base)
+    with bad_input(kinds=(ValueError, FileNotFoundError)):
+        echo_file(example_map(motion, model))
 
 
 def in_step(recording: Recording, plant: Plant, given: RecordingMap) -> Recording:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,10 +12,12 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim.dynamics.kinematics import forward_kinematics, frame_accelerations, frame_twists
 from lgsim.identify.recording.recording import Recording
 from lgsim.identify.unknowns.plant import NumbersLike
+from lgsim.multibody.inertia import parameters, rotational_inertia
 from lgsim.multibody.model import Model
-from lgsim.support.check import is_traced
+from lgsim.support.check import is_traced, unknown_name
 
 
 class TorqueSamples(eqx.Module):
@@ -126,6 +130,62 @@ class TorqueSamples(eqx.Module):
         least = jnp.broadcast_to(jnp.asarray(speed, self.v.dtype), self.v.shape[-1:])
         fast = jnp.all(jnp.abs(self.v) >= least.reshape((1,) * (self.v.ndim - 1) + least.shape), axis=-1, keepdims=True)
         return eqx.tree_at(lambda s: s.weight, self, jnp.where(fast, self.weight, 0))
+
+    def with_payload(
+        self, model: Model, frame: str, mass: ArrayLike, center: NumbersLike = (0.0, 0.0, 0.0), inertia: ArrayLike = 0.0
+    ) -> TorqueSamples:
+        """The samples of a motion with a known load that is not part of the model: its wrench is added to ``wrenches``.
+
+        Records with and without a known load, joined by ``joined``, determine the constants of currents together with
+        the bodies. The load moves as the frame does in ``model``, so that placements must be known.
+
+        Args:
+            model: The model without the load.
+            frame: The frame of the model to which the load is fixed.
+            mass: The mass, kg.
+            center: The center of mass in the frame (3,), m.
+            inertia: The inertia about the center of mass in the frame's axes (3, 3), kg m^2; zero for a point mass.
+
+        Raises:
+            ValueError: there is no such frame.
+        """
+        if frame not in model.frame_names:
+            raise unknown_name("frame: expected the name of a frame", frame, model.frame_names)
+        index, bodies = model.frame_names.index(frame), model.topology.bodies
+        body = index if index < bodies else model.topology.frame_bodies[index - bodies]
+        T = jnp.eye(4, dtype=model.dtype) if index < bodies else model.frames[index - bodies]
+        given = (jnp.asarray(x, model.dtype) for x in (mass, center, inertia))
+        load = parameters(*(jnp.broadcast_to(x, shape) for x, shape in zip(given, ((), (3,), (3, 3)), strict=True)))
+        h, turning = load[1:4], rotational_inertia(load)
+        V = frame_twists(model, self.q, self.v)[..., index, :]
+        A = frame_accelerations(model, self.q, self.v, self.a)[..., index, :]
+        R = forward_kinematics(model, self.q)[..., index, :3, :3]
+        w, dw = V[..., 3:], A[..., 3:]
+        point = A[..., :3] + jnp.cross(w, V[..., :3]) - jnp.einsum("...ij,i->...j", R, model.gravity)
+        # Newton and Euler about the origin of the frame, then in the frame of the body
+        force = load[0] * point + jnp.cross(dw, h) + jnp.cross(w, jnp.cross(w, h))
+        moment = dw @ turning.T + jnp.cross(w, w @ turning.T) + jnp.cross(h, point)
+        f, n = force @ T[:3, :3].T, moment @ T[:3, :3].T
+        wrench = jnp.concatenate([f, n + jnp.cross(T[:3, 3], f)], axis=-1)
+        wrenches = self._wrenches(bodies).at[..., body, :].add(-wrench)
+        return eqx.tree_at(lambda s: s.wrenches, self, wrenches, is_leaf=lambda x: x is None)
+
+    def _wrenches(self, bodies: int) -> Float[Array, "*sets n bodies 6"]:
+        return jnp.zeros((*self.q.shape[:-1], bodies, 6), self.q.dtype) if self.wrenches is None else self.wrenches
+
+    @staticmethod
+    def joined(parts: Sequence[TorqueSamples]) -> TorqueSamples:
+        """The rows of several records of one plant, one after the other.
+
+        Raises:
+            ValueError: there are none.
+        """
+        if not parts:
+            raise ValueError("parts: expected at least one record, got none")
+        counts = [part.wrenches.shape[-2] for part in parts if part.wrenches is not None]
+        whole = [TorqueSamples(p.q, p.v, p.a, p.signals, p.weight, p._wrenches(counts[0]) if counts else None)
+                 for p in parts]  # fmt: skip
+        return jax.tree.map(lambda *x: jnp.concatenate(x, axis=parts[0].q.ndim - 2), *whole)
 
     def tiles(self, size: int) -> TorqueSamples:
         """The samples in tiles (count, size, ...); the last one is padded with rows of weight zero."""

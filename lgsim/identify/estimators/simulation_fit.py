@@ -35,6 +35,7 @@ from lgsim.identify.estimators.multiple_shooting import (
 from lgsim.identify.estimators.records import SensorRecords, Windows, cut_windows
 from lgsim.identify.estimators.structured_descent import StructuredStep, eliminate, state_sensitivities
 from lgsim.identify.estimators.uncertainty import covariance
+from lgsim.identify.unknowns.coupled_plant import refuse_couplings
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.integrators.method import Method
@@ -90,6 +91,7 @@ class SimulationFit(StepwiseEstimator):
             check.count("window_steps", self.window_steps)
 
     def check(self, parameters: Parameters, samples: Any) -> int:
+        refuse_couplings(parameters.plant)
         if not isinstance(samples, SensorRecords):
             kind = type(samples).__name__
             raise TypeError(

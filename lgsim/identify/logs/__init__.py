@@ -1,1 +1,1 @@
-"""Robot logs (MCAP files, ROS 2 bags and LeRobot data sets) as columns of a recording."""
+"""Robot logs (MCAP files, ROS bags, PX4 logs and LeRobot data sets) as columns of a recording."""

@@ -17,6 +17,8 @@ from lgsim.identify.logs.mcap_records import MAGIC as MCAP_MAGIC
 from lgsim.identify.logs.mcap_records import McapFile
 from lgsim.identify.logs.messages import MESSAGE_TYPES, Decoder, Numbers
 from lgsim.identify.logs.raw_messages import Channel, Damage, RawMessage
+from lgsim.identify.logs.ros1_bags import MAGIC as ROS1_MAGIC
+from lgsim.identify.logs.ros1_bags import Ros1Bag
 from lgsim.identify.logs.sqlite_bags import MAGIC as SQLITE_MAGIC
 from lgsim.identify.logs.sqlite_bags import SqliteBag
 from lgsim.identify.logs.streams import Clock, Stream, clocks, resample, set_back
@@ -28,7 +30,7 @@ from lgsim.support.messages import counted, listed
 from lgsim.support.packages import package
 from lgsim.support.reading.size_limits import check_size
 
-LOGS = {".mcap": McapFile, ".db3": SqliteBag}
+LOGS = {".mcap": McapFile, ".db3": SqliteBag, ".bag": Ros1Bag}
 """The readers by file extension."""
 
 _MOST_DAMAGES = 20  # maximum number of damages that are listed one by one
@@ -67,7 +69,7 @@ def read_log(
     messages without joint names. Unreadable messages are skipped and listed in the findings.
 
     Args:
-        path: An MCAP file, a ``.db3`` file, or the folder of a bag.
+        path: An MCAP file, a ``.db3`` or ``.bag`` file, or the folder of a bag.
         model: The model, whose joints and frames determine the relevant topics.
         topics: Entries of the map by topic.
         columns: Entries of the map by column.
@@ -106,6 +108,7 @@ def _messages(files: list[Path], wanted: Any) -> Iterator[tuple[Path, RawMessage
         # the content determines the type of a file, not its name
         kind = LOGS[file.suffix.lower()]
         kind = McapFile if head.startswith(MCAP_MAGIC) else SqliteBag if head == SQLITE_MAGIC else kind
+        kind = Ros1Bag if head.startswith(ROS1_MAGIC) else kind
         for message in kind(file, wanted).messages():
             yield file, message
 

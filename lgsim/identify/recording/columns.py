@@ -98,7 +98,8 @@ _CHANNELS = {
     "gyroscope": "gyroscope gyro",
     "time": "time t timestamp stamp",
 }
-_WORDS = {channel: frozenset(words.split()) for channel, words in _CHANNELS.items()}
+WORDS = {channel: frozenset(words.split()) for channel, words in _CHANNELS.items()}
+"""The words of each channel in names of columns."""
 _IGNORED = frozenset("joint joints state states measured actual meas msr encoder sensor sensors robot imu data".split())
 _KINDS = {
     "quaternion": "q", "quat": "q", "orientation": "q", "rotation": "q", "linear": "v", "lin": "v", "angular": "w",
@@ -143,7 +144,7 @@ def parse_name(name: str, model: Model, quaternion_order: str = "wxyz") -> list[
         model: The model whose joints and frames own the columns.
         quaternion_order: "wxyz" or "xyzw", the order of quaternion components that have an index and no letter.
     """
-    if name.strip().lower() in _WORDS["time"]:
+    if name.strip().lower() in WORDS["time"]:
         return [TIME]
     found = []
     for owner, alias, is_frame in _owners(model):
@@ -171,11 +172,11 @@ def _owner_slots(rest: str, owner: str, is_frame: bool, model: Model, quaternion
     """The slots of one owner that the rest of a column's name may mean."""
     words = [word.lower() for word in re.split(r"[^A-Za-z0-9]+", rest.replace("q_dot", "qdot")) if word]
     words = [word for word in words if word not in _IGNORED]
-    channels = [c for c, names in _WORDS.items() if (c in SENSORS) == is_frame and c != "time" and names & set(words)]
+    channels = [c for c, names in WORDS.items() if (c in SENSORS) == is_frame and c != "time" and names & set(words)]
     if is_frame and "gyroscope" not in channels and "angular" in words:
         channels = ["gyroscope"]
     kind = next((_KINDS[word] for word in words if word in _KINDS), None)
-    left = [word for word in words if word not in _KINDS and not any(word in _WORDS[c] for c in channels)]
+    left = [word for word in words if word not in _KINDS and not any(word in WORDS[c] for c in channels)]
     if not channels and left and left[0] in _LETTERED:  # "base_vx", "base_qw"
         channels = [{"p": "q", "q": "q", "v": "v", "w": "v", "f": "tau", "n": "tau"}.get(left[0][0], "")]
         channels = ["q"] if left[0] in ("x", "y", "z") else channels * (len(left[0]) == 2)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,73 +13,33 @@ from jaxtyping import Float
 from lgsim.identify.logs.lerobot import is_lerobot, read_lerobot
 from lgsim.identify.logs.log_columns import TopicFault
 from lgsim.identify.logs.log_reading import LOGS, is_log, read_log
-from lgsim.identify.recording.columns import (
-    SENSORS,
-    TIME,
-    Slot,
-    file_to_own_index,
-    parse_name,
-    parse_unit,
-    split_unit,
-    units_of,
+from lgsim.identify.logs.ulog import ENDING, read_ulog
+from lgsim.identify.recording.columns import SENSORS, TIME, Slot, file_to_own_index, parse_name, split_unit
+from lgsim.identify.recording.map_entries import (
+    TWISTS,
+    Entry,
+    RecordingMapError,
+    WorldAxes,
+    entry_of,
+    faults_at,
+    finite_number,
+    split_map,
+    terms_of,
 )
-from lgsim.identify.recording.coordinates import has_quaternion
 from lgsim.identify.recording.plausibility import check_recording
 from lgsim.identify.recording.recording import CHANNELS, Recording
 from lgsim.identify.recording.report import Finding, Report
-from lgsim.identify.recording.tables import TABLES, Table, read_table
+from lgsim.identify.recording.side_by_side import TimedTable, join_columns
+from lgsim.identify.recording.tables import TABLES, Table, digest, read_table
 from lgsim.lie import quaternion
 from lgsim.multibody.configuration import kinds
 from lgsim.multibody.model import Model
-from lgsim.support import toml_lines
 from lgsim.support.messages import listed
-from lgsim.support.reading.file_faults import file_faults
-from lgsim.support.reading.size_limits import read_bytes
-from lgsim.support.toml_table import LARGEST_COUNT, shown
 
-
-class RecordingMapError(ValueError):
-    """A column of the file or of its map is invalid or ambiguous.
-
-    Attributes:
-        column: Name of the column or constant.
-        key: The invalid key of the column's table in the map; "" for the whole table.
-        reason: The fault, without the file name.
-    """
-
-    def __init__(self, place: str, column: str, key: str, reason: str) -> None:
-        super().__init__(f"{place}: {reason}")
-        self.column, self.key, self.reason = column, key, reason
-
-
-class _Fault(ValueError):
-    """A fault as (key, reason), before the file and the column are known."""
-
-
-class _Entry(NamedTuple):
-    """A column of a file with its slot in the recording: value = scale * cell."""
-
-    column: str
-    slot: Slot
-    scale: float
-
-
-class _WorldAxes(NamedTuple):
-    """The components of a floating base's twist that a file has in world axes."""
-
-    linear: bool
-    angular: bool
-
-
-_TWISTS = {"body": _WorldAxes(False, False), "world": _WorldAxes(True, True), "mixed": _WorldAxes(True, False)}
-_OPTIONS = {"quaternion": "wxyz", "twist": "body", "automatic": True, "constants": {}, "episode": None}
 _ADVICE = {
-    ".bag": "; convert a ROS 1 bag with: rosbags-convert --src run.bag --dst run",
     ".zstd": "; unpack a compressed bag with: zstd -d",
     ".zst": "; unpack a compressed bag with: zstd -d",
 }
-_LARGEST_NUMBER = 1e300
-_FIELDS = ("joint", "frame", "quantity", "index", "unit", "sign", "scale")
 
 
 def read_recording(
@@ -89,8 +47,9 @@ def read_recording(
 ) -> Recording:
     """Read a recording from a table or a robot log; columns are identified by name, in any order.
 
-    Tables are ``.csv``, ``.parquet`` and ``.npz`` files; logs are MCAP files, ROS 2 bags (``.db3``, or the folder of a
-    bag) and LeRobot data sets (the folder, or one of its parquet files).
+    Tables are text files (``.csv``, ``.tsv``, ``.txt``, ``.dat``; with commas, semicolons, tabs or white space),
+    ``.parquet``, ``.npz`` and MATLAB's ``.mat`` files; logs are MCAP files, ROS bags (``.db3``, ``.bag``, or the folder
+    of a bag), PX4 logs (``.ulg``) and LeRobot data sets (the folder, or one of its parquet files).
 
     Column names with a joint name and a quantity are recognized, with a unit in brackets if it is not SI: ``q joint1
     [deg]``, ``joint1_position``, ``vel.joint1``, ``/joint_states/joint1/effort``, ``base_qw``, ``gyro_<frame>_x``.
@@ -99,7 +58,9 @@ def read_recording(
     - ``joint`` or ``frame``, neither for the time;
     - ``quantity``: time, q, v, a, tau, current; for a frame accelerometer, gyroscope;
     - ``index``: index among several components of a joint, from 0;
-    - ``unit``, ``sign`` (1 or -1), ``scale``: value = sign scale cell, in that unit; SI by default;
+    - ``unit``, ``sign`` (1 or -1), ``scale``, ``offset``: value = sign scale cell + offset in the unit, by default SI;
+    - ``columns``: factors by column; the cell is then the sum of these columns times their factors, and the entry's own
+      name may be new: ``"q joint5" = {columns = {m5 = 1.0, m6 = -0.5}}``;
 
     or "ignore". The key ``options`` of the map is a table of
 
@@ -108,7 +69,11 @@ def read_recording(
       MuJoCo);
     - ``constants``: values of joints without a column, by such names;
     - ``automatic``: false to read only columns and topics of the map;
-    - ``episode``: index of an episode of a LeRobot data set, from 0; by default all, concatenated.
+    - ``episode``: index of an episode of a LeRobot data set, from 0; by default all, concatenated;
+    - ``names``: names of the columns of a text file without a header, in order;
+    - ``rate``: samples per second of files without a column of times;
+    - ``files``: names of further tables in the folder of the file, whose columns are interpolated linearly at its
+      times and called ``<file name without ending>/<column>``; or a table of ``names`` by file.
 
     From a log, messages of the types of ``logs.messages.MESSAGE_TYPES`` are read: JointState, Imu, controller states,
     and poses. They are matched to joints and frames by the names in the messages. Columns are called
@@ -127,7 +92,8 @@ def read_recording(
     Args:
         path: The file or folder. Columns of an ``.npz`` file are one-dimensional arrays, or those of a two-dimensional
             array if there is an array ``joint_names``; without it ``q``, ``v``, ``a``, ``tau`` and ``current`` are in
-            the model's order.
+            the model's order. Those of a ``.mat`` file are its vectors and matrices, "<structure>.<field>" too; those
+            of a PX4 log "<topic>/<field>", which a map must name.
         map: A map, or the path of a TOML file with one.
         checked: True to validate and repair the recording by ``check_recording``; False to return it as in the file,
             NaN for missing values.
@@ -143,12 +109,38 @@ def read_recording(
         ModuleNotFoundError: a package is not installed; the message names the extra.
     """
     path = Path(path)
-    mapped, options, topics = _split_map(map)
-    table = _read_file(path, model, mapped, options, topics)
-    for column in mapped:
-        if column not in table.columns and column not in table.texts:
-            reason = f"the map has column {column!r}; the file has {', '.join([*table.columns, *table.texts])}"
-            raise RecordingMapError(str(path), column, "", reason)
+    columns, findings, source, twist = read_columns(path, model, map)
+    raw = _with_twists_in_body_axes(_assemble(path, model, columns, findings, source), TWISTS[twist])
+    try:
+        return check_recording(raw) if checked else raw
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def read_columns(
+    path: Path, model: Model, map: Mapping[str, Any] | str | Path | None = None
+) -> tuple[dict[Slot, Float[np.ndarray, " n"]], list[Finding], str, str]:
+    """The columns of a file by slot, in SI units, the findings, the origin of the data, and the option ``twist``.
+
+    Raises:
+        FileNotFoundError, ValueError, ModuleNotFoundError: see ``read_recording``; positions may be missing.
+    """
+    mapped, options, topics = split_map(map)
+    sums: dict[str, dict[str, float]] = {}
+    for column, spec in mapped.items():
+        with faults_at(f"{path}: column {column!r}", column):
+            if (terms := terms_of(column, spec)) is not None:
+                sums[column] = terms
+    owners = {name: column for column, terms in sums.items() for name in terms}
+    wanted = {**owners, **mapped}
+    table = _read_file(path, model, wanted, options, topics)
+    if options["files"]:
+        table, times = _with_files(path, table, model, mapped, options)
+        mapped = {column: spec for column, spec in mapped.items() if column not in times}
+        wanted = {column: spec for column, spec in wanted.items() if column not in times}
+    missing = [name for name in wanted if name not in (table.columns | dict(table.texts)) and name not in sums]
+    if not missing:
+        table = _with_sums(table, sums)
     order = options["quaternion"]
     entries, findings = [], list(table.findings)
     for column, fault in table.texts.items():
@@ -157,41 +149,48 @@ def read_recording(
             raise ValueError(fault)
         if automatic:
             findings.append(Finding("unused column", column, 0, "it contains no numbers", "not read"))
-    for column in table.columns:
+    # entries of missing columns show which other quantities the file lacks
+    for column in dict.fromkeys([*table.columns, *(name for name in mapped if missing)]):
         if mapped.get(column) == "ignore":
             continue
         automatic = column not in mapped
         if automatic and column in table.slots:
-            entries.append(_Entry(column, table.slots[column], table.scales.get(column, 1.0)))
+            entries.append(Entry(column, table.slots[column], table.scales.get(column, 1.0)))
             continue
-        with _faults_at(f"{path}: column {column!r}", column):
-            found = _entry(column, column if automatic else mapped[column], model, order, automatic)
+        with faults_at(f"{path}: column {column!r}", column):
+            found = entry_of(column, column if automatic else mapped[column], model, order, automatic)
         if found is not None and (options["automatic"] or not automatic):
             entries.append(found)
-        else:
+        elif column not in owners:
             findings.append(Finding("unused column", column, 0, "its name contains no joint and quantity", "not read"))
-    with np.errstate(invalid="ignore", over="ignore"):  # damaged values may be arbitrary
-        columns = {entry.slot: entry.scale * table.columns[entry.column] for entry in entries}
+    constants = {}
+    for name, value in options["constants"].items():
+        with faults_at(f"{path}: constant {name!r}", name):
+            entry = entry_of(name, name, model, order, False)
+            number = finite_number({"value": value}, "value", 0.0)
+        constants[entry.slot] = np.full(table.rows, entry.scale * number)  # pyright: ignore
+    if missing:
+        slots = {entry.slot for entry in entries} | set(constants)
+        raise _missing(path, table, missing, owners, _absent(model, slots, table, options["rate"]))
+    columns = {entry.slot: entry.values(table.columns[entry.column]) for entry in entries}
     _check_distinct(path, entries)
     findings += _add_unnamed(path, table, model, order, columns)
-    for name, value in options["constants"].items():
-        with _faults_at(f"{path}: constant {name!r}", name):
-            entry = _entry(name, name, model, order, False)
-            number = _number({"value": value}, "value", 0.0)
-        columns[entry.slot] = np.full(table.rows, entry.scale * number)  # pyright: ignore
-    raw = _assemble(path, model, columns, findings, table.source)
-    raw = _with_twists_in_body_axes(raw, _TWISTS[options["twist"]])
-    try:
-        return check_recording(raw) if checked else raw
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+    columns |= constants
+    if options["rate"] is not None:
+        if TIME in columns and not options["files"]:
+            raise ValueError(
+                f'{path}: rate: expected a file without times, got a column of times; map it to "ignore", or leave'
+                " out the rate"
+            )
+        columns.setdefault(TIME, np.arange(table.rows) / float(options["rate"]))
+    return columns, findings, table.source, options["twist"]
 
 
 def _read_file(
     path: Path, model: Model, mapped: Mapping[str, Any], options: Mapping[str, Any], topics: Mapping[str, Any]
 ) -> Table:
     """The columns of a table or a log."""
-    endings = (*TABLES, *LOGS)
+    endings = (*TABLES, *LOGS, ENDING)
     if not path.is_dir() and path.suffix.lower() not in endings:
         advice = _ADVICE.get(path.suffix.lower(), "")
         raise ValueError(f"{path}: expected a name that ends in {' or '.join(endings)}, got {path.suffix!r}{advice}")
@@ -213,137 +212,92 @@ def _read_file(
     if topics:
         name = next(iter(topics))
         raise RecordingMapError(str(path), name, "", f"topic {name!r}: expected columns, since the file is a table")
-    return read_table(path)
+    return read_ulog(path, mapped) if path.suffix.lower() == ENDING else read_table(path, options["names"])
 
 
-def _split_map(
-    map: Mapping[str, Any] | str | Path | None,
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """(entries by column, options, topics) of the map."""
-    where = "map"
-    if isinstance(map, str | Path):
-        where = str(map)
-        if not Path(map).exists():
-            raise FileNotFoundError(f"{map}: no such file")
-        with file_faults(map, "a TOML file"):
-            map = toml_lines.parse(read_bytes(map).decode())
-    mapped = dict(map or {})
-    topics, given = mapped.pop("topics", {}), mapped.pop("options", {})
-    for name, table in (("topics", topics), ("options", given)):
-        if not isinstance(table, Mapping):
-            raise ValueError(f"{where}: {name}: expected a table, got {shown(table)}")
-    topics, options = dict(topics), _OPTIONS | dict(given)
-    if not isinstance(options["constants"], Mapping):
-        raise ValueError(f"{where}: constants: expected a table, got {shown(options['constants'])}")
-    for name in options:
-        if name not in _OPTIONS:
-            raise ValueError(f"{where}: expected an option of {', '.join(_OPTIONS)}, got {name!r}")
-    for name, allowed in (("quaternion", ("wxyz", "xyzw")), ("twist", tuple(_TWISTS))):
-        if options[name] not in allowed:
-            raise ValueError(f"{where}: {name}: expected one of {', '.join(allowed)}, got {options[name]!r}")
-    episode = options["episode"]
-    if episode is not None and (
-        isinstance(episode, bool) or not isinstance(episode, int) or not 0 <= episode <= LARGEST_COUNT
-    ):
-        raise ValueError(f"{where}: episode: expected a nonnegative integer, got {shown(episode)}")
-    return mapped, options, topics
+def _with_files(
+    path: Path, table: Table, model: Model, mapped: Mapping[str, Any], options: Mapping[str, Any]
+) -> tuple[Table, set[str]]:
+    """The columns of a table and of further files at its times, and the names of their columns of times."""
+
+    def clock(file: Path, own: Table, prefix: str) -> tuple[str, Float[np.ndarray, " n"]]:
+        for column, cells in own.columns.items():
+            name = prefix + column
+            spec = mapped.get(name, column)
+            with faults_at(f"{file}: column {name!r}", name):
+                if spec == "ignore" or terms_of(name, spec) is not None:
+                    continue
+                entry = entry_of(name, spec, model, options["quaternion"], name not in mapped)
+            if own.slots.get(column) == TIME or (entry is not None and entry.slot == TIME):
+                return name, cells if entry is None else entry.values(cells)
+        if options["rate"] is None:
+            raise ValueError(
+                f"{file}: expected a column for the time, e.g. 'time [s]', to join the files, got none; map a column to"
+                " it, or give the option rate"
+            )
+        return "", np.arange(own.rows) / float(options["rate"])
+
+    _, time = clock(path, table, "")
+    others, times = {}, set()
+    for name, header in options["files"].items():
+        file = path.parent / name
+        own, prefix = read_table(file, header), f"{file.stem}/"
+        column, stamps = clock(file, own, prefix)
+        times |= {column} - {""}
+        own = own._replace(columns={title: x for title, x in own.columns.items() if prefix + title != column})
+        slots = {}
+        for title in own.columns:
+            # names that are sufficient without that of their file
+            if len(parse_name(split_unit(title)[0], model, options["quaternion"])) == 1:
+                with faults_at(f"{file}: column {title!r}", title):
+                    entry = entry_of(title, title, model, options["quaternion"], True)
+                slots |= {} if entry is None else {title: (entry.slot, entry.scale)}
+        others[file] = TimedTable(own, stamps, slots)
+    return join_columns(path, table, time, others), times
 
 
-@contextmanager
-def _faults_at(place: str, column: str) -> Iterator[None]:
-    """Convert faults raised inside to errors that name their column."""
-    try:
-        yield
-    except _Fault as error:
-        raise RecordingMapError(place, column, *error.args) from None
+def _with_sums(table: Table, sums: Mapping[str, Mapping[str, float]]) -> Table:
+    """The table with weighted sums of its columns as further columns, which replace columns of the same names.
+
+    Raises:
+        ValueError: a column of a sum contains no numbers.
+    """
+    made = {}
+    for column, terms in sums.items():
+        for name in terms:
+            if name in table.texts:
+                raise ValueError(table.texts[name])
+        with np.errstate(invalid="ignore", over="ignore"):
+            made[column] = sum(factor * table.columns[name] for name, factor in terms.items())
+    return table._replace(
+        columns=table.columns | made, texts={name: why for name, why in table.texts.items() if name not in made}
+    )
 
 
-def _entry(column: str, spec: Any, model: Model, quaternion_order: str, automatic: bool) -> _Entry | None:
-    """The entry of a column from a name or a table; None if the column's own name is not sufficient."""
-    if not isinstance(spec, str | Mapping):
-        raise _Fault("", f"expected a name or a table, got {shown(spec)}")
-    fields = {"name": spec} if isinstance(spec, str) else dict(spec)
-    for name in fields:
-        if name not in (*_FIELDS, "name"):
-            raise _Fault(name, f"expected a key of {', '.join(_FIELDS)}, got {name!r}")
-    for key in ("name", "joint", "frame", "quantity", "unit"):
-        if not isinstance(fields.get(key, ""), str | None):
-            raise _Fault(key, f"{key}: expected a string, got {shown(fields[key])}")
-    name, unit = split_unit(fields.get("name", ""))
-    if "name" in fields:
-        found = parse_name(name, model, quaternion_order)
-    else:
-        found = [_slot_of_table(fields, model, quaternion_order)]
-    if not found and automatic:
-        return None
-    if len(found) != 1:
-        got = " or ".join(repr(str(slot)) for slot in found) or "neither"
-        raise _Fault(
-            "",
-            f"expected a name with one joint and one quantity, got {spec!r}, which may mean {got}; write a map"
-            f' with a table such as {{joint = "{model.joint_names[0]}", quantity = "q"}}',
-        )
-    slot = found[0]
-    scale = _number(fields, "scale", 1.0) * _number(fields, "sign", 1.0)
-    return _Entry(column, slot, scale * _factor_to_si(fields.get("unit", unit), slot, model))
+def _absent(model: Model, slots: Set[Slot], table: Table, rate: float | None) -> list[str]:
+    """The quantities that a recording needs and a file lacks."""
+    arrays = {name for name in table.arrays if name in CHANNELS}
+    absent = [] if TIME in slots or rate is not None else ["the time"]
+    for name, part in model.q_slices.items():
+        own = [Slot("q", name, i) for i in range(part.stop - part.start)]
+        absent += [str(slot) for slot in own if slot not in slots and "q" not in arrays]
+    return absent
 
 
-def _number(fields: Mapping[str, Any], key: str, default: float) -> float:
-    """A finite number from a table of the map."""
-    value = fields.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST_NUMBER:
-        raise _Fault(key, f"{key}: expected a finite number, got {shown(value)}")
-    return float(value)
+def _missing(
+    path: Path, table: Table, missing: Sequence[str], owners: Mapping[str, str], absent: Sequence[str]
+) -> RecordingMapError:
+    """The error for columns of the map that the file does not have, and other quantities that it lacks."""
+    names = ", ".join(map(repr, missing))
+    reason = f"the map has column{'s' * (len(missing) > 1)} {names}; the file has"
+    reason += f" {', '.join([*table.columns, *table.texts])}"
+    if absent:
+        reason += f"; there is no column either for {', '.join(absent)}"
+    first = owners.get(missing[0], missing[0])
+    return RecordingMapError(str(path), first, "columns" if first != missing[0] else "", reason)
 
 
-def _slot_of_table(fields: Mapping[str, Any], model: Model, quaternion_order: str) -> Slot:
-    """The slot that a table of the map specifies."""
-    channel, index = fields.get("quantity"), fields.get("index", 0)
-    if channel == "time":
-        return TIME
-    kind, allowed = ("frame", model.frame_names) if channel in SENSORS else ("joint", model.joint_names)
-    if channel not in (*CHANNELS, *SENSORS):
-        every = ", ".join(("time", *CHANNELS, *SENSORS))
-        raise _Fault("quantity", f"quantity: expected one of {every}, got {channel!r}")
-    owner = fields.get(kind)
-    if owner not in allowed:
-        raise _Fault(kind, f"{kind}: expected one of {', '.join(allowed)}, got {owner!r}")
-    tree = model.topology
-    joint = None if kind == "frame" else tree.joints[tree.joint_names.index(owner)]
-    if joint is not None and tree.mimics[tree.joint_names.index(owner)] is not None:
-        raise _Fault("joint", f'joint {owner!r} is a mimic joint without a coordinate of its own; write "ignore"')
-    count = 3 if joint is None else joint.nq if channel == "q" else joint.nv
-    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < count:
-        raise _Fault("index", f"index: expected 0 to {count - 1}, got {shown(index)}")
-    own = index if joint is None else file_to_own_index(joint, str(channel), index, quaternion_order)
-    return Slot(str(channel), owner, own)
-
-
-def _factor_to_si(written: str | None, slot: Slot, model: Model) -> float:
-    """The factor to SI of a unit as written, 1 for none."""
-    if written is None:
-        return 1.0
-    found, expected = parse_unit(written), _dimension(slot, model)
-    if found is None or found.dimension != expected:
-        raise _Fault("unit", f"expected a unit of {expected} for {slot}: {units_of(expected)}, got {written!r}")
-    return found.factor
-
-
-def _dimension(slot: Slot, model: Model) -> str:
-    """The dimension of the quantity of a slot."""
-    fixed = {"time": "time", "current": "current", "accelerometer": "length/time^2", "gyroscope": "angle/time"}
-    if slot.channel in fixed:
-        return fixed[slot.channel]
-    joint = model.topology.joints[model.joint_names.index(slot.owner)]
-    if slot.channel == "q" and has_quaternion(joint) and slot.index >= joint.nq - 4:
-        return "number"
-    turns = joint.rows[slot.index].turns
-    if slot.channel == "tau":
-        return "torque" if turns else "force"
-    return ("angle" if turns else "length") + {"v": "/time", "a": "/time^2"}.get(slot.channel, "")
-
-
-def _check_distinct(path: Path, entries: list[_Entry]) -> None:
+def _check_distinct(path: Path, entries: list[Entry]) -> None:
     taken: dict[Slot, str] = {}
     for entry in entries:
         if entry.slot in taken:
@@ -384,11 +338,16 @@ def _assemble(
     findings: list[Finding],
     source: str = "",
 ) -> Recording:
-    """Build the recording from the columns; raises ValueError if the time or a position is missing."""
+    """Build the recording from the columns; raises ValueError with all quantities that are missing."""
     unread = [finding.where for finding in findings if finding.kind in ("unused column", "unused topic")]
     hint = f"; columns that were not read: {listed(unread)}" if unread else ""
-    if TIME not in columns:
-        raise ValueError(f"{path}: expected a column for the time, e.g. 'time [s]', got none{hint}")
+    absent = _absent(model, set(columns), Table({}, {}), None)
+    if absent:
+        what = f"{'columns' if len(absent) > 1 else 'a column'} for {', '.join(absent)}"
+        example = ", e.g. 'time [s]'" if absent == ["the time"] else ""
+        remedies = ["map columns to them or give constants"] if absent[-1] != "the time" else []
+        remedies += ["a file without times needs the option rate"] if absent[0] == "the time" else []
+        raise ValueError(f"{path}: expected {what}{example}, got none; {'; '.join(remedies)}{hint}")
     n = len(columns[TIME])
     arrays: dict[str, Any] = {}
     for channel in CHANNELS:
@@ -401,11 +360,6 @@ def _assemble(
                 slot = Slot(channel, name, i)
                 if slot in present:
                     array[:, part.start + i] = columns[slot]
-                elif channel == "q":
-                    raise ValueError(
-                        f"{path}: expected a column for {slot}, got none; map a column to it or give it a"
-                        f" constant{hint}"
-                    )
         arrays[channel] = array
     frames = sorted({slot.owner for slot in columns if slot.channel in SENSORS})
     imu = {frame: np.full((n, 6), np.nan) for frame in frames}
@@ -413,12 +367,11 @@ def _assemble(
         if slot.channel in SENSORS:
             imu[slot.owner][:, SENSORS[slot.channel] + slot.index] = column
     if not source:
-        with path.open("rb") as file:
-            source = f"{path.name} (sha256 {hashlib.file_digest(file, 'sha256').hexdigest()[:16]})"
+        source = digest(path)
     return Recording(model, columns[TIME], imu=imu, source=source, report=Report(tuple(findings)), **arrays)
 
 
-def _with_twists_in_body_axes(recording: Recording, world: _WorldAxes) -> Recording:
+def _with_twists_in_body_axes(recording: Recording, world: WorldAxes) -> Recording:
     """Convert velocities of free joints from world axes to body axes."""
     if recording.v is None or not any(world):
         return recording

@@ -1,10 +1,14 @@
-"""Tables: csv, parquet and npz files as numeric arrays by column name."""
+"""Tables: text, parquet and npz files as numeric arrays by column name."""
 
 from __future__ import annotations
 
 import csv
+import hashlib
+import math
+import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,34 +54,52 @@ class Table(NamedTuple):
         return len(next(iter((self.columns | self.arrays).values()), ()))
 
 
-def read_table(path: Path) -> Table:
-    """Read the columns of a csv, parquet or npz file.
+def read_table(path: Path, names: Sequence[str] | None = None) -> Table:
+    """Read the columns of a text, parquet or npz file.
+
+    Args:
+        path: The file.
+        names: Names of the columns of a text file, in place of those in its first line if it has any.
 
     Raises:
         FileNotFoundError: the file does not exist.
-        ValueError: the file extension is not supported, or the content does not match it; for a csv file the message
-            has the line.
+        ValueError: the file extension is not supported, or the content does not match it; for a text file the message
+            has the line. Or there are as many ``names`` as columns in no text file.
         ModuleNotFoundError: the package that reads parquet files is not installed.
     """
     if path.suffix.lower() not in TABLES:
         raise ValueError(f"{path}: expected a name that ends in {' or '.join(TABLES)}, got {path.suffix!r}")
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")
-    return TABLES[path.suffix.lower()](path)
+    reader = TABLES[path.suffix.lower()]
+    if names is None:
+        return reader(path)
+    if reader is not _text:
+        raise ValueError(f"{path}: names: expected a text file such as .csv for names of columns without a header")
+    return _text(path, names)
 
 
-def _csv(path: Path) -> Table:
-    rows = _CsvRows(path)
+def digest(path: Path) -> str:
+    """The name of a file with its checksum."""
+    with path.open("rb") as file:
+        return f"{path.name} (sha256 {hashlib.file_digest(file, 'sha256').hexdigest()[:16]})"
+
+
+def _text(path: Path, names: Sequence[str] | None = None) -> Table:
+    rows = _TextRows(path, names)
     for line, cells in rows:
         rows.take(line, cells)
     return rows.table()
 
 
-class _CsvRows:
-    """Streaming reader of the rows of a csv file; it keeps only the numbers."""
+class _TextRows:
+    """Streaming reader of the rows of a text file; it keeps only the numbers.
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.names, self.first, self.delimiter = path, [], 0, ","
+    The names of the columns are given, or stand in the first line, or in the last comment before lines of numbers.
+    """
+
+    def __init__(self, path: Path, names: Sequence[str] | None) -> None:
+        self.path, self.names, self.first, self.delimiter = path, list(names or ()), 0, ","
         self.numbers, self.count = array("d"), 0
         self.bad_cells: dict[str, list[tuple[int, str]]] = {}
         self.bad_rows: list[tuple[int, int]] = []
@@ -87,20 +109,41 @@ class _CsvRows:
         check_size(self.path, self.path.stat().st_size, "has")
         # undecodable bytes become cells that are not numeric
         with self.path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-            lines = ((i, line) for i, line in enumerate(file, 1) if line.strip() and not line.startswith("#"))
-            first = next(lines, None)
-            if first is None:
+            comment = ""
+            lines = ((i, line) for i, line in enumerate(file, 1) if line.strip())
+            for i, head in lines:
+                if not head.startswith("#"):
+                    self.first = i
+                    break
+                comment = head.lstrip("#")
+            else:
                 raise ValueError(f"{self.path}: expected column names in the first line, got an empty file")
-            self.first, head = first
+            lines = ((i, line) for i, line in lines if not line.startswith("#"))
+            second = next(lines, None)
             self.delimiter = max(",;\t", key=head.count)
-            self.names = self._cells(head)
+            if self.delimiter not in head and len((second or (0, head))[1].split()) > 1:
+                self.delimiter = " "
+            cells = self._cells(head)
+            has_numbers = any(_number(cell) is not None for cell in cells if cell)
+            if self.names and len(self.names) != len(cells):
+                raise ValueError(f"{self.path}: names: expected {len(cells)} names of columns, got {len(self.names)}")
+            if not self.names:
+                self.names = self._cells(comment, True) if has_numbers else self._cells(head, True)
+                if has_numbers and len(self.names) != len(cells):
+                    raise ValueError(
+                        f"{self.path}:{self.first}: expected column names, got numbers; add a header line, or name the"
+                        " columns by the option names of a map"
+                    )
             _distinct(f"{self.path}:{self.first}", self.names)
-            if any(_number(name) is not None for name in self.names if name):
-                raise ValueError(f"{self.path}:{self.first}: expected column names, got numbers; add a header line")
-            for i, line in lines:
+            if has_numbers:
+                yield self.first, cells
+            for i, line in chain(() if second is None else (second,), lines):
                 yield i, self._cells(line)
 
-    def _cells(self, line: str) -> list[str]:
+    def _cells(self, line: str, names: bool = False) -> list[str]:
+        """The cells of a line; in a line of names, white space before a unit in brackets separates no cells."""
+        if self.delimiter == " ":
+            return re.split(r"\s+(?![\[(])", line.strip()) if names else line.split()
         try:
             return [cell.strip() for cell in next(csv.reader([line], delimiter=self.delimiter), [])]
         except csv.Error:
@@ -270,9 +313,30 @@ def _npz(path: Path) -> Table:
     return Table(columns, arrays, tuple(findings))
 
 
+def _mat(path: Path) -> Table:
+    """The vectors and matrices of a MATLAB file, those of a structure by "<structure>.<field>"."""
+    io = package("scipy.io", "identify", "a .mat file")
+    with file_faults(path, "a MATLAB file of version 7 or older, by save(..., '-v7')"):
+        check_size(path, sum(8 * math.prod(shape) for _, shape, _ in io.whosmat(path)))
+        stored = io.loadmat(path, struct_as_record=False)
+        # not the version, nor sparse matrices
+        stored = {k: x for k, x in stored.items() if not k.startswith("__") and isinstance(x, np.ndarray)}
+        for name, parts in [(k, x.item()) for k, x in stored.items() if x.dtype == object and x.size == 1]:
+            fields = getattr(parts, "_fieldnames", ())
+            stored |= {f"{name}.{field}": np.asarray(getattr(parts, field)) for field in fields}
+    numbers = {k: _floats(x) for k, x in stored.items() if x.dtype.kind in "fiu" and x.ndim == 2 and x.size > 1}
+    rows = max((len(x) if min(x.shape) > 1 else x.size for x in numbers.values()), default=0)
+    columns = {name: x.ravel() for name, x in numbers.items() if x.size == rows}
+    arrays = {name: x for name, x in numbers.items() if len(x) == rows and name not in columns}
+    others = {name: x for name, x in stored.items() if name not in columns | arrays and x.dtype != object}
+    seen = "an array of shape {} is not a column of {} numbers"
+    findings = [Finding("unused column", name, 0, seen.format(x.shape, rows), "not read") for name, x in others.items()]
+    return Table(columns, arrays, tuple(findings))
+
+
 def _floats(array: Shaped[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
     return np.array(array, float)
 
 
-TABLES = {".csv": _csv, ".parquet": _parquet, ".npz": _npz}
+TABLES = {".csv": _text, ".tsv": _text, ".txt": _text, ".dat": _text, ".parquet": _parquet, ".npz": _npz, ".mat": _mat}
 """The readers by file extension."""

@@ -1,9 +1,12 @@
-"""Unknowns of sensors and actuator delays, and blocks with shared coordinates.
+"""Unknowns of sensors, actuator delays and coupled motors, and blocks with shared coordinates.
 
 An ``InstrumentedPlant`` models sensors and delays between motion and records: ``SensorBias``, ``SensorDelay``,
-``InputDelay``. ``SharedBlock`` is for identical or mirrored bodies and joints.
+``InputDelay``. ``SharedBlock`` is for identical or mirrored bodies and joints. A ``CoupledPlant`` has motors that turn
+with several joints, as in wrists; ``MotorParameter`` is one of their parameters.
 """
 
+from lgsim.identify.unknowns.coupled_plant import CoupledPlant as CoupledPlant
+from lgsim.identify.unknowns.coupled_plant import MotorParameter as MotorParameter
 from lgsim.identify.unknowns.frame_blocks import SharedBlock as SharedBlock
 from lgsim.identify.unknowns.sensor_plant import InputDelay as InputDelay
 from lgsim.identify.unknowns.sensor_plant import InstrumentedPlant as InstrumentedPlant

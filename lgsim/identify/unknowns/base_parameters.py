@@ -51,6 +51,16 @@ class BaseParameters(NamedTuple):
         J = jax.jacfwd(lambda x: self.values(parameters.plant_at(x)))(x)
         return J @ covariance @ J.T
 
+    def table(
+        self, parameters: Parameters, x: Float[Array, " size"], covariance: Float[Array, "size size"]
+    ) -> dict[str, tuple[float, float]]:
+        """The estimates with their standard deviations, by name; for a fit: ``base.table(fit.parameters,
+        fit.estimate.x, fit.estimate.covariance)``.
+        """
+        values = np.asarray(self.values(parameters.plant_at(x))).tolist()
+        variances = np.diagonal(np.asarray(self.covariance(parameters, x, covariance)))
+        return dict(zip(self.names, zip(values, np.sqrt(np.maximum(variances, 0)).tolist(), strict=True), strict=True))
+
     @property
     def rank(self) -> int:
         """Number r of the base parameters."""

@@ -239,13 +239,11 @@ def _identifiability(page: Page, fit: Fit, drawn: dict[str, Figure]) -> None:
     except ValueError as error:
         page.add_text(f"No base parameters: {error}.")
         return
-    deviation = np.sqrt(
-        np.maximum(np.diagonal(np.asarray(base.covariance(fit.parameters, fit.estimate.x, fit.estimate.covariance))), 0)
-    )
-    before, after = np.asarray(base.values(fit.parameters.plant)), np.asarray(base.values(fit.plant))
+    rows = base.table(fit.parameters, fit.estimate.x, fit.estimate.covariance)
+    before = np.asarray(base.values(fit.parameters.plant)).tolist()
     page.add_table(
         ["base parameter", "prior", "estimate", "standard error"],
-        [list(row) for row in zip(base.names, before.tolist(), after.tolist(), deviation.tolist(), strict=True)],
+        [[name, prior, *row] for (name, row), prior in zip(rows.items(), before, strict=True)],
         caption="Base parameters: the combinations of inertial parameters that joint forces depend on.",
         folded=counted(base.rank, "base parameter"),
     )

@@ -1,8 +1,10 @@
 """Bags of an arm's motion as other programs write them: mcap-ros2-support, the writer of mcap, and rosbags."""
 
 import io
+import struct
 
 import numpy as np
+from rosbags.rosbag1 import Writer as Ros1Writer
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
@@ -115,3 +117,42 @@ def build(store, kind, message):
                 value = np.array(value, item[0])
         fields[name] = value
     return store.types[kind](**fields)
+
+
+def write_ros1(path, motion, compression=None):
+    """A ROS 1 bag of joint states, by rosbags."""
+    store = get_typestore(Stores.ROS1_NOETIC)
+    kind, header = (store.types[f"{name}"] for name in ("sensor_msgs/msg/JointState", "std_msgs/msg/Header"))
+    stamp = store.types["builtin_interfaces/msg/Time"]
+    writer = Ros1Writer(path)
+    if compression is not None:
+        writer.set_compression(compression)
+    with writer:
+        connection = writer.add_connection("/joint_states", kind.__msgtype__, typestore=store)
+        for i, time in enumerate(motion.time):
+            stamped = START + round(1e9 * time)
+            head = header(i, stamp(stamped // 10**9, stamped % 10**9), "")
+            message = kind(head, list(motion.model.joint_names), motion.q[i], motion.v[i], motion.tau[i])
+            writer.write(connection, stamped, store.serialize_ros1(message, kind.__msgtype__))
+    return path
+
+
+def write_ulog(path, topics):
+    """A PX4 log by the definition of its format: header, flags, formats, subscriptions, and data in order of time."""
+
+    def message(kind, body):
+        return struct.pack("<HB", len(body), ord(kind)) + body
+
+    parts = [b"ULog\x01\x12\x35\x01" + struct.pack("<Q", 0), message("B", bytes(40))]
+    rows = []
+    for number, (name, (stamps, fields)) in enumerate(topics.items()):
+        plain, _, instance = name.partition(".")
+        kinds = "".join(f"float[{x.shape[1]}] {k};" if x.ndim == 2 else f"float {k};" for k, x in fields.items())
+        if not instance:
+            parts.append(message("F", f"{plain}:uint64_t timestamp;{kinds}".encode()))
+        rows.append((0, 0, message("A", struct.pack("<BH", int(instance or 0), number) + plain.encode())))
+        for i, stamp in enumerate(stamps):
+            values = np.concatenate([np.atleast_1d(x[i]) for x in fields.values()]).astype("<f4").tobytes()
+            rows.append((1, int(stamp), message("D", struct.pack("<HQ", number, int(stamp)) + values)))
+    path.write_bytes(b"".join(parts) + b"".join(row for _, _, row in sorted(rows, key=lambda row: row[:2])))
+    return path

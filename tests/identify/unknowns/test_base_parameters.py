@@ -1,5 +1,6 @@
 """Base parameters against textbooks."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -44,6 +45,20 @@ def test_base_parameters_do_not_depend_on_the_coordinates(prior, base):
     consistent = base_parameters(Parameters(prior, [Inertias(), *JOINTS]))
     assert base.names == consistent.names
     np.testing.assert_array_equal(base.matrix, consistent.matrix)
+
+
+def test_the_table_of_a_fit(prior, base):
+    """beta = B n with the deviations of B S B^T, where S is the covariance of all parameters n: by numpy."""
+    parameters, rng = Parameters(prior, [StandardParameters(), *JOINTS]), np.random.default_rng(0)
+    root, x = rng.normal(size=(parameters.size, parameters.size)), rng.normal(size=parameters.size)
+    found = base.table(parameters, jnp.asarray(x), jnp.asarray(root @ root.T))
+    assert list(found) == base.names
+    order = [parameters.linear_indices.tolist().index(i) for i in base.indices]
+    B = base.matrix[:, np.argsort(order)]
+    before = np.asarray(Plant(prior).dynamic_parameters)[parameters.linear_indices]
+    values, deviations = np.array(list(found.values())).T
+    np.testing.assert_allclose(values, B @ (before + x), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(deviations, np.linalg.norm(B @ root, axis=1), rtol=1e-12)
 
 
 def test_what_is_not_affine_is_refused(prior):
