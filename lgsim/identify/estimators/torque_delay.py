@@ -28,7 +28,7 @@ def torque_delay(recording: Recording, plant: Plant, max_delay: float = 0.2) -> 
 
     Args:
         recording: A recording without NaN, for example from ``check_recording``; its longest segment is used.
-        max_delay: The largest |d| of the search, s.
+        max_delay: The largest |d| of the search, s; a longer delay is returned as this.
 
     Returns:
         (d in s, residual sum of squares relative to the sum of squares of the signals without their means).
