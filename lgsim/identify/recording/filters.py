@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from inspect import signature
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -211,14 +212,20 @@ def _by_weights(weights: Columns) -> list[tuple[Int[np.ndarray, " _"], Column]]:
     return found
 
 
-def _fit(time: Column, x: Columns, weights: Column, spacing: float) -> tuple[Curve, int]:
-    """(the weighted least-squares spline with a given knot spacing, its number of coefficients per column)."""
-    interpolate = package("scipy.interpolate", "identify")
+def _fit(time: Column, x: Columns, weights: Column, spacing: float, quick: bool = False) -> tuple[Curve, int]:
+    """(the weighted least-squares spline with a given knot spacing, its number of coefficients per column).
+
+    Args:
+        quick: True for normal equations, in a tenth of the time, instead of an orthogonal factorization.
+    """
+    fit = package("scipy.interpolate", "identify").make_lsq_spline
     counts = weights > 0
     if np.count_nonzero(counts) <= 2 * DEGREE:  # too few values to fit: keep them, their weight is zero
         counts, weights = np.ones(len(time), bool), np.ones(len(time))
     knots = _knots(time, time[counts], spacing)
-    curve = interpolate.make_lsq_spline(time[counts], x[counts], knots, DEGREE, np.sqrt(weights[counts]))
+    # scipy before 1.15 has normal equations only
+    method = {"method": "norm-eq"} if quick and "method" in signature(fit).parameters else {}
+    curve = fit(time[counts], x[counts], knots, DEGREE, np.sqrt(weights[counts]), **method)
     return curve, len(knots) - DEGREE - 1
 
 
@@ -256,7 +263,7 @@ def _residuals(time: Column, x: Columns, weights: Columns, spacing: float) -> _R
     """The residuals of the spline with a given spacing."""
     out = _Residuals(*np.empty((4, x.shape[1])))
     for columns, w in _by_weights(weights):
-        curve, p = _fit(time, x[:, columns], w, spacing)
+        curve, p = _fit(time, x[:, columns], w, spacing, quick=True)
         r, counts = x[:, columns] - curve(time), w > 0
         out.freedom[columns] = np.count_nonzero(counts) - p
         out.squares[columns] = np.sum(w[:, None] * r**2, axis=0)
