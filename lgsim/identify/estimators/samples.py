@@ -127,6 +127,33 @@ class TorqueSamples(eqx.Module):
         fast = jnp.all(jnp.abs(self.v) >= least.reshape((1,) * (self.v.ndim - 1) + least.shape), axis=-1, keepdims=True)
         return eqx.tree_at(lambda s: s.weight, self, jnp.where(fast, self.weight, 0))
 
+    def padded(self, tile: int) -> TorqueSamples:
+        """The samples with rows of weight zero up to a number that many other lengths are padded to.
+
+        Programs are compiled for the number of rows; those of similar numbers share them. The number is a multiple of
+        the tile by at most four binary digits, so that at most an eighth is added to eight tiles or more.
+
+        Args:
+            tile: Number of samples of a tile.
+
+        Returns:
+            The padded samples; themselves if they are traced, empty, or of such a number.
+        """
+        if is_traced(self) or not len(self):
+            return self
+        count = -(-len(self) // tile)
+        step = 1 << max(count.bit_length() - 4, 0)
+        missing = -(-count // step) * step * tile - len(self)
+        if not missing:
+            return self
+
+        def extend(x: Array) -> Array:
+            return jax.device_put(np.concatenate([x, np.repeat(x[-1:], missing, axis=0)]))
+
+        longer: TorqueSamples = jax.tree.map(extend, jax.tree.map(np.asarray, self))
+        weight = np.where(np.arange(len(longer))[:, None] < len(self), longer.weight, 0)
+        return eqx.tree_at(lambda s: s.weight, longer, jax.device_put(weight))
+
     def tiles(self, size: int) -> TorqueSamples:
         """The samples in tiles (count, size, ...); the last one is padded with rows of weight zero."""
         count = -(-len(self) // size)
