@@ -1,4 +1,4 @@
-"""What a sensor resolves: values held over several samples of a log, and the grid on which values lie."""
+"""Sampling and resolution of sensors: values held over several samples of a log, and the grid of all values."""
 
 from __future__ import annotations
 
@@ -15,25 +15,36 @@ _QUANTA = 3.0  # smallest steps of a signal: smaller changes are rounding, whose
 _REGULAR = 0.9  # fraction of the runs whose length is usual within one sample
 _SHORTEST = 1.5  # samples: mean length of the runs of a sampler that is slower than the log
 _GRID = 0.05  # distance of a difference from a multiple of the step, relative to the step
+_ROUNDING = 8.0  # spacings of floating-point numbers up to which two values are equal
 _GAPS = 8  # fewest differences between neighboring values from which a grid is known
 
 
 def exclude_repeats(recording: Recording) -> CheckedRecording:
-    """Give the repeats of held samples weight 0, so that each reading of the sensor counts once, when it is new."""
+    """Give the repeats of held samples weight 0, so that each reading of the sensor counts once, when it is new.
+
+    A drive may hold its command, so that repeats of torques and currents count unless positions repeat with them.
+    """
     findings, weights = [], {name: x.copy() for name, x in recording.weights.items()}
+    new_rows = np.ones(len(recording), bool)
     for channel, x in recording.channels.items():
         parts = encoders(recording.model) if channel == "q" else channel_parts(recording.model, channel)
         for name, at, *dofs in parts:
             columns = dofs[0] if dofs else at
-            valid = np.all(recording.valid(channel)[:, columns], axis=1)
+            valid = np.flatnonzero(np.all(recording.valid(channel)[:, columns], axis=1))
             kept, length = new_readings(x[np.ix_(valid, at)])
             if kept.all():
                 continue
-            lost = np.flatnonzero(valid)[~kept]
-            weights[channel][np.ix_(lost, columns)] = 0
             seen = f"a new value every {1e3 * length * recording.dt:.4g} ms ({length:.3g} samples), held in between"
-            where = f"{channel} {name}".strip()
-            findings.append(Finding("held samples", where, len(lost), seen, "repeats weight 0"))
+            done = "repeats weight 0"
+            if channel == "q":
+                new_rows[valid] &= kept
+            if channel in ("tau", "current") and np.mean(new_rows[valid] == kept) < _REGULAR:
+                late = 500 * (length - 1) * recording.dt
+                done = f"kept, as commands of a drive; readings of a slower sensor come {late:.3g} ms late on average"
+            else:
+                weights[channel][np.ix_(valid[~kept], columns)] = 0
+            count = int(np.count_nonzero(~kept))
+            findings.append(Finding("held samples", f"{channel} {name}".strip(), count, seen, done))
     return (recording.with_channels({}, weights=weights) if findings else recording), findings
 
 
@@ -63,7 +74,7 @@ def resolution_step(x: Float[np.ndarray, " n"]) -> float:
     """The step of the grid on which all values lie, 0 if they lie on none."""
     values = np.unique(x)
     gaps = np.diff(values)
-    gaps = gaps[gaps > 8 * np.finfo(x.dtype).eps * np.max(np.abs(x), initial=0)]
+    gaps = gaps[gaps > _ROUNDING * np.spacing(np.max(np.abs(x), initial=0))]
     if len(gaps) < _GAPS:
         return 0.0
     step = float(gaps.min())

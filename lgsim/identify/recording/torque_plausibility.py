@@ -233,7 +233,7 @@ def _check_delay(
 
 
 def delay_text(delay: float, outside: bool) -> str:
-    """A delay in words.
+    """The text of a delay.
 
     Args:
         delay: The delay, s.

@@ -50,9 +50,9 @@ def test_quantized_encoders_and_slow_torque_samples_are_no_fault(noisy):
     quantum = 2 * np.pi / 2**16
     held = noisy.tau[(np.arange(N) // 5) * 5]
     recording, kinds = found(changed(noisy, q=quantum * np.round(clean().q / quantum), tau=held))
-    assert kinds == {"held samples"} and not recording.report.open
-    np.testing.assert_array_equal(recording.valid("tau"), np.tile((np.arange(N) % 5 == 0)[:, None], 7))
-    assert recording.valid("q").all()
+    assert {"held samples"} <= kinds <= {"held samples", "delay"}  # a torque held for 10 ms is 4 ms late on average
+    assert all("4 ms late on average" in finding.done for finding in recording.report.of_kind("held samples"))
+    assert recording.valid("q").all() and recording.valid("tau").all()
 
 
 def test_rest_is_no_stuck_encoder():
@@ -324,7 +324,7 @@ def test_slow_clocks_that_are_in_seconds(noisy):
 
 @pytest.mark.parametrize(("scale", "offset"), [(1.1, 0.0), (0.9, 0.0), (1.0, 0.3), (1.0, -0.1)])
 def test_velocities_that_are_no_derivative(noisy, scale, offset):
-    """Told, not corrected: smooth uses the positions."""
+    """Reported, not corrected: smooth uses the positions."""
     v = noisy.v.copy()
     v[:, 2] = scale * v[:, 2] + offset
     recording, finding = only(changed(noisy, v=v), "inconsistent rate", "v joint3")

@@ -156,13 +156,29 @@ def test_rest_of_a_held_signal_keeps_its_readings():
     np.testing.assert_array_equal(new_readings(single[:, None])[0], np.arange(N) % 8 == 0)
 
 
-def test_columns_of_one_reading_are_held_together():
-    """Torques of a driver at 250 Hz, and no torque at all."""
+def test_torques_that_are_held():
+    """With the positions they are rows of a slower log; without them a drive may hold its command."""
     recording = record(motion(TIME) + 1e-4 * NOISE)
     tau = held(recording.tau[:, 0], 4)[:, None]
-    recording = check_recording(Recording(recording.model, TIME, recording.q, tau=tau))
-    assert [finding.where for finding in recording.report.of_kind("held samples")] == ["tau rotor"]
-    assert recording.valid("tau").sum() == N / 4 and recording.valid("q").all()
+    alone = check_recording(Recording(recording.model, TIME, recording.q, tau=tau))
+    (finding,) = alone.report.of_kind("held samples")
+    assert finding.where == "tau rotor" and "1.5 ms late on average" in finding.done and not finding.open
+    assert alone.valid("tau").all() and alone.valid("q").all()
+    rows = 4 * (np.arange(N) // 4)
+    rows = check_recording(Recording(recording.model, TIME, recording.q[rows], tau=recording.tau[rows]))
+    assert [finding.where for finding in rows.report.of_kind("held samples")] == ["q rotor", "tau rotor"]
+    for channel in ("q", "tau"):
+        assert np.flatnonzero(rows.valid(channel)[:, 0]).tolist() == list(range(0, N, 4))
+
+
+def test_repeated_rows_give_the_inertia_of_the_slower_log():
+    """Against the log of every eighth row, which says the same."""
+    angle = motion(TIME) + 1e-4 * NOISE
+    slow, rows = record(angle), 8 * (np.arange(N - 7) // 8)  # both end with a reading
+    recording = check_recording(Recording(slow.model, TIME[: N - 7], slow.q[rows], tau=slow.tau[rows]))
+    found, expected = armature(recording)[0], armature(slow[::8])[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(found, ARMATURE, rtol=0.02)
 
 
 @pytest.mark.parametrize("step", [2 * np.pi / 2**13, 1e-9, 0.1, 360 / 4096])
