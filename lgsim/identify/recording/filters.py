@@ -212,20 +212,20 @@ def _by_weights(weights: Columns) -> list[tuple[Int[np.ndarray, " _"], Column]]:
     return found
 
 
-def _fit(time: Column, x: Columns, weights: Column, spacing: float, quick: bool = False) -> tuple[Curve, int]:
-    """(the weighted least-squares spline with a given knot spacing, its number of coefficients per column).
-
-    Args:
-        quick: True for normal equations, in a tenth of the time, instead of an orthogonal factorization.
-    """
+def _fit(time: Column, x: Columns, weights: Column, spacing: float) -> tuple[Curve, int]:
+    """(the weighted least-squares spline with a given knot spacing, its number of coefficients per column)."""
     fit = package("scipy.interpolate", "identify").make_lsq_spline
     counts = weights > 0
     if np.count_nonzero(counts) <= 2 * DEGREE:  # too few values to fit: keep them, their weight is zero
         counts, weights = np.ones(len(time), bool), np.ones(len(time))
     knots = _knots(time, time[counts], spacing)
-    # scipy before 1.15 has normal equations only
-    method = {"method": "norm-eq"} if quick and "method" in signature(fit).parameters else {}
-    curve = fit(time[counts], x[counts], knots, DEGREE, np.sqrt(weights[counts]), **method)
+    given = time[counts], x[counts], knots, DEGREE, np.sqrt(weights[counts])
+    # normal equations of B-splines are well conditioned, and take a tenth of the time; scipy before 1.15 has no others
+    method = {"method": "norm-eq"} if "method" in signature(fit).parameters else {}
+    try:
+        curve = fit(*given, **method)
+    except np.linalg.LinAlgError:  # weights of very different sizes
+        curve = fit(*given)
     return curve, len(knots) - DEGREE - 1
 
 
@@ -263,13 +263,13 @@ def _residuals(time: Column, x: Columns, weights: Columns, spacing: float) -> _R
     """The residuals of the spline with a given spacing."""
     out = _Residuals(*np.empty((4, x.shape[1])))
     for columns, w in _by_weights(weights):
-        curve, p = _fit(time, x[:, columns], w, spacing, quick=True)
+        curve, p = _fit(time, x[:, columns], w, spacing)
         r, counts = x[:, columns] - curve(time), w > 0
         out.freedom[columns] = np.count_nonzero(counts) - p
         out.squares[columns] = np.sum(w[:, None] * r**2, axis=0)
         out.correlation[columns] = neighbor_correlation(r[counts])
-        variance = np.mean(r[counts] ** 2, axis=0)
-        out.kurtosis[columns] = np.mean(r[counts] ** 4, axis=0) / np.where(variance > 0, variance, 1) ** 2
+        n, squares = np.count_nonzero(counts), np.sum(r[counts] ** 2, axis=0)
+        out.kurtosis[columns] = n * np.sum(r[counts] ** 4, axis=0) / np.where(squares > 0, squares, 1) ** 2
     return out
 
 

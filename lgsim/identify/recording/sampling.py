@@ -12,7 +12,9 @@ from lgsim.identify.recording.report import Finding
 
 _RUNS = 10  # fewest runs of equal values, while the signal moves, from which their length is known
 _QUANTA = 3.0  # smallest steps of a signal: smaller changes are rounding, whose runs are as long as the signal is slow
-_REGULAR = 0.9  # fraction of the runs whose length is usual within one sample
+_REGULAR = 0.9  # fraction of the runs whose length is the usual one
+_JITTER = 0.25  # largest relative deviation of a usual length; one sample is always usual
+_MISSING = 1.5  # relative to the usual step: samples are missing
 _SHORTEST = 1.5  # samples: mean length of the runs of a sampler that is slower than the log
 _GRID = 0.05  # distance of a difference from a multiple of the step, relative to the step
 _ROUNDING = 8.0  # spacings of floating-point numbers up to which two values are equal
@@ -34,6 +36,8 @@ def exclude_repeats(recording: Recording) -> CheckedRecording:
             kept, length = new_readings(x[np.ix_(valid, at)])
             if kept.all():
                 continue
+            # after missing samples a value may be older than it seems
+            kept &= np.diff(recording.time[valid], prepend=recording.time[0] - recording.dt) < _MISSING * recording.dt
             seen = f"a new value every {1e3 * length * recording.dt:.4g} ms ({length:.3g} samples), held in between"
             done = "repeats weight 0"
             if channel == "q":
@@ -62,7 +66,8 @@ def new_readings(x: Float[np.ndarray, "n k"]) -> tuple[Bool[np.ndarray, " n"], f
     lengths = lengths[large[1:] & large[:-1]]
     if len(lengths) < _RUNS:
         return np.ones(n, bool), 1.0
-    regular = lengths[np.abs(lengths - np.median(lengths)) <= 1]
+    usual = np.median(lengths)
+    regular = lengths[np.abs(lengths - usual) <= max(1, _JITTER * usual)]
     if len(regular) < _REGULAR * len(lengths) or regular.mean() < _SHORTEST:
         return np.ones(n, bool), 1.0
     start = updates[np.maximum(np.searchsorted(updates, np.arange(n), side="right") - 1, 0)]

@@ -110,14 +110,16 @@ def _remarks(recording: Recording, given: Smoother | None, method: Smoother) -> 
         return []
     rest, seen = q - method.curve(time, q, counts)(time), []
     for x, r, w, name in zip(q.T, rest.T, counts.T, names, strict=True):
+        if not w.any():
+            continue
         own, _, unit = name.rpartition(" [")
-        unit, step = unit.rstrip("]"), resolution_step(x[w > 0])
+        unit, step = unit.strip("]-"), resolution_step(x[w > 0])
         text = f"{own} noise {np.std(r[w > 0]):.2g} {unit}".rstrip()
         if (next_one := neighbor_correlation(r[w > 0][:, None])[0]) > WHITE:
             text += f", correlation of neighbors {next_one:.2f}"
         seen.append(text + (f", resolution {step:.3g} {unit}".rstrip() if step else ""))
     chosen = "" if method == given else ", the spacing by cross-validation"
-    return [Finding("smoothing", "q", 0, "; ".join(seen), f"{method}{chosen}")]
+    return [Finding("smoothing", "q", 0, "; ".join(seen), f"{method}{chosen}")] if seen else []
 
 
 def _with_aligned_signs(recording: Recording) -> Float[np.ndarray, "n nq"]:
