@@ -137,9 +137,9 @@ class TorqueSamples(eqx.Module):
             tile: Number of samples of a tile.
 
         Returns:
-            The padded samples; themselves if they are traced, empty, or of such a number.
+            The padded samples; themselves if they are traced, empty, several sets, or of such a number.
         """
-        if is_traced(self) or not len(self):
+        if is_traced(self) or self.q.ndim != 2 or not len(self):
             return self
         count = -(-len(self) // tile)
         step = 1 << max(count.bit_length() - 4, 0)
@@ -148,9 +148,11 @@ class TorqueSamples(eqx.Module):
             return self
 
         def extend(x: Array) -> Array:
-            return jax.device_put(np.concatenate([x, np.repeat(x[-1:], missing, axis=0)]))
+            # on the host, where another length compiles nothing
+            rows = np.asarray(x)
+            return jax.device_put(np.concatenate([rows, np.repeat(rows[-1:], missing, axis=0)]))
 
-        longer: TorqueSamples = jax.tree.map(extend, jax.tree.map(np.asarray, self))
+        longer: TorqueSamples = jax.tree.map(extend, self)
         weight = np.where(np.arange(len(longer))[:, None] < len(self), longer.weight, 0)
         return eqx.tree_at(lambda s: s.weight, longer, jax.device_put(weight))
 

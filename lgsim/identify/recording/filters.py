@@ -138,7 +138,8 @@ class Spline(Smoother):
 
     Attributes:
         spacing: The knot spacing, s; None to minimize the generalized cross-validation score ``n RSS / (n - p)^2``, p
-            coefficients, summed as logarithms over the columns.
+            coefficients, summed as logarithms over the columns. It assumes white noise: no RSS below the known noise
+            counts, that of values on a grid of step d, d^2/12, and that of consecutive residuals with a correlation.
 
     Raises:
         ValueError: the spacing is not positive.

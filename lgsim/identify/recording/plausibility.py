@@ -29,7 +29,6 @@ from lgsim.identify.recording.torque_plausibility import (
     SmoothMotion,
     check_torques,
     correlations,
-    delay_text,
 )
 from lgsim.multibody.joint_slices import single_numbers
 from lgsim.simulation.trajectory import v_names
@@ -257,7 +256,7 @@ def _check_delay(
             break
     if abs(delay) <= dt or alike <= ALIKE or (1 - alike) >= (1 - now) / BETTER:
         return []
-    seen = f"{delay_text(delay, outside)} relative to the derivative of the position"
+    seen = f"{'at least ' if outside else ''}{1e3 * delay:.4g} ms late relative to the derivative of the position"
     return [Finding("delay", where, 0, seen, "not changed: shift_signal compensates a delay", True)]
 
 

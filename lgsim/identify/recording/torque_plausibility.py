@@ -227,19 +227,11 @@ def _check_delay(
     gain = now - len(joints)
     if abs(delay) <= dt or gain < max(_WORTH * len(joints), _SIGNIFICANT / n) or agree <= 1 / 2:
         return []
-    seen = f"{delay_text(delay, outside)} relative to the inverse dynamics, joint by joint "
+    seen = (
+        f"{'at least ' if outside else ''}{1e3 * delay:.4g} ms late relative to the inverse dynamics, joint by joint "
+    )
     seen += ", ".join(f"{1e3 * d:.3g}" for d in own) + " ms"
     return [Finding("delay", "tau", 0, seen, "not changed: shift_signal compensates a delay", True)]
-
-
-def delay_text(delay: float, outside: bool) -> str:
-    """The text of a delay.
-
-    Args:
-        delay: The delay, s.
-        outside: True if the search ended there, so that the delay may be longer.
-    """
-    return f"{'at least ' if outside else ''}{1e3 * delay:.4g} ms late"
 
 
 def _squares_by_lag(

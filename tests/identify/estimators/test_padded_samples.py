@@ -114,7 +114,9 @@ def test_lengths_of_padded_samples(count, rows):
 
 
 def test_samples_that_are_not_padded():
-    """None, and traced ones."""
+    """None, traced ones, and several sets."""
     empty = TorqueSamples(*np.zeros((4, 0, 2)))
     assert empty.padded(TILE) is empty
     assert jax.eval_shape(lambda s: s.padded(TILE), records(700)).q.shape == (700, 2)
+    sets = TorqueSamples(*np.zeros((4, 3, 700, 2)))
+    assert sets.padded(TILE) is sets
