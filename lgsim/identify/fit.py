@@ -190,7 +190,9 @@ class Fit:
     def signal_deviations(self, samples: Any = None) -> Float[Array, "n columns"]:
         """Standard deviations of the predicted signals due to the parameter covariance, in the records' units."""
         given = self.samples if samples is None else samples
-        return _Programs.deviations(self.estimator, self.parameters, self.estimate.x, self.estimate.covariance, given)
+        padded, covariance = self.estimator.padded(given), self.estimate.covariance
+        found = _Programs.deviations(self.estimator, self.parameters, self.estimate.x, covariance, padded)
+        return _without_padding(found, given, padded)
 
     def whiteness(self) -> tuple[Float[np.ndarray, "lags columns"], float]:
         """Autocorrelations of the residuals of the fitted records, and the whiteness statistic.
@@ -206,7 +208,9 @@ class Fit:
         self, x: Float[Array, " p"], samples: Any = None
     ) -> tuple[Float[Array, "n columns"], Float[Array, "n columns"]]:
         given = self.samples if samples is None else samples
-        return _Programs.by_size("residuals", given)(self.estimator, self.parameters, x, given)
+        padded = self.estimator.padded(given)
+        r, w = _Programs.by_size("residuals", padded)(self.estimator, self.parameters, x, padded)
+        return _without_padding(r, given, padded), _without_padding(w, given, padded)
 
     def save(self, path: str | Path) -> Path:
         """Write an ``.npz`` file atomically.
@@ -266,6 +270,12 @@ class Fit:
         return "\n".join(lines)
 
 
+def _without_padding(rows: Float[Array, "n columns"], given: Any, padded: Any) -> Float[Array, "m columns"]:
+    """The rows that belong to the given records."""
+    # on the host, where another length compiles nothing
+    return rows if padded is given else jax.device_put(np.asarray(rows)[: len(given)])
+
+
 Progress = Callable[[Iteration], Any]
 """Callback ``progress(iteration)``, called after each iteration."""
 
@@ -319,7 +329,7 @@ def fit(
     if in_chunks:
         estimate = _run_in_chunks(estimator, parameters, samples, progress, checkpoint)
     else:
-        estimate = _Programs.run(estimator, parameters, samples)
+        estimate = _Programs.run(estimator, parameters, estimator.padded(samples))
     return Fit(parameters, estimate, samples, validation, estimator)
 
 
@@ -357,6 +367,7 @@ def _run_in_chunks(
     given, kept = (parameters, samples, estimator), None
     if path is not None:
         kept = Checkpoint(path, fingerprint(*given), owner="problem, record or estimator")
+    samples = estimator.padded(samples)
     rounds = _Programs.by_size("in_rounds", samples)(estimator, parameters, samples)
     rows: list[Iteration] = []
 

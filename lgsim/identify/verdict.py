@@ -187,7 +187,7 @@ def _remarks(fit: Any) -> list[str]:
     found, ratio = [], held_out_ratio(fit)
     if ratio is not None and not ratio <= WORSE:
         found.append(f"held-out error is {ratio:.2g}x the training error")
-    rounding = fit.estimator.rounding(fit.samples)
+    rounding = fit.estimator.rounding(fit.estimator.padded(fit.samples))
     if rounding is not None and np.all(fit.rmse() <= np.asarray(rounding)):
         return [*found, "the records are exact: the residuals are rounding errors"]
     white = fit.whiteness()[1]

@@ -121,6 +121,14 @@ def test_the_numbers_of_the_machine_that_was_recorded(found):
         assert 0 < deviation < 0.15 * true[name], name
 
 
+def test_the_choice_of_smoothing_is_stated_once(found):
+    """Positions have 1e-5 rad of noise."""
+    (line,) = [line for line in found[0].stderr.splitlines() if "note: smoothing" in line]
+    noise = [float(x) for x in re.findall(r"noise (\S+) rad", line)]
+    np.testing.assert_allclose(noise, [1e-5, 1e-5], rtol=0.1)
+    assert re.search(r"Spline\(spacing=[\d.]+\)", line)
+
+
 def test_the_urdf_loads_elsewhere(found):
     """lgsim and Pinocchio read the numbers of the fit, and have the same inverse dynamics."""
     _, folder = found
@@ -214,6 +222,15 @@ def test_delays_are_found(case, tmp_path):
     result = command("identify", case[0], late, "--map", tmp_path / "map.toml", "--check")
     assert result.exit_code == 0, result.output
     assert 24 < float(re.search(r"note: tau: estimated delay (\S+) ms", result.stderr)[1]) < 26
+
+
+def test_a_delay_beyond_the_search_is_refused(case, tmp_path):
+    """Not stated as the end of the search."""
+    late = write(tmp_path / "late.csv", recorded(late=0.22))
+    (tmp_path / "map.toml").write_text(MAP + '[delays]\ntau = "estimate"\n')
+    result = command("identify", case[0], late, "--map", tmp_path / "map.toml", "--check")
+    assert result.exit_code != 0
+    assert "it is at least 200 ms, where the search ends" in " ".join(result.output.split())
 
 
 @pytest.mark.slow

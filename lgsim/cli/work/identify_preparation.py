@@ -96,6 +96,21 @@ def _delay(recording: Recording, plant: Plant, channel: str) -> float:
     """Estimate the delay of a channel, s: of velocities relative to positions, of forces relative to inverse dynamics.
 
     Raises:
+        ValueError: the delay cannot be estimated, or is longer than the search.
+    """
+    delay = _best_delay(recording, plant, channel)
+    if abs(delay) > LONGEST - recording.dt:
+        raise ValueError(
+            f"the delay cannot be estimated: it is at least {1e3 * LONGEST:g} ms, where the search ends; set its value"
+            " in a map"
+        )
+    return delay
+
+
+def _best_delay(recording: Recording, plant: Plant, channel: str) -> float:
+    """The best delay up to ``LONGEST``, s.
+
+    Raises:
         ValueError: the delay cannot be estimated.
     """
     if channel.startswith("imu "):
@@ -153,12 +168,15 @@ def prepared(recording: Recording, given: RecordingMap, simulated: bool, held_ou
     """
     try:
         make = _records if simulated else _samples
-        if not held_out:
-            return PreparedMotion(recording, *make(recording, given, _method(recording, given)), None)
-        enough = len(recording) * held_out / BLOCKS >= 4 * MIN_SAMPLES and not simulated
-        train, rest = recording.split(held_out, BLOCKS if enough else 1)
+        train, rest = recording, None
+        if held_out:
+            enough = len(recording) * held_out / BLOCKS >= 4 * MIN_SAMPLES and not simulated
+            train, rest = recording.split(held_out, BLOCKS if enough else 1)
         method = _method(train, given)
-        return PreparedMotion(recording, *make(train, given, method), make(rest, given, method)[1])
+        shown, samples = make(train, given, method)
+        for finding in shown.report.of_kind("smoothing"):
+            note(str(finding))
+        return PreparedMotion(recording, shown, samples, None if rest is None else make(rest, given, method)[1])
     except ValueError as error:
         raise BadInput(f"the record: {one_line(error)}") from error
 

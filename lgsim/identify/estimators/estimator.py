@@ -113,6 +113,10 @@ class Estimator(eqx.Module):
     ) -> Float[Array, "n columns"]:
         """Standard deviations of the predictions at x due to the covariance of x, in the records' units."""
 
+    def padded(self, samples: Any) -> Any:
+        """Records of which other numbers of samples share the compiled programs: with samples of weight zero."""
+        return samples
+
     def rounding(self, samples: Any) -> Float[Array, " columns"] | None:
         """Residuals that rounding errors explain, in the records' units; None if unknown."""
         return None

@@ -187,6 +187,35 @@ class TorqueSamples(eqx.Module):
                  for p in parts]  # fmt: skip
         return jax.tree.map(lambda *x: jnp.concatenate(x, axis=parts[0].q.ndim - 2), *whole)
 
+    def padded(self, tile: int) -> TorqueSamples:
+        """The samples with rows of weight zero up to a number that many other lengths are padded to.
+
+        Programs are compiled for the number of rows; those of similar numbers share them. The number is a multiple of
+        the tile by at most four binary digits, so that at most an eighth is added to eight tiles or more.
+
+        Args:
+            tile: Number of samples of a tile.
+
+        Returns:
+            The padded samples; themselves if they are traced, empty, several sets, or of such a number.
+        """
+        if is_traced(self) or self.q.ndim != 2 or not len(self):
+            return self
+        count = -(-len(self) // tile)
+        step = 1 << max(count.bit_length() - 4, 0)
+        missing = -(-count // step) * step * tile - len(self)
+        if not missing:
+            return self
+
+        def extend(x: Array) -> Array:
+            # on the host, where another length compiles nothing
+            rows = np.asarray(x)
+            return jax.device_put(np.concatenate([rows, np.repeat(rows[-1:], missing, axis=0)]))
+
+        longer: TorqueSamples = jax.tree.map(extend, self)
+        weight = np.where(np.arange(len(longer))[:, None] < len(self), longer.weight, 0)
+        return eqx.tree_at(lambda s: s.weight, longer, jax.device_put(weight))
+
     def tiles(self, size: int) -> TorqueSamples:
         """The samples in tiles (count, size, ...); the last one is padded with rows of weight zero."""
         count = -(-len(self) // size)

@@ -28,7 +28,7 @@ def torque_delay(recording: Recording, plant: Plant, max_delay: float = 0.2) -> 
 
     Args:
         recording: A recording without NaN, for example from ``check_recording``; its longest segment is used.
-        max_delay: The largest |d| of the search, s.
+        max_delay: The largest |d| of the search, s; a longer delay is returned as this.
 
     Returns:
         (d in s, residual sum of squares relative to the sum of squares of the signals without their means).
@@ -48,17 +48,19 @@ def torque_delay(recording: Recording, plant: Plant, max_delay: float = 0.2) -> 
     motion = smooth(part)
     inner = np.flatnonzero((motion.time > part.time[0] + max_delay) & (motion.time < part.time[-1] - max_delay))
     inner = inner[:: max(1, len(inner) // _MAX_SAMPLES)]
-    samples, time = TorqueSamples.from_recording(motion[inner]), motion.time[inner]
+    # of a length for which the programs are compiled already
+    samples, time = TorqueSamples.from_recording(motion[inner]).padded(_MAX_SAMPLES), motion.time[inner]
     own = Parameters(
         plant, [StandardParameters(), JointParameter("damping"), JointParameter("friction"), TorqueOffset()]
     )
     size = np.std(part.channels[name], axis=0)
     size = np.where(size > 0, size, 1)
     indices = np.asarray(own.affine_indices)
-    Y = sensitivities(plant, indices, samples.q, samples.v, samples.a).reshape(len(time), -1, own.size) / size[:, None]
+    Y = np.asarray(sensitivities(plant, indices, samples.q, samples.v, samples.a)).reshape(len(samples), -1, own.size)
+    Y = Y[: len(time)] / size[:, None]
     U, s, _ = np.linalg.svd(Y.reshape(-1, own.size), full_matrices=False)
     U = U[:, s > _RANK_TOLERANCE * s[0]]
-    rest = np.asarray(plant.signals(samples.q, samples.v, samples.a))
+    rest = np.asarray(plant.signals(samples.q, samples.v, samples.a))[: len(time)]
     rest = rest / size - np.einsum("tjp,p->tj", Y, np.asarray(plant.dynamic_parameters)[indices])
 
     def squares_left(d: float) -> float:

@@ -69,6 +69,9 @@ class TorqueEstimator(Estimator):
     def columns(self, parameters: Parameters, samples: TorqueSamples) -> list[str]:
         return dof_names(parameters.plant.model)
 
+    def padded(self, samples: TorqueSamples) -> TorqueSamples:
+        return samples.padded(TILE)
+
     def rounding(self, samples: TorqueSamples) -> Float[Array, " nv"]:
         return noise_floor(samples)
 
@@ -121,7 +124,8 @@ class TorqueFit(StepwiseEstimator, TorqueEstimator):
         check.count("max_iterations", self.max_iterations)
 
     def in_rounds(self, parameters: Parameters, samples: TorqueSamples) -> FitRounds:
-        tolerance = 2e-3 / samples.signals.size if self.tolerance is None else self.tolerance
+        count = jnp.maximum(jnp.sum(samples.weight > 0, dtype=samples.weight.dtype), 1)
+        tolerance = 2e-3 / count if self.tolerance is None else self.tolerance
         objective = torque_objective(parameters, samples, self.loss)
         noise = initial_noise(self.noise, samples)
         return NoiseRounds(self, parameters, objective, parameters.bounds(), noise, noise_floor(samples), tolerance)

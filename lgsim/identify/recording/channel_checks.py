@@ -140,11 +140,8 @@ def _stuck(
     usual, smallest = np.percentile(moves, 95), moves.min()
     if way is not None and not 1 / _SAME_WAY < np.max(np.ptp(way, axis=0)) / np.max(np.ptp(x, axis=0)) < _SAME_WAY:
         way = None  # units or signs are in doubt
-    runs = _runs(steps == 0)
     lengths = np.diff(np.flatnonzero(np.concatenate([[True], steps > 0, [True]])))
-    for first, last in runs:  # the steps first ... last - 1 are 0
-        if last - first < _LONG_RUN * max(np.median(lengths), 1):
-            continue
+    for first, last in _runs(steps == 0, _LONG_RUN * max(np.median(lengths), 1)):  # steps first ... last - 1 are 0
         before = steps[first - 1] if first > 0 else 0.0
         after = steps[last] if last < len(steps) else 0.0
         moved = 0.0 if way is None else float(np.max(np.ptp(way[first : last + 1], axis=0)))
@@ -187,9 +184,7 @@ def _flat_tops(x: Float[np.ndarray, " n"], limit: float) -> Bool[np.ndarray, " n
             continue
         at_limit = _AT_LIMIT * limit <= level <= limit / _AT_LIMIT
         top = side >= (_AT_LIMIT * limit if at_limit else level * (1 - _FLAT))
-        for first, last in _runs(top):
-            if last - first < _LONG_RUN * max(usual, 1):
-                continue
+        for first, last in _runs(top, _LONG_RUN * max(usual, 1)):
             start = max(first - max((last - first) // 2, 3), 0)
             end = min(last - 1 + max((last - first) // 2, 3), len(side) - 1)
             slopes = (
@@ -229,7 +224,8 @@ def _trapezoids(time: Float[np.ndarray, " n"], v: Float[np.ndarray, "n k"]) -> F
     return (v[1:] + v[:-1]) / 2 * np.diff(time)[:, None]
 
 
-def _runs(true: Bool[np.ndarray, " n"]) -> list[tuple[int, int]]:
-    """(first, last + 1) of each run of true entries."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], true.astype(int), [0]])))
-    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+def _runs(true: Bool[np.ndarray, " n"], least: float) -> list[tuple[int, int]]:
+    """(first, last + 1) of each run of at least so many true entries."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], true.astype(int), [0]]))).reshape(-1, 2)
+    first, last = edges[edges[:, 1] - edges[:, 0] >= least].T
+    return list(zip(first.tolist(), last.tolist(), strict=True))

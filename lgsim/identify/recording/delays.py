@@ -23,7 +23,7 @@ def estimate_delay(
         x: The signal (n,) that leads where d > 0.
         y: The signal (n,) that follows, in any unit.
         dt: The step between samples of both, s.
-        max_delay: The largest |d| of the search, s.
+        max_delay: The largest |d| of the search, s; a longer delay is returned as about this.
 
     Returns:
         (d in s, the correlation coefficient of y(t) and x(t - d)).
@@ -60,7 +60,8 @@ def estimate_delay(
 def shift_signal(recording: Recording, channel: str, delay: float) -> Recording:
     """Shift a channel back in time to compensate its delay.
 
-    Cubic interpolation within each segment; where no data are left the weight is 0.
+    Cubic interpolation of the samples with a weight within each segment. A shifted value has the weight of the sample
+    that is closest to it, and 0 where no data are left.
 
     Args:
         recording: A recording without NaN, for example from ``check_recording``.
@@ -77,13 +78,19 @@ def shift_signal(recording: Recording, channel: str, delay: float) -> Recording:
         raise ValueError(f"channel: expected one of {names}, got {channel!r}")
     array, weights = recording.channels[channel].copy(), recording.weights[channel].copy()
     for part in recording.segments:
-        time, x, w = recording.time[part], recording.channels[channel][part], recording.weights[channel][part]
-        if len(time) > 3:
-            late = np.clip(time + delay, time[0], time[-1])
-            array[part] = interpolate.make_interp_spline(time, x, 3)(late)
-            before = np.clip(np.searchsorted(time, late, side="right") - 1, 0, len(time) - 2)
-            near = np.minimum(w[before], w[before + 1])
-            weights[part] = np.where((late == time + delay)[:, None], near, 0)
+        time = recording.time[part]
+        for i in range(array.shape[1]):
+            valid = recording.valid(channel)[part, i]
+            known, x, w = time[valid], recording.channels[channel][part, i], recording.weights[channel][part, i]
+            if len(known) <= 3:
+                continue
+            late = np.clip(time + delay, known[0], known[-1])
+            array[part, i] = interpolate.make_interp_spline(known, x[valid], 3)(late)
+            after = np.clip(np.searchsorted(known, late, side="right"), 1, len(known) - 1)
+            steps = np.diff(known)
+            within = (late == time + delay) & (steps[after - 1] < 1.5 * np.median(steps))
+            middle = (time[1:] + time[:-1]) / 2
+            weights[part, i] = np.where(within, w[np.searchsorted(middle, late)], 0)
     shifted = recording.with_channels({channel: array}, weights={**recording.weights, channel: weights})
     return shifted.with_history(f"{channel} shifted back by {delay:g} s")
 

@@ -5,17 +5,25 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from inspect import signature
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from lgsim.identify.recording.sampling import resolution_step
 from lgsim.support.packages import package
 
 DEGREE = 5
 """Degree of all splines here: four derivatives are continuous."""
+WHITE = 0.2
+"""Correlation of consecutive residuals up to which cross-validation does not follow the noise."""
 
 _EVEN = 1e-3  # largest relative variation of the steps of a uniform clock
+_SMOOTH, _ROUGH = 6.0, 1.5  # powers of the spacing with which residuals grow: of a smooth motion, of noise at most
+_JUMPS = 2.0  # the same power: of motion with jumps at least
+_EVENTS = 5.0  # kurtosis of residuals above which few events cause them
+_SIGNIFICANT = 4.0  # standard deviations of a correlation of white noise
 
 Column = Float[np.ndarray, " n"]
 """One value for each of n samples (n,): times, s, one signal, or its weights."""
@@ -130,7 +138,8 @@ class Spline(Smoother):
 
     Attributes:
         spacing: The knot spacing, s; None to minimize the generalized cross-validation score ``n RSS / (n - p)^2``, p
-            coefficients, summed as logarithms over the columns.
+            coefficients, summed as logarithms over the columns. It assumes white noise: no RSS below the known noise
+            counts, that of values on a grid of step d, d^2/12, and that of consecutive residuals with a correlation.
 
     Raises:
         ValueError: the spacing is not positive.
@@ -168,10 +177,11 @@ class Spline(Smoother):
         """The spline with the spacing from cross-validation, if none is given."""
         if self.spacing is not None:
             return self
-        dt, duration = float(np.median(np.diff(time))), float(time[-1] - time[0])
+        steps = [np.median(np.diff(time[w > 0])) for w in weights.T if np.count_nonzero(w) > 1]
+        dt, duration = float(min(steps, default=np.median(np.diff(time)))), float(time[-1] - time[0])
         count = max(1, math.floor(2 * math.log2(max(duration / (12 * dt), 1))) + 1)
         choices = [3 * dt * 2 ** (i / 2) for i in range(count)]
-        scores = np.array([_cross_validation(time, x, weights, h) for h in choices])
+        scores = _scores(x, weights, [_residuals(time, x, weights, h) for h in choices])
         telling = np.all(np.isfinite(scores), axis=0)
         return Spline(choices[int(np.argmin(scores[:, telling].sum(axis=1)))])
 
@@ -205,12 +215,18 @@ def _by_weights(weights: Columns) -> list[tuple[Int[np.ndarray, " _"], Column]]:
 
 def _fit(time: Column, x: Columns, weights: Column, spacing: float) -> tuple[Curve, int]:
     """(the weighted least-squares spline with a given knot spacing, its number of coefficients per column)."""
-    interpolate = package("scipy.interpolate", "identify")
+    fit = package("scipy.interpolate", "identify").make_lsq_spline
     counts = weights > 0
     if np.count_nonzero(counts) <= 2 * DEGREE:  # too few values to fit: keep them, their weight is zero
         counts, weights = np.ones(len(time), bool), np.ones(len(time))
     knots = _knots(time, time[counts], spacing)
-    curve = interpolate.make_lsq_spline(time[counts], x[counts], knots, DEGREE, np.sqrt(weights[counts]))
+    given = time[counts], x[counts], knots, DEGREE, np.sqrt(weights[counts])
+    # normal equations of B-splines are well conditioned, and take a tenth of the time; scipy before 1.15 has no others
+    method = {"method": "norm-eq"} if "method" in signature(fit).parameters else {}
+    try:
+        curve = fit(*given, **method)
+    except np.linalg.LinAlgError:  # weights of very different sizes
+        curve = fit(*given)
     return curve, len(knots) - DEGREE - 1
 
 
@@ -228,16 +244,81 @@ def _knots(time: Column, samples: Float[np.ndarray, " m"], spacing: float) -> Fl
     return np.concatenate([[start] * (DEGREE + 1), kept, [end] * (DEGREE + 1)])
 
 
-def _cross_validation(time: Column, x: Columns, weights: Columns, spacing: float) -> Float[np.ndarray, " k"]:
-    """The score ``log(n RSS / (n - p)^2)`` of each column, infinite if there are too many coefficients."""
-    scores = np.empty(x.shape[1])
+class _Residuals(NamedTuple):
+    """The residuals of a spline by column (k,).
+
+    Attributes:
+        squares: Weighted sum of squares.
+        freedom: Number of samples less the number of coefficients.
+        correlation: Correlation of consecutive residuals.
+        kurtosis: Mean of the fourth power relative to the squared variance: 3 for Gaussian noise, more for few events.
+    """
+
+    squares: Float[np.ndarray, " k"]
+    freedom: Float[np.ndarray, " k"]
+    correlation: Float[np.ndarray, " k"]
+    kurtosis: Float[np.ndarray, " k"]
+
+
+def _residuals(time: Column, x: Columns, weights: Columns, spacing: float) -> _Residuals:
+    """The residuals of the spline with a given spacing."""
+    out = _Residuals(*np.empty((4, x.shape[1])))
     for columns, w in _by_weights(weights):
         curve, p = _fit(time, x[:, columns], w, spacing)
-        n = np.count_nonzero(w)
-        rss = np.sum(w[:, None] * (x[:, columns] - curve(time)) ** 2, axis=0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scores[columns] = np.log(n * rss / (n - p) ** 2) if n > p else np.inf
-    return scores
+        r, counts = x[:, columns] - curve(time), w > 0
+        out.freedom[columns] = np.count_nonzero(counts) - p
+        out.squares[columns] = np.sum(w[:, None] * r**2, axis=0)
+        out.correlation[columns] = neighbor_correlation(r[counts])
+        n, squares = np.count_nonzero(counts), np.sum(r[counts] ** 2, axis=0)
+        out.kurtosis[columns] = n * np.sum(r[counts] ** 4, axis=0) / np.where(squares > 0, squares, 1) ** 2
+    return out
+
+
+def neighbor_correlation(residuals: Columns) -> Float[np.ndarray, " k"]:
+    """The correlation of consecutive residuals, 0 for residuals without variation."""
+    total = np.sum(residuals**2, axis=0)
+    return np.sum(residuals[1:] * residuals[:-1], axis=0) / np.where(total > 0, total, 1)
+
+
+def _scores(x: Columns, weights: Columns, found: list[_Residuals]) -> Float[np.ndarray, "c k"]:
+    """The score ``log(n RSS / (n - p)^2)`` of each spacing and column, infinite if there are too many coefficients.
+
+    No spacing leaves less than the known noise: that of the resolution of the values, and correlated noise.
+    """
+    squares, freedom, correlation, kurtosis = (np.array(part) for part in zip(*found, strict=True))
+    floor = np.zeros(x.shape[1])
+    for i, w in enumerate(weights.T):
+        floor[i] = resolution_step(x[w > 0, i]) ** 2 / 12
+        edge = _noise_edge(squares[:, i], kurtosis[:, i])
+        white = max(WHITE, _SIGNIFICANT / math.sqrt(max(np.count_nonzero(w), 1)))
+        if edge is not None and freedom[edge, i] > 0 and correlation[edge - 1, i] > white:
+            floor[i] = max(floor[i], squares[edge, i] / freedom[edge, i])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        least = np.maximum(squares, floor * freedom)
+        scores = np.log(np.count_nonzero(weights, axis=0) * least / freedom**2)
+    return np.where(freedom > 0, scores, np.inf)
+
+
+def _noise_edge(squares: Float[np.ndarray, " c"], kurtosis: Float[np.ndarray, " c"]) -> int | None:
+    """The index of the largest spacing whose residuals are noise; None if no spacing separates motion from noise.
+
+    With the spacing h the squares of the residuals of a smooth motion grow as ``h^12``, for accelerations that jump as
+    ``h^5``, for velocities that jump as ``h^3``. Those of noise grow as ``h`` if it jumps or is a random walk, and not
+    at all where its correlation time is shorter than h. Noise that passed a filter grows as motion with jumps does,
+    but not at a few times only.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        powers = np.diff(np.log(squares)) / math.log(math.sqrt(2))
+    if len(powers) < 2 or not np.all(np.isfinite(powers)):
+        return None
+    steep = np.flatnonzero(powers > _SMOOTH)
+    top = steep[0] if len(steep) else np.argmax(powers) if powers.max() > _ROUGH else len(powers) - 1
+    flat = [i for i in range(1, top + 1) if max(powers[i], powers[i - 1]) < _ROUGH]
+    if not flat:
+        return None
+    finer = slice(flat[-1])
+    few = (powers[finer] > _JUMPS) & (kurtosis[1:][finer] > _EVENTS)
+    return None if few.any() else flat[-1] + 1
 
 
 def _bridge(time: Column, x: Column, weights: Column) -> Column:

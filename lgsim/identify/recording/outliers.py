@@ -14,7 +14,10 @@ from lgsim.simulation.trajectory import q_names, tau_names, v_names
 _SIDE = 5  # neighbors on each side
 _TRIMMED = 2  # of the ten neighbors, on either side of the sorted values: outliers next to an outlier
 _FAR = 10.0  # times the range of the other neighbors, and standard deviations of the noise
-_QUANTA = 3.0  # resolution steps of a sensor: smaller deviations are rounding
+_STEPS, _FAST = (
+    3.0,
+    95,
+)  # changes from sample to sample, and their percentile: smaller deviations are motion or rounding
 _USUAL = 99.5  # percentile of the usual values of a signal that may have impacts
 _BEYOND = 5.0  # times the usual magnitude: not an impact
 _TURN = 2 * np.pi
@@ -87,10 +90,10 @@ def _outliers(x: Float[np.ndarray, " n"], turns: bool, impacts: bool) -> Bool[np
     if turns:
         off = np.where(np.abs(off - _TURN) < _NEAR_TURN, np.abs(off - _TURN), off)
     steps = np.abs(np.diff(x))
-    quantum = float(steps[steps > 0].min()) if np.any(steps > 0) else 0.0
+    step = float(np.percentile(steps[steps > 0], _FAST)) if np.any(steps > 0) else 0.0
     bend = np.abs(np.diff(x, 2))
     noise = 1.4826 * float(np.median(bend)) / np.sqrt(6)  # for three independent values with the factors 1, -2, 1
-    found = off > np.maximum(_FAR * (spread + noise), _QUANTA * quantum)
+    found = off > np.maximum(_FAR * (spread + noise), _STEPS * step)
     if impacts:
         found &= off > _BEYOND * np.percentile(np.abs(x - np.median(x)), _USUAL)
     return found if found.mean() < 0.05 else np.zeros(n, bool)

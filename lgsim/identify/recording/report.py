@@ -16,7 +16,7 @@ KINDS = (
     "gap", "irregular clock", "missing values", "missing channel", "quaternion sign", "quaternion norm", "wraparound",
     "stuck encoder", "saturated torque", "missing velocity", "implausible units", "wrong sign", "shuffled columns",
     "delay", "motion does not fit the model", "short piece", "damaged file", "unused topic", "other clock",
-    "outlier", "invalid number",
+    "outlier", "invalid number", "held samples", "smoothing", "inconsistent rate",
 )  # fmt: skip
 """All kinds of findings. Files of recordings contain them, so that they are not renamed."""
 

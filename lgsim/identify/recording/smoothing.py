@@ -12,12 +12,14 @@ from jax import Array
 from jaxtyping import Float
 
 from lgsim.identify.recording.coordinates import has_quaternion
-from lgsim.identify.recording.filters import DEGREE, Curve, Smoother, Spline
+from lgsim.identify.recording.filters import DEGREE, WHITE, Curve, Smoother, Spline, neighbor_correlation
 from lgsim.identify.recording.recording import Recording
 from lgsim.identify.recording.report import Finding
+from lgsim.identify.recording.sampling import exclude_repeats, resolution_step
 from lgsim.multibody.configuration import kinds
 from lgsim.multibody.joint import GroupJoint, Joint
 from lgsim.multibody.topology import Topology
+from lgsim.simulation.trajectory import q_names
 
 MIN_SAMPLES = 4 * (DEGREE + 1)
 """Minimum number of samples of a segment for smoothing."""
@@ -37,7 +39,9 @@ def smooth(recording: Recording, method: Smoother | None = None, *, rate: float 
     measured velocities. tau, current and imu are smoothed by the same method, so that all have the same phase.
 
     Segments between long gaps are smoothed separately. A sample with weight 0 has no influence; the smoothed value
-    there gets a weight again if a valid sample is closer than the method's ``resolution``.
+    there gets a weight again if a valid sample is closer than the method's ``resolution``. Repeats of held samples are
+    ignored, see ``exclude_repeats``. The report of the result states the noise and the resolution of the positions, and
+    the choice.
 
     Args:
         recording: A recording without NaN, for example from ``check_recording``.
@@ -59,8 +63,9 @@ def smooth(recording: Recording, method: Smoother | None = None, *, rate: float 
     for name, array in recording.channels.items():
         if not np.all(np.isfinite(array)):
             raise ValueError(f"{name}: expected finite values, got NaN or infinity; check_recording interpolates them")
-    method = tune(recording, method or Spline())
-    parts, findings = [], []
+    recording, findings = exclude_repeats(recording)
+    given, method = method, tune(recording, method or Spline())
+    parts = []
     for part in recording.segments:
         if part.stop - part.start < MIN_SAMPLES:
             seen = f"a segment shorter than {MIN_SAMPLES} samples at t = {recording.time[part.start]:g} s"
@@ -73,23 +78,48 @@ def smooth(recording: Recording, method: Smoother | None = None, *, rate: float 
     weights = {name[7:]: out.pop(name) for name in list(out) if name.startswith("weight ")}
     imu = {name[4:]: out.pop(name) for name in list(out) if name.startswith("imu ")}
     done = f"smoothed by {method}" + (f", resampled at {rate:g} Hz" if rate else "")
-    report = recording.report + findings
-    return replace(recording, **out, imu=imu, weights=weights, report=report).with_history(done)
+    findings += _remarks(recording, given, method)
+    return replace(recording, **out, imu=imu, weights=weights, report=recording.report + findings).with_history(done)
 
 
 def tune(recording: Recording, method: Smoother) -> Smoother:
     """The method with its automatic settings resolved from the longest segment of the recording."""
+    time, q, counts, _ = _moving_coordinates(exclude_repeats(recording)[0])
+    return method.tune(time, q, counts) if q.size and len(time) >= MIN_SAMPLES else method
+
+
+def _moving_coordinates(
+    recording: Recording,
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n k"], Float[np.ndarray, "n k"], list[str]]:
+    """(times, values, weights, names) of the coordinates that vary in the longest segment."""
     part = recording[recording.longest_segment]
-    if len(part) < MIN_SAMPLES:
-        return method
     q, w = _with_aligned_signs(part), part.weights["q"]
-    counts = np.ones(q.shape)
+    counts, names = np.ones(q.shape), q_names(part.model)
     for joint, at_q, at_v in kinds(part.model.topology):
         plain = len(at_q) - 4 if has_quaternion(joint) else len(at_q)
         counts[:, at_q[:plain]] = w[:, at_v[:plain]]
         counts[:, at_q[plain:]] = w[:, at_v[-1:]]
     moving = np.ptp(q, axis=0) > 0
-    return method.tune(part.time - part.time[0], q[:, moving], counts[:, moving]) if moving.any() else method
+    return part.time - part.time[0], q[:, moving], counts[:, moving], [names[i] for i in np.flatnonzero(moving)]
+
+
+def _remarks(recording: Recording, given: Smoother | None, method: Smoother) -> list[Finding]:
+    """The noise and the resolution of the positions, and the choice of the method."""
+    time, q, counts, names = _moving_coordinates(recording)
+    if not q.size or len(time) < MIN_SAMPLES:
+        return []
+    rest, seen = q - method.curve(time, q, counts)(time), []
+    for x, r, w, name in zip(q.T, rest.T, counts.T, names, strict=True):
+        if not w.any():
+            continue
+        own, _, unit = name.rpartition(" [")
+        unit, step = unit.strip("]-"), resolution_step(x[w > 0])
+        text = f"{own} noise {np.std(r[w > 0]):.2g} {unit}".rstrip()
+        if (next_one := neighbor_correlation(r[w > 0][:, None])[0]) > WHITE:
+            text += f", correlation of neighbors {next_one:.2f}"
+        seen.append(text + (f", resolution {step:.3g} {unit}".rstrip() if step else ""))
+    chosen = "" if method == given else ", the spacing by cross-validation"
+    return [Finding("smoothing", "q", 0, "; ".join(seen), f"{method}{chosen}")] if seen else []
 
 
 def _with_aligned_signs(recording: Recording) -> Float[np.ndarray, "n nq"]:
@@ -119,23 +149,24 @@ def _smooth_segment(part: Recording, method: Smoother, rate: float | None) -> di
     for name, array in part.channels.items():
         if name not in out:
             out[name] = method.curve(time, array, part.weights[name])(at)
-    reach = max(method.resolution, 0.6 * part.dt)
     for name in [name for name in out if name != "time"]:
-        out[f"weight {name}"] = _resample_weights(time, part.weights["q" if name in "qva" else name], at, reach)
+        weights = part.weights["q" if name in "qva" else name]
+        out[f"weight {name}"] = _resample_weights(time, weights, at, method.resolution)
     return out
 
 
 def _resample_weights(
     time: Float[np.ndarray, " n"], weights: Float[np.ndarray, "n k"], at: Float[np.ndarray, " m"], reach: float
 ) -> Float[np.ndarray, "m k"]:
-    """Weights at other times: interpolated if a valid sample is within reach, s, else 0."""
+    """Weights at other times: interpolated if a valid sample is within reach, s, or their usual step, else 0."""
     out = np.zeros((len(at), weights.shape[1]))
     for column, w in zip(out.T, weights.T, strict=True):
         valid = time[w > 0]
         if len(valid):
+            near = max(reach, 0.6 * float(np.median(np.diff(valid if len(valid) > 1 else time))))
             after = np.clip(np.searchsorted(valid, at), 0, len(valid) - 1)
             distance = np.minimum(np.abs(valid[after] - at), np.abs(valid[np.maximum(after - 1, 0)] - at))
-            column[:] = np.where(distance <= reach, np.interp(at, valid, w[w > 0]), 0)
+            column[:] = np.where(distance <= near, np.interp(at, valid, w[w > 0]), 0)
     return out
 
 

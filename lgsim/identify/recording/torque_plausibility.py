@@ -19,7 +19,8 @@ from lgsim.multibody.model import Model
 
 ALIKE, UNLIKE = 0.9, 0.5  # correlation coefficients
 BETTER = 4.0  # ratio of the unexplained variation
-MAX_DELAY = 0.1  # s
+MAX_DELAY = 0.1  # s: delays up to this are searched first
+FAR_DELAY = 1.0  # s: longer ones up to this, if the columns do not agree without a delay
 ANSWER = "not changed: fix the map"
 
 _DYNAMIC = 0.3  # fraction of a torque's variation that the model must explain to determine its sign
@@ -100,12 +101,13 @@ def check_torques(motion: SmoothMotion) -> list[Finding]:
             found.append(Finding("wrong sign", where, len(raw), seen, ANSWER, True))
     if found:
         return found
-    if now > UNLIKE:
+    clear = [int(i) for row, i in enumerate(known) if P[row, i] > ALIKE and share[row] > _DYNAMIC]
+    delayed = _check_delay(motion, clear or known.tolist(), predicted, MAX_DELAY if clear else FAR_DELAY)
+    if not delayed and now > UNLIKE:
         seen = f"{100 * now:.2g} % of the torque variation is unexplained with any friction"
         done = "not changed: check the order of columns, units, and the model"
         return [Finding("motion does not fit the model", "tau", len(raw), seen, done, True)]
-    clear = [int(i) for row, i in enumerate(known) if P[row, i] > ALIKE and share[row] > _DYNAMIC]
-    return _check_delay(motion, clear, predicted) if clear else []
+    return delayed
 
 
 def _friction_regressor(model: Model, i: int, v: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n k"]:
@@ -193,18 +195,26 @@ def _unexplained(
     return left / total if total > 0 else 0.0
 
 
-def _check_delay(motion: SmoothMotion, joints: list[int], predicted: Float[np.ndarray, "n nv"]) -> list[Finding]:
+def _check_delay(
+    motion: SmoothMotion, joints: list[int], predicted: Float[np.ndarray, "n nv"], longest: float
+) -> list[Finding]:
     """The delay with which the model, any friction and any armature explain all torques best, if the joints agree on
     it.
+
+    Args:
+        longest: The longest delay of the search, s; longer ones are searched if it is the best.
     """
     dt, n = motion.recording.dt, len(motion.v)
-    most = min(int(MAX_DELAY / dt), n // 8)
-    stride = max(most // 10, 1)
+    most, stride = max(min(int(longest / dt), n // 8), 1), max(int(MAX_DELAY / dt) // 10, 1)
     lags = np.arange(-(most // stride) * stride, most + 1, stride)
     coarse = [_squares_by_lag(motion, i, predicted, lags, most) for i in joints]
-    if min(left.min() for left in coarse) <= 0:  # the residual is rounding: there is no noise to compare with
+    if not joints or min(left.min() for left in coarse) <= 0:  # the residual is rounding: no noise to compare with
         return []
-    middle = int(lags[np.argmin(np.sum([left / left.min() for left in coarse], axis=0))])
+    best = int(np.argmin(np.sum([left / left.min() for left in coarse], axis=0)))
+    outside = best in (0, len(lags) - 1)
+    if outside and longest < FAR_DELAY:
+        return _check_delay(motion, joints, predicted, FAR_DELAY)
+    middle = int(lags[best])
     fine = np.arange(max(middle - 2 * stride, -most), min(middle + 2 * stride, most) + 1)
     left = np.array([_squares_by_lag(motion, i, predicted, fine, most) for i in joints])
     if left.min() <= 0:
@@ -217,8 +227,10 @@ def _check_delay(motion: SmoothMotion, joints: list[int], predicted: Float[np.nd
     gain = now - len(joints)
     if abs(delay) <= dt or gain < max(_WORTH * len(joints), _SIGNIFICANT / n) or agree <= 1 / 2:
         return []
-    seen = f"{1e3 * delay:.3g} ms late relative to the inverse dynamics, joint by joint "
-    seen += ", ".join(f"{1e3 * d:.2g}" for d in own) + " ms"
+    seen = (
+        f"{'at least ' if outside else ''}{1e3 * delay:.4g} ms late relative to the inverse dynamics, joint by joint "
+    )
+    seen += ", ".join(f"{1e3 * d:.3g}" for d in own) + " ms"
     return [Finding("delay", "tau", 0, seen, "not changed: shift_signal compensates a delay", True)]
 
 

@@ -58,3 +58,19 @@ def test_a_late_channel_is_moved_back():
     assert mended.history == ("tau shifted back by 0.123 s",)
     with pytest.raises(ValueError, match="channel: expected one of tau, got 'q'"):
         shift_signal(recording, "q", 0.1)
+
+
+def test_a_late_channel_of_a_slower_sensor_is_moved_back():
+    """Read at every fourth sample; the repeats in between do not count, before and after."""
+    read = 4 * (np.arange(800) // 4)
+    late = np.stack([signal(TIME - 0.123)[read]] * 7, axis=1)
+    weights = np.tile((np.arange(800) % 4 == 0)[:, None], 7).astype(float)
+    recording = Recording(arm(), TIME, np.zeros((800, 7)), tau=late, weights={"tau": weights})
+    moved = shift_signal(recording, "tau", 0.123)
+    known = moved.valid("tau")[:, 0]
+    assert 195 <= known.sum() <= 200
+    np.testing.assert_allclose(moved.tau[known, 3], signal(TIME)[known], atol=2e-2)
+    lost = weights.copy()
+    lost[400:480] = 0
+    moved = shift_signal(Recording(arm(), TIME, recording.q, tau=late, weights={"tau": lost}), "tau", 0.123)
+    assert not moved.valid("tau")[388:464].any() and moved.valid("tau")[330:380].any()

@@ -66,6 +66,14 @@ def test_impacts_steps_and_quantized_signals_are_no_outliers(noisy):
     assert np.max(np.abs(recording.q[:, 0] - (angle - 2 * np.pi * round((angle[0] - recording.q[0, 0]) / 6.28)))) < 1e-9
 
 
+@pytest.mark.parametrize("n", [801, 805, 808])
+def test_the_last_reading_of_a_held_signal_is_no_outlier(n):
+    """Read every eighth sample: a last reading that one sample shows differs from ten equal values."""
+    time = 0.001 * (8 * (np.arange(n) // 8))
+    recording = Recording(free_joint(), 0.001 * np.arange(n), np.sin(5 * time)[:, None])
+    assert not check_recording(recording).report.of_kind("outlier")
+
+
 def free_joint():
     """A joint without any limit."""
     return single(lgsim.joints.Revolute())

@@ -1,5 +1,7 @@
 """Each kind of bad data is found, named and mended or left with a question; clean data give no findings."""
 
+from time import process_time
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -7,8 +9,9 @@ from scipy.spatial.transform import Rotation
 
 import lgsim
 from lgsim.identify import Recording
+from lgsim.identify.recording.channel_checks import exclude_stuck_encoders
 from lgsim.identify.recording.plausibility import check_recording
-from tests.identify.recording.motions import DT, SECONDS, arm, changed, clean, fourier, simulated, single
+from tests.identify.recording.motions import DT, SECONDS, arm, changed, clean, fourier, simulated, single, torques
 
 N = round(SECONDS / DT)
 
@@ -49,8 +52,10 @@ def test_quantized_encoders_and_slow_torque_samples_are_no_fault(noisy):
     """Encoders of 16 bits, and torques that change only every fifth sample, are sound sensors."""
     quantum = 2 * np.pi / 2**16
     held = noisy.tau[(np.arange(N) // 5) * 5]
-    _, kinds = found(changed(noisy, q=quantum * np.round(clean().q / quantum), tau=held))
-    assert kinds <= {"delay"}  # a torque held for 10 ms is 5 ms late on average
+    recording, kinds = found(changed(noisy, q=quantum * np.round(clean().q / quantum), tau=held))
+    assert {"held samples"} <= kinds <= {"held samples", "delay"}  # a torque held for 10 ms is 4 ms late on average
+    assert all("4 ms late on average" in finding.done for finding in recording.report.of_kind("held samples"))
+    assert recording.valid("q").all() and recording.valid("tau").all()
 
 
 def test_rest_is_no_stuck_encoder():
@@ -167,6 +172,21 @@ def test_encoder_that_stays_stuck_to_the_end(noisy):
     assert finding.count == N - at - 1
 
 
+def test_stuck_encoder_of_a_long_record():
+    """Two minutes of a coarse encoder, 20 000 runs of equal values: it took 15 s for each joint."""
+    time = 2e-3 * np.arange(60_000)
+    angle = 2 * np.sin(0.7 * time)
+    q = 2e-3 * np.round(angle / 2e-3)
+    at = int(np.argmin(np.abs(time - 63)))
+    q[at : at + 400] = q[at]
+    recording = Recording(single(lgsim.joints.Revolute()), time, q[:, None])
+    start = process_time()
+    recording, (finding,) = exclude_stuck_encoders(recording)
+    assert process_time() - start < 1
+    assert (finding.where, finding.count) == ("q body", 399)
+    assert np.flatnonzero(~recording.valid("q")[:, 0]).tolist() == list(range(at + 1, at + 400))
+
+
 @pytest.mark.parametrize("level", [0.7, 0.9])
 def test_saturated_torque(noisy, level):
     tau = noisy.tau.copy()
@@ -271,6 +291,81 @@ def test_delay_of_torques(noisy):
     tau = noisy.tau + late(clean().tau, noisy, 0.02) - clean().tau
     _, finding = only(changed(noisy, tau=tau), "delay", "tau")
     np.testing.assert_allclose(float(finding.seen.split()[0]), 20, atol=3.0)
+
+
+@pytest.mark.parametrize(("by", "dt"), [(0.18, 0.02), (0.18, 0.004), (0.35, 0.02)])
+@pytest.mark.parametrize("channel", ["v", "tau"])
+def test_long_delays(by, dt, channel):
+    """Beyond the first range of the search, for steps of 20 ms too: 180 ms were stated as 120."""
+    time = dt * np.arange(round(16 / dt))
+    arrays = {"v": fourier(time)[1], "tau": torques(*fourier(time))}
+    arrays[channel] = fourier(time - by)[1] if channel == "v" else torques(*fourier(time - by))
+    noise = np.random.default_rng(0).standard_normal(arrays["tau"].shape)
+    arrays["tau"] += 0.01 * arrays["tau"].std(axis=0) * noise
+    recording = check_recording(Recording(arm(), time, fourier(time)[0], **arrays))
+    assert {finding.kind for finding in recording.report} == {"delay"}, str(recording.report)
+    stated = [float(finding.seen.split()[0]) for finding in recording.report]
+    assert len(stated) == (7 if channel == "v" else 1)
+    np.testing.assert_allclose(stated, 1e3 * by, atol=2)
+
+
+def test_a_delay_beyond_the_search_is_a_lower_bound():
+    """1.3 s, and the search ends after 1 s; of a short record it ends at an eighth of the duration."""
+    for seconds, end in ((40, 1000), (6.4, 800)):
+        time = 0.02 * np.arange(round(seconds / 0.02))
+        rate = 2 * np.pi * 0.1
+        q, v = np.sin(rate * time)[:, None], rate * np.cos(rate * (time - 1.3))[:, None]
+        recording = check_recording(Recording(single(lgsim.joints.Revolute()), time, q, v))
+        (finding,) = recording.report.of_kind("delay")
+        assert finding.seen.startswith("at least"), finding.seen
+        np.testing.assert_allclose(float(finding.seen.split()[2]), end, atol=40)
+
+
+@pytest.mark.parametrize(("factor", "unit"), [(1e3, "ms"), (1e6, "us"), (1e9, "ns")])
+def test_times_in_another_unit_without_velocities(noisy, factor, unit):
+    """It ended in "not enough values to unpack"."""
+    recording = check_recording(changed(noisy, time=factor * noisy.time, v=None))
+    (finding,) = recording.report.open
+    assert (finding.kind, finding.where) == ("implausible units", "time")
+    assert f'"time [{unit}]"' in finding.done
+
+
+def test_slow_clocks_that_are_in_seconds(noisy):
+    """Poses that are held while one sample is taken, and a log that is written twice per second."""
+    poses = np.random.default_rng(0).uniform(-1, 1, (200, 7)) + fourier(np.zeros(1))[0]
+    _, kinds = found(Recording(arm(), 2.0 * np.arange(200), poses))
+    assert kinds == {"missing velocity"}
+    time = 0.4 * np.arange(200)
+    _, kinds = found(Recording(arm(), time, fourier(0.1 * time)[0]))
+    assert kinds == {"missing velocity"}
+
+
+@pytest.mark.parametrize(("scale", "offset"), [(1.1, 0.0), (0.9, 0.0), (1.0, 0.3), (1.0, -0.1)])
+def test_velocities_that_are_no_derivative(noisy, scale, offset):
+    """Reported, not corrected: smooth uses the positions."""
+    v = noisy.v.copy()
+    v[:, 2] = scale * v[:, 2] + offset
+    recording, finding = only(changed(noisy, v=v), "inconsistent rate", "v joint3")
+    number, constant = finding.seen.split()[0], finding.seen.split()[-2]
+    np.testing.assert_allclose([float(number), float(constant)], [scale, offset], atol=0.02)
+    np.testing.assert_array_equal(recording.v, v)
+    assert finding.seen.endswith("rad/s") and not finding.open
+
+
+def test_accelerations_that_are_no_derivative(noisy):
+    """Right ones, of the wrong sign, late, and of another unit."""
+    a = fourier(noisy.time)[2]
+    a = a + 0.05 * a.std(axis=0) * np.random.default_rng(0).standard_normal(a.shape)
+    _, kinds = found(changed(noisy, a=a))
+    assert kinds == set()
+    wrong = a.copy()
+    wrong[:, 1] *= -1
+    wrong[:, 3] = fourier(noisy.time - 0.05)[2][:, 3]
+    wrong[:, 5] *= 180 / np.pi
+    recording, _ = found(changed(noisy, a=wrong))
+    assert {finding.where: finding.kind for finding in recording.report} == {
+        "a joint2 or q joint2": "wrong sign", "a joint4": "delay", "a joint6": "implausible units"
+    }  # fmt: skip
 
 
 def test_simulated_motion_of_a_machine_whose_drives_are_not_known():
