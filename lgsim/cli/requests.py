@@ -145,6 +145,13 @@ class IdentificationRequest:
             " simulation: simulated against recorded positions; auto: torque if forces or currents were recorded.",
         ),
     ] = "auto"
+    friction_speed: Annotated[
+        float | None,
+        typer.Option(
+            help="Fix the changeover speed of dry friction, rad/s or m/s, at all joints.",
+            show_default="fitted with the friction to joint forces",
+        ),
+    ] = None
     held_out: Annotated[
         float, typer.Option(help="Hold out this fraction of the motion for validation; 0 holds out none.")
     ] = 0.3

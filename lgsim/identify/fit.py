@@ -311,6 +311,7 @@ def fit(
             "progress, checkpoint: expected concrete arrays, got traced ones; leave both out inside jit and vmap"
         )
     checked(parameters, samples, estimator, validation)
+    parameters = estimator.within_record(parameters, samples)
     if in_chunks:
         estimate = _run_in_chunks(estimator, parameters, samples, progress, checkpoint)
     else:

@@ -69,12 +69,19 @@ def run_identification(asked: IdentificationRequest, machine: Path, motions: Seq
     if not asked.check:
         check_replaced(_outputs(asked, files.joint_list(model)), asked.force)
     given = load_recording_map(asked.map, model)
+    if asked.friction_speed is not None:
+        model = model.replace(friction_speed=asked.friction_speed)
     plant = Plant(model, scale=given.scale)
     with bad_input("--fit: "):
-        blocks = given.blocks(plant, _unknowns(asked, bool(given.root.table("unknowns").values)))
+        names = _unknowns(asked, bool(given.root.table("unknowns").values))
+        blocks = given.blocks(plant, names, asked.friction_speed is None and asked.method in ("auto", "torque"))
+    if asked.friction_speed is not None and "friction_speed" in blocks:
+        raise BadInput("--friction-speed: expected no unknown friction_speed, got one in --fit or in the map")
     if asked.method == "linear" and (wrong := [name for name in blocks if name not in LINEAR]):
         raise BadInput(f"--method linear: expected parameters among {', '.join(LINEAR)}; {listed(wrong)} not linear")
     kind, recording = _read(asked, motions, given, plant, blocks)
+    if kind == "simulation" and asked.method == "auto":
+        blocks = given.blocks(plant, names, with_speed=False)
     if asked.check:
         return Exit.DONE
     files.keep_compiled()
@@ -82,16 +89,16 @@ def run_identification(asked: IdentificationRequest, machine: Path, motions: Seq
     with bad_input("--fit: "):
         parameters = Parameters(plant, list(blocks.values()), given.priors)
         estimator = _estimator(kind, parameters, motion, asked.lags)
-    names = listed([str(path) for path in motions])
+    sources = listed([str(path) for path in motions])
     what = f"{counted(parameters.size, 'parameter')} of {listed(list(blocks))}, by {type(estimator).__name__}"
-    console(error=True).print(f"{names}: {what}", soft_wrap=True)
+    console(error=True).print(f"{sources}: {what}", soft_wrap=True)
     start = time.perf_counter()
     found = _found(asked, parameters, motion, estimator)
     if found is None:
         return Exit.INTERRUPTED
     wall = time.perf_counter() - start
     if not jnp.all(jnp.isfinite(found.estimate.x)) or bool(found.estimate.result == RESULTS.nonfinite):
-        raise Stop(f"{names}: {found.verdict}", Exit.NOT_CONVERGED)
+        raise Stop(f"{sources}: {found.verdict}", Exit.NOT_CONVERGED)
     # the verdict is the first line of the output
     console().print(f"verdict: {found.verdict}", soft_wrap=True, highlight=False)
     made, lost = _save(asked, machine, found, motion, what)
@@ -150,6 +157,8 @@ def _unknowns(asked: IdentificationRequest, in_map: bool) -> list[str] | None:
 
 def _check_words(asked: IdentificationRequest, machine: Path) -> None:
     """Check the arguments before any file is read."""
+    if asked.friction_speed is not None and not 0 < asked.friction_speed < math.inf:
+        raise BadInput(f"--friction-speed: expected a positive number, got {asked.friction_speed:g}")
     for option, path, ending in (
         ("--out", asked.out, ".npz"), ("--report", asked.report, ".html"), ("--write", asked.write, ".urdf"),
     ):  # fmt: skip

@@ -15,6 +15,9 @@ from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.multibody.model import Model
 from lgsim.support.check import is_traced
 
+SATURATED = 10.0
+"""The ratio of a speed to that of the changeover from which dry friction is constant: ``1 - tanh(10)`` is 4e-9."""
+
 
 class TorqueSamples(eqx.Module):
     """States with the measured joint torques, one row for each of n times.
@@ -126,6 +129,16 @@ class TorqueSamples(eqx.Module):
         least = jnp.broadcast_to(jnp.asarray(speed, self.v.dtype), self.v.shape[-1:])
         fast = jnp.all(jnp.abs(self.v) >= least.reshape((1,) * (self.v.ndim - 1) + least.shape), axis=-1, keepdims=True)
         return eqx.tree_at(lambda s: s.weight, self, jnp.where(fast, self.weight, 0))
+
+    def speed_range(self) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
+        """The speeds between which dry friction may change over, of each degree of freedom, rad/s or m/s.
+
+        The highest one is the record's, 0 without motion. At the lowest one, a tenth of the record's lowest speed,
+        ``tanh(10)`` is 1 to 4e-9 at all samples.
+        """
+        speed = jnp.where(self.weight > 0, jnp.abs(self.v), 0).reshape(-1, self.v.shape[-1])
+        lowest = jnp.min(jnp.where(speed > 0, speed, jnp.inf), axis=0)
+        return lowest / SATURATED, jnp.max(speed, axis=0)
 
     def tiles(self, size: int) -> TorqueSamples:
         """The samples in tiles (count, size, ...); the last one is padded with rows of weight zero."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
@@ -24,6 +25,14 @@ UNITS = {
     "stribeck": "N m", "stribeck_speed": "rad/s",
 }  # fmt: skip
 """Units of the parameters of a revolute joint."""
+
+
+SPEEDS = ("friction_speed", "stribeck_speed")
+"""The speeds of a joint's dry friction."""
+SPEED_DEVIATION = float(np.log(10))
+"""Prior standard deviation of the logarithm of a speed: a factor of ten."""
+MARGIN = 10.0
+"""The smallest ratio between the prior of a speed and its bounds."""
 
 
 class JointBlock(NumberBlock):
@@ -89,14 +98,20 @@ class JointParameter(JointBlock):
 
     Friction, inertia and stiffness have the lower bound zero by default.
 
+    The coordinates of the speeds ``friction_speed`` and ``stribeck_speed`` are logarithms of ratios to the prior. By
+    default their prior standard deviation is a factor of ten, so that they remain finite where no record identifies
+    them. ``fit`` to joint torques then keeps them between the lowest and the highest speed of each joint in the record.
+
     Attributes:
         parameter: A name of ``lgsim.multibody.model.DRIVES``.
+        of_record: True for speeds whose bounds are those of the record; static.
 
     Raises:
         ValueError: the parameter does not exist.
     """
 
     parameter: str = eqx.field(static=True, default="damping")
+    of_record: bool = eqx.field(static=True, default=False)
 
     def __init__(
         self,
@@ -104,17 +119,43 @@ class JointParameter(JointBlock):
         joints: Sequence[str] | None = None,
         prior_deviation: NumbersLike | None = None,
         lower: ArrayLike | None = None,
-        upper: ArrayLike = np.inf,
+        upper: ArrayLike | None = None,
     ) -> None:
         if parameter not in DRIVES:
             raise unknown_name("parameter: expected a parameter of a joint", parameter, DRIVES)
-        self.parameter, self.joints, self.prior_deviation, self.upper = parameter, joints, prior_deviation, upper
+        self.parameter, self.joints, self.prior_deviation = parameter, joints, prior_deviation
         unbounded = ("rest", "lower", "upper")
+        self.of_record = self.has_speeds and lower is None and upper is None and prior_deviation is None
         self.lower = lower if lower is not None else -np.inf if parameter in unbounded else 0.0
+        self.upper = np.inf if upper is None else upper
+        if self.has_speeds and prior_deviation is None:
+            self.prior_deviation = SPEED_DEVIATION
 
     @property
     def kind(self) -> str:
         return self.parameter
+
+    @property
+    def relative(self) -> bool:
+        return self.has_speeds
+
+    @property
+    def has_speeds(self) -> bool:
+        return self.parameter in SPEEDS
+
+    def within_speeds(
+        self, plant: Plant, lowest: Float[Array, " nv"], highest: Float[Array, " nv"]
+    ) -> tuple[Plant, JointParameter]:
+        if not self.of_record:
+            return plant, self
+        at = self.indices(plant.model)
+        # a joint that does not move has no bounds
+        high = jnp.where(highest[at] > 0, highest[at], jnp.inf)
+        # the prior stays within the bounds, not at them
+        prior = jnp.minimum(self.read(plant), high / MARGIN)
+        low = jnp.minimum(lowest[at], prior / MARGIN)
+        bounded = eqx.tree_at(lambda b: (b.lower, b.upper), self, (low, high))
+        return self.write(plant, prior), bounded
 
     def read_all(self, plant: Plant) -> Float[Array, " nv"]:
         return getattr(plant.model, self.parameter)

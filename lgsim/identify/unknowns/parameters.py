@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
 from lgsim.identify.unknowns.block import Block
-from lgsim.identify.unknowns.plant import Plant
+from lgsim.identify.unknowns.plant import Plant, dry_indices, first_index
 from lgsim.multibody.model import Model
 from lgsim.support.check import is_traced
 
@@ -113,10 +113,32 @@ class Parameters(eqx.Module):
         found = [p for p in indices if p is not None]
         return np.unique(np.concatenate(found)) if len(found) == len(indices) else None
 
+    @property
+    def speed_free_indices(self) -> Int[np.ndarray, " moved"] | None:
+        """``affine_indices`` of all blocks but those of speeds, without parameters of dry friction; at least the offsets.
+
+        None if no block has speeds, or if the signals are not affine in the others.
+        """
+        indices = [block.affine_indices(self.plant.model) for block in self.blocks if not block.has_speeds]
+        found = [p for p in indices if p is not None]
+        if len(indices) == len(self.blocks) or len(found) < len(indices):
+            return None
+        model = self.plant.model
+        smooth = np.setdiff1d(np.concatenate([np.zeros(0, int), *found]), dry_indices(model))
+        return smooth if smooth.size else first_index(model, "offset") + np.arange(model.nv)
+
     def affine_change(self, x: Float[Array, " size"]) -> Float[Array, " moved"]:
         """The dynamic parameters at ``affine_indices`` of the plant at x, minus their prior values."""
         indices = self.affine_indices
         return self.plant_at(x).dynamic_parameters[indices] - self.plant.dynamic_parameters[indices]
+
+    def within_speeds(self, lowest: Float[Array, " nv"], highest: Float[Array, " nv"]) -> Parameters:
+        """The same unknowns with speeds of dry friction within those of a record; see ``Block.within_speeds``."""
+        plant, blocks = self.plant, []
+        for block in self.blocks:
+            plant, bounded = block.within_speeds(plant, lowest, highest)
+            blocks.append(bounded)
+        return Parameters(plant, blocks, self.priors)
 
     @property
     def linear_indices(self) -> Int[np.ndarray, " size"] | None:

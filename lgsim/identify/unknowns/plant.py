@@ -194,6 +194,11 @@ def first_index(model: Model, what: str) -> int:
     return model.inertias.size + AFFINE_JOINTS.index(what) * model.nv
 
 
+def dry_indices(model: Model) -> Int[np.ndarray, " dry"]:
+    """Indices in ``Plant.dynamic_parameters`` of all parameters of dry friction."""
+    return np.concatenate([first_index(model, what) + np.arange(model.nv) for what in ("friction", "stribeck")])
+
+
 def _for_each_dof(name: str, value: NumbersLike, model: Model) -> Float[Array, " nv"]:
     array = jnp.asarray(value, model.dtype)
     if array.shape not in ((), (model.nv,)):
