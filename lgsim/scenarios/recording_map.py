@@ -68,9 +68,7 @@ class RecordingMap(NamedTuple):
         with self._at_columns(Path(path)):
             return read_recording(Path(path), model, self.columns)
 
-    def blocks(
-        self, plant: Plant, names: Sequence[str] | None = None, with_speed: bool = True
-    ) -> dict[str, Block]:
+    def blocks(self, plant: Plant, names: Sequence[str] | None = None, with_speed: bool = True) -> dict[str, Block]:
         """The unknown parameters by name: ``identify.Parameters(plant, list(blocks.values()), map.priors)``.
 
         Args:

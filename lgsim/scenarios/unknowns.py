@@ -21,6 +21,7 @@ from lgsim.identify import (
 )
 from lgsim.identify.unknowns.block import Block
 from lgsim.identify.unknowns.frame_blocks import SharedBlock
+from lgsim.identify.unknowns.joint_blocks import DirectionalParameter, LoadFriction
 from lgsim.support.messages import one_line, unknown_name
 from lgsim.support.toml_table import Table
 
@@ -32,11 +33,13 @@ class Kind(NamedTuple):
         make: Constructor of the block.
         owners: "bodies" or "joints", the key of the block's owners; "" for parameters of the whole model.
         shareable: True if joints can share one parameter, by the key "shared".
+        by_direction: Constructor of the block with the key "by_direction"; None if there is none.
     """
 
     make: Callable[..., Block]
     owners: str
     shareable: bool = False
+    by_direction: Callable[..., Block] | None = None
 
 
 KINDS: Mapping[str, Kind] = {
@@ -44,8 +47,9 @@ KINDS: Mapping[str, Kind] = {
     "centers": Kind(CentersOfMass, "bodies"),
     "bodies": Kind(Inertias, "bodies"),
     "standard": Kind(StandardParameters, "bodies"),
-    "damping": Kind(partial(JointParameter, "damping"), "joints"),
-    "friction": Kind(partial(JointParameter, "friction"), "joints"),
+    "damping": Kind(partial(JointParameter, "damping"), "joints", False, partial(DirectionalParameter, "damping")),
+    "friction": Kind(partial(JointParameter, "friction"), "joints", False, partial(DirectionalParameter, "friction")),
+    "load_friction": Kind(LoadFriction, "joints"),
     "stribeck": Kind(partial(JointParameter, "stribeck", lower=-math.inf), "joints"),
     "friction_speed": Kind(partial(JointParameter, "friction_speed"), "joints", shareable=True),
     "stribeck_speed": Kind(partial(JointParameter, "stribeck_speed"), "joints", shareable=True),
@@ -120,7 +124,8 @@ def _blocks(names: Sequence[str], table: Table, plant: Plant, with_speed: bool) 
 def _block(name: str, unknowns: Table, plant: Plant) -> Block:
     """The block of a kind, with the owners and the prior of its table."""
     kind, table = KINDS[name], unknowns.table(name)
-    table.only(*filter(None, (kind.owners, "prior", "shared" if kind.shareable else "")))
+    more = "shared" if kind.shareable else "", "by_direction" if kind.by_direction else ""
+    table.only(*filter(None, (kind.owners, "prior", *more)))
     given: dict[str, list[str] | float] = {}
     # a speed without joints of its own belongs to those of the friction
     owned = unknowns.table("friction") if name == "friction_speed" and "joints" not in table else table
@@ -131,7 +136,8 @@ def _block(name: str, unknowns: Table, plant: Plant) -> Block:
         given[kind.owners] = [owned.known(kind.owners, owner, known, what, i) for i, owner in owners]
     if "prior" in table:
         given["prior_deviation"] = table.needed_number("prior", above=0.0)
-    block = kind.make(**given)
+    make = kind.by_direction if kind.by_direction and table.flag("by_direction", False) else kind.make
+    block = make(**given)
     try:
         labels = block.labels(plant)
     except ValueError as error:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Float
 from numpy import ndarray
@@ -42,6 +43,7 @@ from lgsim.identify import (
 )
 from lgsim.identify.estimators.estimator import Estimator
 from lgsim.identify.step_error import FitStepError
+from lgsim.identify.unknowns.plant import FRICTION_PARTS
 from lgsim.scenarios import load_recording_map
 from lgsim.scenarios.machine import first_tag
 from lgsim.scenarios.recording_map import RecordingMap
@@ -271,8 +273,8 @@ def _signals(found: Fit) -> tuple[str, ...]:
     """Parameters of signals, which no robot description contains, as text."""
     before, after = found.parameters.plant, found.plant
     remarks = []
-    for name in ("scale", "offset", "stribeck", "stribeck_speed"):
-        if not jnp.array_equal(getattr(before, name), getattr(after, name)):
+    for name in ("scale", "offset", "stribeck", "stribeck_speed", *FRICTION_PARTS):
+        if not eqx.tree_equal(getattr(before, name), getattr(after, name)):
             remarks.append(f"{name.replace('_', ' ')} of joints, which URDF cannot represent: see the .npz file")
     return tuple(remarks)
 

@@ -167,8 +167,8 @@ class NoiseRounds(FitRounds):
         return LevenbergMarquardt(
             lambda x, _: _descent_equations(parameters, x, objective.normal_equations(x, noise), barrier),
             lambda x, _: parameters.prior_cost(x, barrier) + objective.cost(x, noise),
-            *self.bounds_in(start, number), self.fit.max_iterations, self.tolerance * barrier, linear_step=StraightStep(parameters),
-            results=RESULTS, negligible=NEGLIGIBLE + objective.rounding(noise),
+            *self.bounds_in(start, number), self.fit.max_iterations, self.tolerance * barrier,
+            linear_step=StraightStep(parameters), results=RESULTS, negligible=NEGLIGIBLE + objective.rounding(noise),
         )  # fmt: skip
 
     def bounds_in(self, start: RoundStart, number: Int[Array, ""]) -> tuple[Float[Array, " p"], Float[Array, " p"]]:

@@ -60,10 +60,13 @@ class Block(eqx.Module):
         return False
 
     @property
+    def of_friction(self) -> bool:
+        """True if the block changes only damping and dry friction of joints, ``Plant.friction_parameters``."""
+        return False
+
+    @property
     def has_speeds(self) -> bool:
-        """True if the coordinates are logarithms of speeds of joints' dry friction, ``SPEEDS``, and change nothing
-        else.
-        """
+        """True if the coordinates are logarithms of speeds of dry friction, ``SPEEDS``."""
         return False
 
     def within_speeds(

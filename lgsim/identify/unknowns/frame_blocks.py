@@ -104,6 +104,10 @@ class SharedBlock(Block):
         return self.block.apply(plant, every.reshape(-1))
 
     @property
+    def of_friction(self) -> bool:
+        return self.block.of_friction
+
+    @property
     def has_speeds(self) -> bool:
         return self.block.has_speeds
 

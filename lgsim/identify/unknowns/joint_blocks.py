@@ -13,9 +13,10 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
+from lgsim.dynamics.passive_forces import FRICTION
 from lgsim.identify.recording.coordinates import dof_names
 from lgsim.identify.unknowns.block import NumberBlock, select_names
-from lgsim.identify.unknowns.plant import AFFINE_JOINTS, NumbersLike, Plant, first_index, with_drives
+from lgsim.identify.unknowns.plant import AFFINE_JOINTS, NumbersLike, Plant, first_index, with_drives, with_part
 from lgsim.multibody.model import DRIVES, Model
 from lgsim.support.check import unknown_name
 
@@ -31,6 +32,8 @@ SPEEDS = ("friction_speed", "stribeck_speed")
 """The speeds of a joint's dry friction."""
 SPEED_DEVIATION = float(np.log(10))
 """Prior standard deviation of the logarithm of a speed: a factor of ten."""
+DIRECTIONAL = ("friction", "damping")
+"""The parameters of a joint that may differ by direction."""
 MARGIN = 10.0
 """The smallest ratio between the prior of a speed and its bounds."""
 
@@ -140,8 +143,16 @@ class JointParameter(JointBlock):
         return self.has_speeds
 
     @property
+    def of_friction(self) -> bool:
+        return self.parameter in FRICTION
+
+    @property
     def has_speeds(self) -> bool:
         return self.parameter in SPEEDS
+
+    def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
+        # the bounds of a record end a search, not an interval
+        return dict.fromkeys(self.values(plant), (0.0, np.inf)) if self.of_record else super().value_limits(plant)
 
     def within_speeds(
         self, plant: Plant, lowest: Float[Array, " nv"], highest: Float[Array, " nv"]
@@ -166,6 +177,66 @@ class JointParameter(JointBlock):
         return eqx.tree_at(lambda p: p.model, plant, model)
 
 
+class DirectionalParameter(JointBlock):
+    """Friction or damping of the joints that differs by direction: one value for v > 0 and one for v < 0.
+
+    It replaces ``JointParameter`` of the same parameter. A model has no such friction: ``Fit.model`` has the mean.
+
+    Attributes:
+        parameter: "friction" or "damping".
+
+    Raises:
+        ValueError: the parameter is another one.
+    """
+
+    parameter: str = eqx.field(static=True, default="friction")
+
+    def __init__(
+        self,
+        parameter: str,
+        joints: Sequence[str] | None = None,
+        prior_deviation: NumbersLike | None = None,
+        lower: ArrayLike = 0.0,
+        upper: ArrayLike = np.inf,
+    ) -> None:
+        if parameter not in DIRECTIONAL:
+            raise unknown_name("parameter: expected a parameter that may differ by direction", parameter, DIRECTIONAL)
+        self.parameter, self.joints, self.prior_deviation = parameter, joints, prior_deviation
+        self.lower, self.upper = lower, upper
+
+    @property
+    def kind(self) -> str:
+        return self.parameter
+
+    @property
+    def is_linear(self) -> bool:
+        return False
+
+    @property
+    def of_friction(self) -> bool:
+        return True
+
+    def labels(self, plant: Plant) -> list[str]:
+        return [f"{self.kind} of {name} at v {side} 0" for name in self.names(plant.model) for side in "><"]
+
+    def read_all(self, plant: Plant) -> Float[Array, "nv 2"]:
+        """The values for positive and negative v."""
+        mean, half = getattr(plant.model, self.kind), getattr(plant, f"{self.kind}_asymmetry")
+        half = jnp.zeros_like(mean) if half is None else half
+        return jnp.stack([mean + half, mean - half], axis=1)
+
+    def write_all(self, plant: Plant, values: Float[Array, "nv 2"]) -> Plant:
+        plant = JointParameter(self.kind).write_all(plant, jnp.mean(values, axis=1))
+        return with_part(plant, f"{self.kind}_asymmetry", (values[:, 0] - values[:, 1]) / 2)
+
+    def read(self, plant: Plant) -> Float[Array, " size"]:
+        return self.read_all(plant)[self.indices(plant.model)].reshape(-1)
+
+    def write(self, plant: Plant, numbers: Float[Array, " size"]) -> Plant:
+        every = self.read_all(plant)
+        return self.write_all(plant, every.at[self.indices(plant.model)].set(numbers.reshape(-1, 2)))
+
+
 class SignalBlock(JointBlock):
     """Unknown parameters of the recorded signals: a field of ``Plant``."""
 
@@ -176,10 +247,11 @@ class SignalBlock(JointBlock):
         return self.FIELD
 
     def read_all(self, plant: Plant) -> Float[Array, " nv"]:
-        return getattr(plant, self.kind)
+        values = getattr(plant, self.kind)
+        return jnp.zeros_like(plant.offset) if values is None else values
 
     def write_all(self, plant: Plant, values: Float[Array, " nv"]) -> Plant:
-        return eqx.tree_at(lambda p: getattr(p, self.kind), plant, values)
+        return with_part(plant, self.kind, values)
 
 
 class SignalScale(SignalBlock):
@@ -192,3 +264,17 @@ class TorqueOffset(SignalBlock):
     """Offset of a joint's signal at zero joint torque, N m or N."""
 
     FIELD: ClassVar[str] = "offset"
+
+
+class LoadFriction(SignalBlock):
+    """Dry friction of a joint's gear relative to the transmitted torque, for a driving and a driven gear.
+
+    A gear of efficiency e that drives the joint has ``1/e - 1``. The transmitted torque is that of the bodies, without
+    the rotor's inertia. A model has no such friction; simulate it with ``actuators.Gear``.
+
+    Source: Hamon, Gautier, Garrec, Dynamic identification of robots with a dry friction model depending on load and
+    velocity, IROS 2010, eq. (7).
+    """
+
+    FIELD: ClassVar[str] = "load_friction"
+    lower: ArrayLike = 0.0
