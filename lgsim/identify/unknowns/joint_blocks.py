@@ -160,7 +160,7 @@ class JointParameter(JointBlock):
         if not self.of_record:
             return plant, self
         at = self.indices(plant.model)
-        # a joint that does not move has no bounds
+        # a joint that does not move has no highest speed
         high = jnp.where(highest[at] > 0, highest[at], jnp.inf)
         # the prior stays within the bounds, not at them
         prior = jnp.minimum(self.read(plant), high / MARGIN)
