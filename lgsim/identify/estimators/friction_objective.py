@@ -25,7 +25,7 @@ from lgsim.identify.estimators.torque_objective import (
 from lgsim.identify.estimators.uncertainty import scaled_spectrum
 from lgsim.identify.unknowns.joint_blocks import SPEEDS
 from lgsim.identify.unknowns.parameters import Parameters
-from lgsim.identify.unknowns.plant import Plant, asymmetric_friction, signal_sensitivities, with_drives
+from lgsim.identify.unknowns.plant import asymmetric_friction, signal_sensitivities, with_drives
 from lgsim.multibody.model import DRIVES
 
 STORED = 2**26
@@ -79,6 +79,8 @@ class FrictionObjective(TorqueObjective):
         speed: Velocities (nv, n).
         weights: Weights of the signals (nv, n).
         gram: The sums of ``w slopes^T slopes`` (nv, k, k).
+        stribeck: True if dry friction has a Stribeck part; static.
+        symmetric: True if friction does not depend on the direction; static.
         profile: The profile of the speeds; None if no unknown is a speed.
     """
 
@@ -87,17 +89,16 @@ class FrictionObjective(TorqueObjective):
     speed: Float[Array, "nv n"]
     weights: Float[Array, "nv n"]
     gram: Float[Array, "nv k k"]
+    stribeck: bool = eqx.field(static=True)
+    symmetric: bool = eqx.field(static=True)
     profile: SpeedProfile | None = None
 
     def cost(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, ""]:
-        return jnp.sum(self.weights * self.loss.cost((self._residuals(x) / noise[:, None]) ** 2)) / 2
+        return self._weighted(*self._unknowns(x), noise)[2]
 
     def normal_equations(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> NormalEquations:
-        r, w = self._weighted(x, noise)
-        (T, S), E = jax.jacfwd(self._unknowns)(x), self._by_own(x)
-        wr = w * r / noise[:, None] ** 2
-        gradient = jnp.einsum("jnk,jn->k", self.slopes, wr) @ T + jnp.einsum("jnc,jn,jcp->p", E, wr, S)
-        return NormalEquations(self.cost(x, noise), gradient, jnp.sum(self._hessians(x, noise), axis=0))
+        cost, gradients, hessians = self._by_signal(x, noise)
+        return NormalEquations(cost, jnp.sum(gradients, axis=0), jnp.sum(hessians, axis=0))
 
     def informations(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, "nv p p"]:
         """The Gauss-Newton Hessian of the contribution of each signal; zero for speeds with an open interval.
@@ -105,13 +106,13 @@ class FrictionObjective(TorqueObjective):
         There the Hessian at the minimum misleads: below the lowest speed of the record the cost is constant.
         """
         seen = self._seen(x, noise)
-        return self._hessians(x, noise) * jnp.outer(seen, seen)[None]
+        return self._by_signal(x, noise)[2] * jnp.outer(seen, seen)[None]
 
     def scores(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, "n p"]:
         return super().scores(x, noise) * self._seen(x, noise)[None]
 
     def correlation_times(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        r, w = self._weighted(x, noise)
+        r, w, _ = self._weighted(*self._unknowns(x), noise)
         return correlation_times((jnp.sqrt(w) * r).T)
 
     def residual_deviations(
@@ -121,7 +122,7 @@ class FrictionObjective(TorqueObjective):
         unknowns: Float[Array, ""],
         least: Float[Array, " nv"],
     ) -> Float[Array, " nv"]:
-        r, w = self._weighted(x, noise)
+        r, w, _ = self._weighted(*self._unknowns(x), noise)
         return standard_deviations(jnp.sum(w * r**2, axis=1), jnp.sum(w, axis=1), least, unknowns)
 
     def start(self) -> Float[Array, " p"]:
@@ -140,7 +141,7 @@ class FrictionObjective(TorqueObjective):
 
     def speed_profile(self) -> SpeedProfile:
         """The profile of the speeds; for each of them the signals are affine in the other parameters."""
-        zero, speeds = jnp.zeros(self.parameters.size, self.parameters.dtype), 1 + self._plant.model.topology.stribeck
+        zero, speeds = jnp.zeros(self.parameters.size, self.parameters.dtype), 1 + self.stribeck
         columns = np.array([FRICTION.index(name) for name in SPEEDS])
         prior = self._unknowns(zero)[1][:, columns]
         own = jax.jacfwd(lambda x: self._unknowns(x)[1][:, columns])(zero) != 0
@@ -163,31 +164,24 @@ class FrictionObjective(TorqueObjective):
         """
         w, count = self.weights, jnp.sum((self.weights > 0).astype(self.weights.dtype), axis=1)
         inverse = jax.lax.map(lambda G: scaled_spectrum(G)[0], self.gram)
-        slope = jnp.einsum("jnk,jn->jk", self.slopes, w * self.base)
         squares = jnp.sum(w * self.base**2, axis=1)
-        rest = squares - jnp.einsum("jk,jkl,jl->j", slope, inverse, slope)
         smallest = jnp.where(squares > 0, jnp.finfo(w.dtype).eps * squares, 1)
         # unit damping and friction, and those of the others that exist
-        plant, every = self._plant, np.eye(len(FRICTION) + 2, dtype=w.dtype)
-        names = ["damping", "friction", *["stribeck"] * plant.model.topology.stribeck]
-        units = every[[FRICTION.index(name) for name in names] + [-2, -1] * (not plant.is_symmetric)]
+        every, names = np.eye(len(FRICTION) + 2, dtype=w.dtype), ["damping", "friction", *["stribeck"] * self.stribeck]
+        units = every[[FRICTION.index(name) for name in names] + [-2, -1] * (not self.symmetric)]
         places = every[[FRICTION.index(name) for name in SPEEDS]]
 
         def one(s: Float[Array, "nv 2"]) -> Float[Array, " nv"]:
-            C = jnp.moveaxis(jax.vmap(self._friction)(units[:, None] + (s @ places)[None]), 0, -1)
-            # Schur complement of the other parameters
-            A = jnp.einsum("jnk,jn,jnm->jkm", self.slopes, w, C)
-            B = jnp.einsum("jnm,jn,jnl->jml", C, w, C) - jnp.einsum("jkm,jkl,jln->jmn", A, inverse, A)
-            c = jnp.einsum("jnm,jn->jm", C, w * self.base) - jnp.einsum("jkm,jkl,jl->jm", A, inverse, slope)
-            explained = jnp.einsum("jm,jml,jl->j", c, jax.vmap(lambda B: scaled_spectrum(B)[0])(B), c)
-            return jnp.log(jnp.maximum(rest - explained, 0) + smallest) * count / 2
+            C = jax.vmap(self._friction)(units[:, None] + (s @ places)[None])
+            M = jnp.stack([*C, self.base], axis=-1)
+            # Schur complements: of the other parameters, then of these
+            A = jnp.einsum("jnk,jnm->jkm", self.slopes, w[..., None] * M)
+            B = jnp.einsum("jnm,jnl->jml", M, w[..., None] * M) - A.mT @ inverse @ A
+            b = B[:, :-1, -1:]
+            left = B[:, -1, -1] - (b.mT @ jax.vmap(lambda B: scaled_spectrum(B)[0])(B[:, :-1, :-1]) @ b)[:, 0, 0]
+            return jnp.log(jnp.maximum(left, 0) + smallest) * count / 2
 
         return jax.lax.map(one, speeds)
-
-    @property
-    def _plant(self) -> Plant:
-        """The structure of the plant at any coordinates."""
-        return jax.eval_shape(self.parameters.plant_at, jnp.zeros(self.parameters.size, self.parameters.dtype))
 
     def _unknowns(self, x: Float[Array, " p"]) -> tuple[Float[Array, " k"], Float[Array, "nv c"]]:
         """The change of the parameters at ``Parameters.frictionless_indices``, and ``Plant.friction_parameters``."""
@@ -197,29 +191,20 @@ class FrictionObjective(TorqueObjective):
 
     def _friction(self, own: Float[Array, "nv c"]) -> Float[Array, "nv n"]:
         """The part of friction in the signals, for parameters of each joint."""
-        drive, plant = dict(zip(FRICTION, own.T[..., None], strict=False)), self._plant
-        force = friction_forces(drive, self.speed, plant.model.topology.stribeck)
-        if not plant.is_symmetric:
+        drive = dict(zip(FRICTION, own.T[..., None], strict=False))
+        force = friction_forces(drive, self.speed, self.stribeck)
+        if not self.symmetric:
             direction = jnp.tanh(self.speed / drive["friction_speed"])
             force = force + asymmetric_friction(*own.T[len(FRICTION) :, :, None], direction, self.speed)
         return force / self.parameters.plant.scale[:, None]
 
-    def _by_own(self, x: Float[Array, " p"]) -> Float[Array, "nv n c"]:
-        """The derivatives of ``_friction`` with respect to each joint's own parameters."""
-        own = self._unknowns(x)[1]
-        units = jnp.broadcast_to(jnp.eye(own.shape[1], dtype=own.dtype)[:, None], (own.shape[1], *own.shape))
-        return jnp.moveaxis(jax.vmap(lambda unit: jax.jvp(self._friction, (own,), (unit,))[1])(units), 0, -1)
-
-    def _residuals(self, x: Float[Array, " p"]) -> Float[Array, "nv n"]:
-        change, own = self._unknowns(x)
-        return self.base + self.slopes @ change + self._friction(own)
-
     def _weighted(
-        self, x: Float[Array, " p"], noise: Float[Array, " nv"]
-    ) -> tuple[Float[Array, "nv n"], Float[Array, "nv n"]]:
-        """The residuals, and their weights including those of the loss."""
-        r = self._residuals(x)
-        return r, self.weights * self.loss.weight((r / noise[:, None]) ** 2)
+        self, change: Float[Array, " k"], own: Float[Array, "nv c"], noise: Float[Array, " nv"]
+    ) -> tuple[Float[Array, "nv n"], Float[Array, "nv n"], Float[Array, ""]]:
+        """The residuals, their weights including those of the loss, and the cost."""
+        r = self.base + self.slopes @ change + self._friction(own)
+        squares = (r / noise[:, None]) ** 2
+        return r, self.weights * self.loss.weight(squares), jnp.sum(self.weights * self.loss.cost(squares)) / 2
 
     def _seen(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, " p"]:
         """0 for the coordinates whose confidence interval is open, else 1."""
@@ -227,16 +212,22 @@ class FrictionObjective(TorqueObjective):
             return jnp.ones_like(x)
         return self.profile.closed(self.correlation_times(x, noise)).astype(x.dtype)
 
-    def _hessians(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, "nv p p"]:
-        """The Gauss-Newton Hessian of the contribution of each signal."""
-        w = self._weighted(x, noise)[1]
-        (T, S), E = jax.jacfwd(self._unknowns)(x), self._by_own(x)
+    def _by_signal(
+        self, x: Float[Array, " p"], noise: Float[Array, " nv"]
+    ) -> tuple[Float[Array, ""], Float[Array, "nv p"], Float[Array, "nv p p"]]:
+        """The cost, and the gradient and Gauss-Newton Hessian of the contribution of each signal."""
+        (T, S), (change, own) = jax.jacfwd(lambda x: 2 * (self._unknowns(x),), has_aux=True)(x)
+        units = jnp.broadcast_to(jnp.eye(own.shape[1], dtype=own.dtype)[:, None], (own.shape[1], *own.shape))
+        E = jax.vmap(lambda unit: jax.jvp(self._friction, (own,), (unit,))[1])(units)
+        r, w, cost = self._weighted(change, own, noise)
+        # products of the derivatives with respect to the parameters of all joints, of the own joint, and residuals
+        M, w = jnp.stack([*E, r], axis=-1), w[..., None] / (noise**2)[:, None, None]
         quadratic = isinstance(self.loss, SquaredLoss)
-        gram = self.gram if quadratic else jnp.einsum("jnk,jnl->jkl", w[..., None] * self.slopes, self.slopes)
-        cross = jnp.einsum("kp,jkc,jcq->jpq", T, jnp.einsum("jnk,jn,jnc->jkc", self.slopes, w, E), S)
-        own = jnp.einsum("jcp,jcd,jdq->jpq", S, jnp.einsum("jnc,jn,jnd->jcd", E, w, E), S)
-        each = jnp.einsum("kp,jkl,lq->jpq", T, gram, T) + cross + cross.mT + own
-        return each / noise[:, None, None] ** 2
+        G = self.gram / (noise**2)[:, None, None] if quadratic else self.slopes.mT @ (w * self.slopes)
+        A, B = self.slopes.mT @ (w * M), M.mT @ (w * M)
+        N = jnp.concatenate([jnp.concatenate([G, A], axis=2), jnp.concatenate([A.mT, B], axis=2)], axis=1)
+        K = jnp.concatenate([jnp.broadcast_to(T[None], (len(S), *T.shape)), S], axis=1)
+        return cost, (N[:, -1:, :-1] @ K)[:, 0], K.mT @ N[:, :-1, :-1] @ K
 
 
 def friction_objective(parameters: Parameters, samples: TorqueSamples, loss: Loss) -> TorqueObjective:
@@ -260,7 +251,9 @@ def friction_objective(parameters: Parameters, samples: TorqueSamples, loss: Los
     Y, base = (jnp.moveaxis(jnp.concatenate(x), 1, 0) for x in jax.lax.map(one, tiles))
     speed, w = (jnp.concatenate(x).T for x in (tiles.v, tiles.weight))
     gram = jnp.einsum("jnk,jnl->jkl", w[..., None] * Y, Y)
-    found = FrictionObjective(parameters, tiles, loss, base, Y, speed, w, gram)
+    there = jax.eval_shape(parameters.plant_at, jnp.zeros(parameters.size, parameters.dtype))
+    flags = there.model.topology.stribeck, there.is_symmetric
+    found = FrictionObjective(parameters, tiles, loss, base, Y, speed, w, gram, *flags)
     if not any(block.has_speeds for block in parameters.blocks):
         return found
     return eqx.tree_at(lambda o: o.profile, found, found.speed_profile(), is_leaf=lambda x: x is None)

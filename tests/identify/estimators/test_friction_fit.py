@@ -106,7 +106,7 @@ def test_joints_share_a_speed():
 def test_outliers_do_not_move_the_speed():
     clean = recorded(smooth)
     signals = np.array(clean.signals)
-    signals[::20] += 5.0
+    signals[::20] += 10 * NOISE
     p = Parameters(arms.planar(), blocks())
     found = fit(p, TorqueSamples(clean.q, clean.v, clean.a, signals), TorqueFit(loss=Huber()))
     np.testing.assert_allclose(values(found, "friction_speed")[0], SPEEDS, rtol=0.1)
