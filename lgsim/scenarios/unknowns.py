@@ -33,7 +33,7 @@ class Kind(NamedTuple):
         make: Constructor of the block.
         owners: "bodies" or "joints", the key of the block's owners; "" for parameters of the whole model.
         shareable: True if joints can share one parameter, by the key "shared".
-        by_direction: Constructor of the block with the key "by_direction"; None if there is none.
+        by_direction: Constructor of the block with the key "by_direction", or None.
     """
 
     make: Callable[..., Block]

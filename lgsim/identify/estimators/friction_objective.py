@@ -172,7 +172,7 @@ class FrictionObjective(TorqueObjective):
         places = every[[FRICTION.index(name) for name in SPEEDS]]
 
         def one(s: Float[Array, "nv 2"]) -> Float[Array, " nv"]:
-            C = jax.vmap(self._friction)(units[:, None] + (s @ places)[None])
+            C = jax.vmap(self._friction)(jnp.asarray(units)[:, None] + (s @ places)[None])
             M = jnp.stack([*C, self.base], axis=-1)
             # Schur complements: of the other parameters, then of these
             A = jnp.einsum("jnk,jnm->jkm", self.slopes, w[..., None] * M)
@@ -191,11 +191,11 @@ class FrictionObjective(TorqueObjective):
 
     def _friction(self, own: Float[Array, "nv c"]) -> Float[Array, "nv n"]:
         """The part of friction in the signals, for parameters of each joint."""
-        drive = dict(zip(FRICTION, own.T[..., None], strict=False))
+        drive: dict[str, Array] = dict(zip(FRICTION, own.T[..., None], strict=False))
         force = friction_forces(drive, self.speed, self.stribeck)
         if not self.symmetric:
             direction = jnp.tanh(self.speed / drive["friction_speed"])
-            force = force + asymmetric_friction(*own.T[len(FRICTION) :, :, None], direction, self.speed)
+            force = force + asymmetric_friction(own.T[len(FRICTION) :, :, None], direction, self.speed)
         return force / self.parameters.plant.scale[:, None]
 
     def _weighted(

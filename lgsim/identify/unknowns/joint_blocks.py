@@ -140,6 +140,7 @@ class JointParameter(JointBlock):
 
     @property
     def relative(self) -> bool:
+        """True for speeds."""
         return self.has_speeds
 
     @property

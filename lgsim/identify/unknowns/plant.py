@@ -136,8 +136,8 @@ class Plant(eqx.Module):
             load = tau - _broadcast(self.model.armature, a) * a
             found = found + _broadcast(self.load_friction, v) * jnp.abs(load) * direction
         if not self.is_symmetric:
-            parts = self.friction_parameters[:, 5:].T
-            found = found + asymmetric_friction(*(_broadcast(x, v) for x in parts), direction, v)
+            parts = [_broadcast(x, v) for x in self.friction_parameters[:, len(FRICTION) :].T]
+            found = found + asymmetric_friction(parts, direction, v)
         return found
 
     @property
@@ -211,8 +211,9 @@ def signal_sensitivities(
     return jax.jacfwd(signals, has_aux=True)(every[indices])
 
 
-def asymmetric_friction(friction: Array, damping: Array, direction: Array, v: Array) -> Array:
+def asymmetric_friction(asymmetries: Sequence[Array] | Array, direction: Array, v: Array) -> Array:
     """Friction torques that have the same sign for both directions, N m or N; see ``Plant``."""
+    friction, damping = asymmetries
     return friction * jnp.abs(direction) + damping * jnp.abs(v)
 
 
@@ -230,7 +231,7 @@ def refuse_contacts(model: Model) -> None:
         )
 
 
-def with_drives(model: Model, drives: Float[Array, "nv _"], stribeck: Array | None = None) -> Model:
+def with_drives(model: Model, drives: Float[Array, "nv _"], stribeck: Array | np.ndarray | None = None) -> Model:
     """The model with new drive parameters and unchanged states; Stribeck friction where a joint has it."""
     # not by Model.replace of one parameter, since a traced one may change the states of a motion
     tree = model.topology if stribeck is None else model.topology.sticking(stribeck)
