@@ -101,15 +101,34 @@ class FrictionObjective(TorqueObjective):
         return NormalEquations(cost, jnp.sum(gradients, axis=0), jnp.sum(hessians, axis=0))
 
     def informations(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, "nv p p"]:
-        """The Gauss-Newton Hessian of the contribution of each signal; zero for speeds with an open interval.
-
-        There the Hessian at the minimum misleads: below the lowest speed of the record the cost is constant.
+        """The Gauss-Newton Hessian of the contribution of each signal; it has no information about speeds with an open
+        interval: below the lowest speed of the record the cost is constant, whatever the Hessian at the minimum.
         """
-        seen = self._seen(x, noise)
-        return self._by_signal(x, noise)[2] * jnp.outer(seen, seen)[None]
+        each = self._by_signal(x, noise)[2]
+        if self.profile is None:
+            return each
+        is_open, H, predicted = self._open_speeds(x, noise, each)
+        # what the records say of them beyond the other unknowns, in proportion to the signals' contributions
+        excess = jnp.where(jnp.outer(is_open, is_open), H - H @ predicted, 0)
+        diagonal = jnp.diagonal(H)
+        share = jnp.diagonal(each, axis1=1, axis2=2) / jnp.where(diagonal > 0, diagonal, 1)[None]
+        return each - (share[:, :, None] + share[:, None]) / 2 * excess[None]
 
     def scores(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, "n p"]:
-        return super().scores(x, noise) * self._seen(x, noise)[None]
+        scores = super().scores(x, noise)
+        if self.profile is None:
+            return scores
+        is_open, _, predicted = self._open_speeds(x, noise, self._by_signal(x, noise)[2])
+        return jnp.where(is_open[None], scores @ predicted, scores)
+
+    def _open_speeds(
+        self, x: Float[Array, " p"], noise: Float[Array, " nv"], each: Float[Array, "nv p p"]
+    ) -> tuple[Bool[Array, " p"], Float[Array, "p p"], Float[Array, "p p"]]:
+        """A mask of the speeds with an open interval, the Hessian H, and ``H_oo^-1 H`` for the other unknowns o."""
+        assert self.profile is not None
+        is_open = ~self.profile.closed(self.correlation_times(x, noise))
+        H = jnp.sum(each, axis=0)
+        return is_open, H, scaled_spectrum(H, ~is_open)[0] @ H
 
     def correlation_times(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, " nv"]:
         r, w, _ = self._weighted(*self._unknowns(x), noise)
@@ -205,12 +224,6 @@ class FrictionObjective(TorqueObjective):
         r = self.base + self.slopes @ change + self._friction(own)
         squares = (r / noise[:, None]) ** 2
         return r, self.weights * self.loss.weight(squares), jnp.sum(self.weights * self.loss.cost(squares)) / 2
-
-    def _seen(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, " p"]:
-        """0 for the coordinates whose confidence interval is open, else 1."""
-        if self.profile is None:
-            return jnp.ones_like(x)
-        return self.profile.closed(self.correlation_times(x, noise)).astype(x.dtype)
 
     def _by_signal(
         self, x: Float[Array, " p"], noise: Float[Array, " nv"]

@@ -76,6 +76,20 @@ def test_a_speed_below_those_of_the_record_is_not_identifiable():
         assert found.intervals[f"friction_speed of {joint}, rad/s"][0] == 0
 
 
+def test_a_changeover_above_the_speeds_of_the_record_is_damping():
+    """At a tenth of the changeover dry friction is a damper: the sum is right, the speed is not identifiable."""
+    model, rng = arms.planar(), np.random.default_rng(0)
+    q, _, a = arms.states(model, COUNT)
+    v = 0.03 * rng.normal(size=q.shape)
+    rigid = np.asarray(arms.signals(Plant(model), q, jnp.asarray(v), a))
+    tau = rigid + smooth(v, speeds=0.5) + 0.002 * rng.normal(size=v.shape)
+    found = fit(Parameters(model, blocks()), TorqueSamples(q, v, a, tau))
+    (friction, _), (damping, wide), (speed, _) = (values(found, name) for name in TRUE)
+    np.testing.assert_allclose(friction / speed + damping, FRICTION / 0.5 + DAMPING, rtol=0.02)
+    assert np.all(wide > 0.05 * damping) and np.all(speed < 1)
+    assert "2 of 8 combinations not identifiable" in str(found.verdict) and "friction_speed" in str(found.verdict)
+
+
 def test_without_friction_its_speed_is_not_identifiable():
     found = fit(Parameters(arms.planar(), blocks()), recorded(lambda v: DAMPING * v))
     assert np.max(np.abs(distances(found, {"damping": DAMPING}))) < 3
