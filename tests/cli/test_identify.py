@@ -231,7 +231,7 @@ def test_delays_are_found(case, tmp_path):
 def test_linear_least_squares_of_base_parameters(case, tmp_path):
     result = command(*words(case), "--fit", "standard,damping,friction", "--out", tmp_path / "fit.npz")
     assert result.exit_code == 0, result.output
-    assert "24 unknowns of standard, damping, friction, by LinearFit" in result.stderr
+    assert "24 parameters of standard, damping, friction, by LinearFit" in result.stderr
     assert "10 of 24 combinations" in result.stdout
     value, deviation = numbers(tmp_path)["damping of elbow, N m s/rad"]
     assert abs(value - DAMPING[1]) < 4 * deviation
@@ -422,4 +422,4 @@ def test_linear_least_squares_by_its_own_defaults(case, tmp_path):
     """Bodies that can exist are the usual unknowns, but not linear ones."""
     result = command(*words(case), "--method", "linear", "--out", tmp_path / "fit.npz")
     assert result.exit_code == 0, result.output
-    assert "24 unknowns of standard, friction, damping, by LinearFit" in result.stderr
+    assert "24 parameters of standard, friction, damping, by LinearFit" in result.stderr
