@@ -148,8 +148,8 @@ class IdentificationRequest:
     friction_speed: Annotated[
         float | None,
         typer.Option(
-            help="Fix the changeover speed of dry friction, rad/s or m/s, at all joints.",
-            show_default="fitted with the friction to joint forces",
+            help="Set the changeover speed of dry friction, rad/s or m/s, instead of fitting it.",
+            show_default="fitted if joint forces or currents were recorded, else as in the file",
         ),
     ] = None
     held_out: Annotated[
