@@ -145,6 +145,13 @@ class IdentificationRequest:
             " simulation: simulated against recorded positions; auto: torque if forces or currents were recorded.",
         ),
     ] = "auto"
+    friction_speed: Annotated[
+        float | None,
+        typer.Option(
+            help="Set the changeover speed of dry friction, rad/s or m/s, instead of fitting it.",
+            show_default="fitted if joint forces or currents were recorded, else as in the file",
+        ),
+    ] = None
     held_out: Annotated[
         float, typer.Option(help="Hold out this fraction of the motion for validation; 0 holds out none.")
     ] = 0.3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 
 import jax.numpy as jnp
@@ -16,6 +16,9 @@ from lgsim.multibody import block_diagonal, configuration
 from lgsim.multibody.joint import GroupJoint, Joint
 from lgsim.multibody.model import DRIVES, Model
 from lgsim.multibody.topology import Topology
+
+FRICTION = ("damping", "friction", "friction_speed", "stribeck", "stribeck_speed")
+"""The parameters of ``DRIVES`` on which damping and dry friction depend."""
 
 
 def passive_forces(
@@ -106,10 +109,20 @@ def batch_forces(tree: Topology, drives: Array, q: Array, v: Array) -> Array:
     if any(joint.stopped for joint in tree.joints):
         numbers = {name: (drive[name], "v") for name in ("lower", "upper", "limit_stiffness", "limit_damping")}
         back = back + configuration.by_joint(tree, _stopped, q=(q, "q"), v=(v, "v"), **numbers)
+    return -(back + friction_forces(drive, v, tree.stribeck))
+
+
+def friction_forces(drive: Mapping[str, Array], v: Array, stribeck: bool) -> Array:
+    """Damping and dry friction against v, N m or N; see ``passive_forces``.
+
+    Args:
+        drive: The parameters ``FRICTION`` by name, of shapes that broadcast to v.
+        stribeck: False leaves out the Stribeck part.
+    """
     dry = drive["friction"]
-    if tree.stribeck:
+    if stribeck:
         dry = dry + drive["stribeck"] * jnp.exp(-((v / drive["stribeck_speed"]) ** 2))
-    return -(back + drive["damping"] * v + dry * jnp.tanh(v / drive["friction_speed"]))
+    return drive["damping"] * v + dry * jnp.tanh(v / drive["friction_speed"])
 
 
 def _numbers(tree: Topology, q: Array) -> tuple[Array, np.ndarray]:

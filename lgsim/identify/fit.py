@@ -31,7 +31,7 @@ from lgsim.identify.estimators.uncertainty import Identifiability, identifiabili
 from lgsim.identify.step_error import FitStepError, fit_step_error
 from lgsim.identify.unknowns.coupled_plant import MOTOR_UNITS, CoupledPlant
 from lgsim.identify.unknowns.parameters import Parameters, value_names
-from lgsim.identify.unknowns.plant import Plant
+from lgsim.identify.unknowns.plant import FRICTION_PARTS, Plant
 from lgsim.identify.verdict import bounds_met, fit_verdict, outer_estimate
 from lgsim.multibody.model import Model
 from lgsim.simulation.simulate import method_name
@@ -44,7 +44,7 @@ from lgsim.support.messages import counted
 from lgsim.support.verdict import Verdict
 
 _FORMAT = "lgsim fit 1"
-_SIGNALS = ("scale", "offset", "stribeck", "stribeck_speed")
+_SIGNALS = ("scale", "offset", "stribeck", "stribeck_speed", *FRICTION_PARTS)
 JOINT_FORCES, ROUNDING = TorqueFit(), 1e-12
 SMALL = 500_000
 """The number of recorded values up to which rarely run programs are compiled with fewer optimizations."""
@@ -237,7 +237,8 @@ class Fit:
         }  # fmt: skip
         if self.validation is not None:
             arrays["rmse_held_out"] = self.rmse(self.validation)
-        arrays |= {f"signal.{name}": getattr(plant, name) for name in _SIGNALS}
+        parts = {f"signal.{name}": getattr(plant, name) for name in _SIGNALS}
+        arrays |= {name: part for name, part in parts.items() if part is not None}
         if estimate.starts is not None:
             arrays["starts"] = estimate.starts
         about = {"message": self.message, "verdict": str(self.verdict), "coordinates": self.parameters.names}
@@ -326,6 +327,7 @@ def fit(
             "progress, checkpoint: expected concrete arrays, got traced ones; leave both out inside jit and vmap"
         )
     checked(parameters, samples, estimator, validation)
+    parameters = estimator.within_record(parameters, samples)
     if in_chunks:
         estimate = _run_in_chunks(estimator, parameters, samples, progress, checkpoint)
     else:
@@ -464,7 +466,7 @@ def load_plant(path: str | Path) -> Plant:
 
 
 def _plant(about: dict[str, Any], model: Model, arrays: dict[str, np.ndarray]) -> Plant:
-    signals: Any = {name: arrays[f"signal.{name}"] for name in _SIGNALS}
+    signals: Any = {name: arrays[f"signal.{name}"] for name in _SIGNALS if f"signal.{name}" in arrays}
     actuators = from_record(about["actuators"], arrays) if "actuators" in about else None
     if "motors" not in about:
         return Plant(model, **signals, actuators=actuators)

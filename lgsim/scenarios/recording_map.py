@@ -95,19 +95,20 @@ class RecordingMap(NamedTuple):
         with table.at(None):
             return CoupledPlant(model, factors, self.scale) if factors else Plant(model, self.scale)
 
-    def blocks(self, plant: Plant, names: Sequence[str] | None = None) -> dict[str, Block]:
+    def blocks(self, plant: Plant, names: Sequence[str] | None = None, with_speed: bool = True) -> dict[str, Block]:
         """The unknown parameters by name: ``identify.Parameters(plant, list(blocks.values()), map.priors)``.
 
         Args:
             plant: The model with its actuators.
             names: Names such as "masses" and "friction"; None for all in the map, or ``bodies``, ``friction`` and
                 ``damping`` if the map has none.
+            with_speed: True to add the changeover speed of dry friction to ``friction``.
 
         Raises:
             ScenarioError: an entry of the map is invalid for a block.
             ValueError: a name is unknown or occurs twice, or two blocks change the same parameters.
         """
-        return unknowns.read_blocks(self.root.table("unknowns"), plant, names)
+        return unknowns.read_blocks(self.root.table("unknowns"), plant, names, with_speed)
 
     @contextmanager
     def _at_columns(self, path: Path) -> Iterator[None]:

@@ -151,7 +151,7 @@ def test_helps_are_short_and_imperative(name):
 
 @pytest.mark.parametrize("name", FUNCTIONS, ids=lambda name: name or "lgsim")
 def test_helps_of_physical_quantities_have_units(name):
-    units = r", (s|m|m/s²|inches|samples|N m or N)\b|: rad, m,|fraction"
+    units = r", (s|m|m/s²|rad/s or m/s|inches|samples|N m or N)\b|: rad, m,|fraction"
     for info, kind in parameters(name).values():
         if kind in (float, float | None):
             assert re.search(units, info.help), info.help

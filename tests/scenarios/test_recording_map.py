@@ -8,6 +8,7 @@ import pytest
 from lgsim import data, load_urdf
 from lgsim.identify import CentersOfMass, Inertias, JointParameter, Masses, Plant, TotalMass
 from lgsim.identify.recording.filters import Butterworth, Spline
+from lgsim.identify.unknowns import DirectionalParameter, LoadFriction
 from lgsim.identify.unknowns.coupled_plant import MotorParameter
 from lgsim.scenarios import ScenarioError, load_recording_map
 
@@ -99,9 +100,12 @@ friction = { joints = ["elbow"] }
     assert given.priors == (TotalMass(12.3, 0.01),)
     plant = Plant(model, scale=given.scale)
     masses, friction = Masses(bodies=["fore"], prior_deviation=0.5), JointParameter("friction", joints=["elbow"])
-    wanted = {"masses": masses, "friction": friction}
+    speed = JointParameter("friction_speed", joints=["elbow"])
+    wanted = {"masses": masses, "friction": friction, "friction_speed": speed}
     assert given.blocks(plant) == wanted
-    assert given.blocks(plant, ["friction", "centres"]) == {"friction": wanted["friction"], "centers": CentersOfMass()}
+    assert given.blocks(plant, ["friction", "centres"]) == {
+        "friction": friction, "friction_speed": speed, "centers": CentersOfMass(),
+    }  # fmt: skip
     spline = load_recording_map(write("[smoothing]\nspacing = 0.05\n", "map.toml"), model)
     assert spline.smoother == Spline(0.05)
 
@@ -111,7 +115,29 @@ def test_without_a_map(model):
     given = load_recording_map(None, model)
     assert given.columns == {"options": {}} and given.smoother is None
     blocks = given.blocks(Plant(model))
-    assert list(blocks) == ["bodies", "friction", "damping"] and blocks["bodies"] == Inertias()
+    assert list(blocks) == ["bodies", "friction", "friction_speed", "damping"] and blocks["bodies"] == Inertias()
+
+
+def test_friction_in_a_map(model, write):
+    """Its changeover speed is unknown unless it is declined, of the same joints, or of its own; shared on request."""
+    plant = Plant(model)
+    assert "friction_speed" not in load_recording_map(None, model).blocks(plant, ["friction"], with_speed=False)
+    assert "friction_speed" not in load_recording_map(None, model).blocks(plant, ["standard", "friction"])
+    text = """[unknowns]
+friction = { by_direction = true, joints = ["elbow"] }
+damping = { by_direction = true }
+friction_speed = { shared = true, joints = ["shoulder", "elbow"], prior = 0.7 }
+load_friction = {}
+"""
+    blocks = load_recording_map(write(text, "map.toml"), model).blocks(plant)
+    assert blocks["friction"] == DirectionalParameter("friction", ["elbow"])
+    assert blocks["damping"] == DirectionalParameter("damping") and blocks["load_friction"] == LoadFriction()
+    speed = blocks["friction_speed"]
+    assert speed.labels(plant) == ["friction_speed of shoulder and friction_speed of elbow"]
+    assert speed.prior_deviation == 0.7
+    for line in ("armature = { by_direction = true }", "friction = { shared = true }"):
+        given = load_recording_map(write(f"[unknowns]\n{line}\n", "map.toml"), model)
+        assert "there is no such key" in refused(given.blocks, plant).reason
 
 
 @pytest.mark.parametrize(

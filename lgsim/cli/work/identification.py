@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Float
 from numpy import ndarray
@@ -44,6 +45,7 @@ from lgsim.identify import (
 from lgsim.identify.estimators.estimator import Estimator
 from lgsim.identify.step_error import FitStepError
 from lgsim.identify.unknowns.coupled_plant import MOTOR_UNITS, CoupledPlant
+from lgsim.identify.unknowns.plant import FRICTION_PARTS
 from lgsim.multibody import Model
 from lgsim.scenarios import load_recording_map
 from lgsim.scenarios.machine import first_tag
@@ -73,12 +75,19 @@ def run_identification(asked: IdentificationRequest, machine: Path, motions: Seq
     model, given = (whole, given) if asked.lock is None else lock(asked.lock, whole, given, motions)
     if not asked.check:
         check_replaced(_outputs(asked, files.joint_list(model)), asked.force)
+    if asked.friction_speed is not None:
+        model = model.replace(friction_speed=asked.friction_speed)
     plant = given.plant(model)
     with bad_input("--fit: "):
-        blocks = given.blocks(plant, _unknowns(asked, bool(given.root.table("unknowns").values)))
+        names = _unknowns(asked, bool(given.root.table("unknowns").values))
+        blocks = given.blocks(plant, names, asked.friction_speed is None and asked.method in ("auto", "torque"))
+    if asked.friction_speed is not None and "friction_speed" in blocks:
+        raise BadInput("--friction-speed: expected no unknown friction_speed, got one in --fit or in the map")
     if asked.method == "linear" and (wrong := [name for name in blocks if name not in LINEAR]):
         raise BadInput(f"--method linear: expected parameters among {', '.join(LINEAR)}; {listed(wrong)} not linear")
     kind, recording = _read(asked, motions, whole, given, plant, blocks)
+    if kind == "simulation" and asked.method == "auto":
+        blocks = given.blocks(plant, names, with_speed=False)
     if asked.check:
         return Exit.DONE
     files.keep_compiled()
@@ -86,16 +95,16 @@ def run_identification(asked: IdentificationRequest, machine: Path, motions: Seq
     with bad_input("--fit: "):
         parameters = Parameters(plant, list(blocks.values()), given.priors)
         estimator = _estimator(kind, parameters, motion, asked.lags)
-    names = listed([str(path) for path in motions])
+    sources = listed([str(path) for path in motions])
     what = f"{counted(parameters.size, 'parameter')} of {listed(list(blocks))}, by {type(estimator).__name__}"
-    console(error=True).print(f"{names}: {what}", soft_wrap=True)
+    console(error=True).print(f"{sources}: {what}", soft_wrap=True)
     start = time.perf_counter()
     found = _found(asked, parameters, motion, estimator)
     if found is None:
         return Exit.INTERRUPTED
     wall = time.perf_counter() - start
     if not jnp.all(jnp.isfinite(found.estimate.x)) or bool(found.estimate.result == RESULTS.nonfinite):
-        raise Stop(f"{names}: {found.verdict}; the next run starts again", Exit.NOT_CONVERGED)
+        raise Stop(f"{sources}: {found.verdict}; the next run starts again", Exit.NOT_CONVERGED)
     # the verdict is the first line of the output
     console().print(f"verdict: {found.verdict}", soft_wrap=True, highlight=False)
     made, lost = _save(asked, machine, found, motion, what)
@@ -155,6 +164,8 @@ def _unknowns(asked: IdentificationRequest, in_map: bool) -> list[str] | None:
 
 def _check_words(asked: IdentificationRequest, machine: Path) -> None:
     """Check the arguments before any file is read."""
+    if asked.friction_speed is not None and not 0 < asked.friction_speed < math.inf:
+        raise BadInput(f"--friction-speed: expected a positive number, got {asked.friction_speed:g}")
     for option, path, ending in (
         ("--out", asked.out, ".npz"), ("--report", asked.report, ".html"), ("--write", asked.write, ".urdf"),
     ):  # fmt: skip
@@ -268,8 +279,8 @@ def _signals(found: Fit) -> tuple[str, ...]:
     before, after = found.parameters.plant, found.plant
     remarks = []
     motors = MOTOR_UNITS if isinstance(before, CoupledPlant) else ()
-    for name in ("scale", "offset", "stribeck", "stribeck_speed", *motors):
-        if not jnp.array_equal(getattr(before, name), getattr(after, name)):
+    for name in ("scale", "offset", "stribeck", "stribeck_speed", *FRICTION_PARTS, *motors):
+        if not eqx.tree_equal(getattr(before, name), getattr(after, name)):
             what = f"{name.replace('_', ' ')}{' of joints' * (name not in motors)}"
             remarks.append(f"{what}, which URDF cannot represent: see the .npz file")
     return tuple(remarks)

@@ -97,6 +97,10 @@ class Estimator(eqx.Module):
             ValueError: a shape is wrong, or a value with a weight is not finite.
         """
 
+    def within_record(self, parameters: Parameters, samples: Any) -> Parameters:
+        """The unknowns with bounds that follow from the records; unchanged by default."""
+        return parameters
+
     @abstractmethod
     def columns(self, parameters: Parameters, samples: Any) -> list[str]:
         """Names of the columns of the residuals."""

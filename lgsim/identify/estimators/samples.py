@@ -19,6 +19,9 @@ from lgsim.multibody.inertia import parameters, rotational_inertia
 from lgsim.multibody.model import Model
 from lgsim.support.check import is_traced, unknown_name
 
+SATURATED = 10.0
+"""The ratio of a speed to that of the changeover from which dry friction is constant: ``1 - tanh(10)`` is 4e-9."""
+
 
 class TorqueSamples(eqx.Module):
     """States with the measured joint torques, one row for each of n times.
@@ -215,6 +218,16 @@ class TorqueSamples(eqx.Module):
         longer: TorqueSamples = jax.tree.map(extend, self)
         weight = np.where(np.arange(len(longer))[:, None] < len(self), longer.weight, 0)
         return eqx.tree_at(lambda s: s.weight, longer, jax.device_put(weight))
+
+    def speed_range(self) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
+        """The speeds between which dry friction may change over, of each degree of freedom, rad/s or m/s.
+
+        The highest one is the record's, 0 without motion. At the lowest one, a tenth of the record's lowest speed,
+        ``tanh(10)`` is 1 to 4e-9 at all samples.
+        """
+        speed = jnp.where(self.weight > 0, jnp.abs(self.v), 0).reshape(-1, self.v.shape[-1])
+        lowest = jnp.min(jnp.where(speed > 0, speed, jnp.inf), axis=0)
+        return lowest / SATURATED, jnp.max(speed, axis=0)
 
     def tiles(self, size: int) -> TorqueSamples:
         """The samples in tiles (count, size, ...); the last one is padded with rows of weight zero."""

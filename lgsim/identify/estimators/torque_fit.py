@@ -29,13 +29,13 @@ from lgsim.identify.estimators.estimator import (
     RoundStart,
     StepwiseEstimator,
 )
+from lgsim.identify.estimators.friction_objective import friction_objective
 from lgsim.identify.estimators.loss import Loss, SquaredLoss
 from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.estimators.torque_objective import (
     TILE,
     TorqueObjective,
     standard_deviations,
-    torque_objective,
     torque_residual_jacobian,
     torque_residuals,
 )
@@ -65,6 +65,10 @@ class TorqueEstimator(Estimator):
         refuse_contacts(parameters.plant.model)
         samples.check(parameters.plant.model)
         return int(np.sum(np.asarray(samples.weight) > 0))
+
+    def within_record(self, parameters: Parameters, samples: TorqueSamples) -> Parameters:
+        moved = any(block.has_speeds for block in parameters.blocks)
+        return parameters.within_speeds(*samples.speed_range()) if moved else parameters
 
     def columns(self, parameters: Parameters, samples: TorqueSamples) -> list[str]:
         return dof_names(parameters.plant.model)
@@ -126,7 +130,7 @@ class TorqueFit(StepwiseEstimator, TorqueEstimator):
     def in_rounds(self, parameters: Parameters, samples: TorqueSamples) -> FitRounds:
         count = jnp.maximum(jnp.sum(samples.weight > 0, dtype=samples.weight.dtype), 1)
         tolerance = 2e-3 / count if self.tolerance is None else self.tolerance
-        objective = torque_objective(parameters, samples, self.loss)
+        objective = friction_objective(parameters, samples, self.loss)
         noise = initial_noise(self.noise, samples)
         return NoiseRounds(self, parameters, objective, parameters.bounds(), noise, noise_floor(samples), tolerance)
 
@@ -151,10 +155,12 @@ class NoiseRounds(FitRounds):
     @property
     def count(self) -> int:
         rounds = 1 if self.fit.noise is not None else self.fit.noise_updates
-        return max(rounds, 1 + FALLS) if self.parameters.has_barrier else rounds
+        least = 1 if self.objective.held_at_first() is None else 2
+        return max(rounds, 1 + FALLS if self.parameters.has_barrier else least)
 
     def opening(self) -> RoundStart:
-        return RoundStart(jnp.zeros(self.parameters.size, self.parameters.dtype), None, self.noise, self.noise)
+        start = jnp.clip(self.objective.start(), *self.bounds)
+        return RoundStart(start, None, self.noise, self.noise)
 
     def descent(self, start: RoundStart, number: Int[Array, ""]) -> LevenbergMarquardt:
         parameters, objective, noise = self.parameters, self.objective, start.noise
@@ -165,9 +171,17 @@ class NoiseRounds(FitRounds):
         return LevenbergMarquardt(
             lambda x, _: _descent_equations(parameters, x, objective.normal_equations(x, noise), barrier),
             lambda x, _: parameters.prior_cost(x, barrier) + objective.cost(x, noise),
-            *self.bounds, self.fit.max_iterations, self.tolerance * barrier, linear_step=StraightStep(parameters),
-            results=RESULTS, negligible=NEGLIGIBLE + objective.rounding(noise),
+            *self.bounds_in(start, number), self.fit.max_iterations, self.tolerance * barrier,
+            linear_step=StraightStep(parameters), results=RESULTS, negligible=NEGLIGIBLE + objective.rounding(noise),
         )  # fmt: skip
+
+    def bounds_in(self, start: RoundStart, number: Int[Array, ""]) -> tuple[Float[Array, " p"], Float[Array, " p"]]:
+        """The bounds in a round."""
+        held = self.objective.held_at_first()
+        if held is None:
+            return self.bounds
+        lower, upper = (jnp.where(held & (number == 0), start.x, bound) for bound in self.bounds)
+        return lower, upper
 
     def noise_after(self, start: RoundStart, found: Solution) -> Float[Array, " nv"]:
         if self.fit.noise is not None:

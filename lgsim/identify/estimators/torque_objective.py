@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from lgsim._compile.linalg.levenberg_marquardt import NormalEquations
 from lgsim._compile.xla import control_flow
@@ -43,6 +43,14 @@ class TorqueObjective(eqx.Module):
     @abstractmethod
     def normal_equations(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> NormalEquations:
         """The objective with its gradient and Gauss-Newton Hessian, including robust weights."""
+
+    def start(self) -> Float[Array, " p"]:
+        """The coordinates from which a search starts: the prior, by default."""
+        return jnp.zeros(self.parameters.size, self.parameters.dtype)
+
+    def held_at_first(self) -> Bool[Array, " p"] | None:
+        """True for the coordinates that the first of several rounds leaves at their start; None for none."""
+        return None
 
     @abstractmethod
     def informations(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, "nv p p"]:

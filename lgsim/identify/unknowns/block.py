@@ -59,6 +59,27 @@ class Block(eqx.Module):
         """True if the coordinates are the parameters at ``affine_indices`` minus their prior values."""
         return False
 
+    @property
+    def of_friction(self) -> bool:
+        """True if the block changes only damping and dry friction of joints, ``Plant.friction_parameters``."""
+        return False
+
+    @property
+    def has_speeds(self) -> bool:
+        """True if the coordinates are logarithms of speeds of dry friction, ``SPEEDS``."""
+        return False
+
+    def within_speeds(
+        self, plant: Plant, lowest: Float[Array, " nv"], highest: Float[Array, " nv"]
+    ) -> tuple[Plant, Block]:
+        """The plant and the block with speeds of dry friction that are within those of a record; unchanged by default.
+
+        Args:
+            lowest: Lowest speed of each degree of freedom that the record resolves, rad/s or m/s.
+            highest: Highest speed of each degree of freedom, 0 if it does not move.
+        """
+        return plant, self
+
     def bounds(self, plant: Plant) -> tuple[ArrayLike, ArrayLike]:
         """(lower, upper) bounds of the coordinates, scalars or (size,); infinite by default."""
         return -np.inf, np.inf

@@ -87,6 +87,9 @@ class SharedBlock(Block):
         signs: NumbersLike = 1.0,
         prior_deviation: NumbersLike | None = None,
     ) -> None:
+        """By default there is no prior, except for speeds of dry friction, which keep that of the block."""
+        if prior_deviation is None and block.has_speeds:
+            prior_deviation = block.prior_deviation
         self.block, self.members, self.signs, self.prior_deviation = block, members, signs, prior_deviation
 
     def labels(self, plant: Plant) -> list[str]:
@@ -99,6 +102,22 @@ class SharedBlock(Block):
     def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
         every = jnp.broadcast_to(x[None], (self.members, x.size)) * jnp.asarray(self.signs, x.dtype)
         return self.block.apply(plant, every.reshape(-1))
+
+    @property
+    def of_friction(self) -> bool:
+        return self.block.of_friction
+
+    @property
+    def has_speeds(self) -> bool:
+        return self.block.has_speeds
+
+    def within_speeds(
+        self, plant: Plant, lowest: Float[Array, " nv"], highest: Float[Array, " nv"]
+    ) -> tuple[Plant, SharedBlock]:
+        # members that share a speed need a common interval
+        low, high = (jnp.full_like(lowest, x) for x in (jnp.min(lowest), jnp.max(highest)))
+        plant, block = self.block.within_speeds(plant, low, high)
+        return plant, SharedBlock(block, self.members, self.signs, self.prior_deviation)
 
     def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
         return self.block.value_limits(plant)

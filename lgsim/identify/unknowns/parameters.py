@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
 from lgsim.identify.unknowns.block import Block
-from lgsim.identify.unknowns.plant import Plant
+from lgsim.identify.unknowns.plant import Plant, first_index
 from lgsim.multibody.model import Model
 from lgsim.support.check import is_traced
 
@@ -110,13 +110,35 @@ class Parameters(eqx.Module):
         None if others depend on x too, in which the signals are not affine.
         """
         indices = [block.affine_indices(self.plant.model) for block in self.blocks]
-        found = [p for p in indices if p is not None]
+        found = [p for p in indices if p is not None and self.plant.load_friction is None]
         return np.unique(np.concatenate(found)) if len(found) == len(indices) else None
+
+    @property
+    def frictionless_indices(self) -> Int[np.ndarray, " moved"] | None:
+        """``affine_indices`` of all blocks but those of friction; at least the offsets.
+
+        None if the signals are affine in all unknowns, or not affine in an unknown that is not of friction.
+        """
+        model = self.plant.model
+        indices = [block.affine_indices(model) for block in self.blocks if not block.of_friction]
+        found = [p for p in indices if p is not None]
+        if self.affine_indices is not None or len(found) < len(indices) or self.plant.load_friction is not None:
+            return None
+        every = np.unique(np.concatenate([np.zeros(0, int), *found]))
+        return every if every.size else first_index(model, "offset") + np.arange(model.nv)
 
     def affine_change(self, x: Float[Array, " size"]) -> Float[Array, " moved"]:
         """The dynamic parameters at ``affine_indices`` of the plant at x, minus their prior values."""
         indices = self.affine_indices
         return self.plant_at(x).dynamic_parameters[indices] - self.plant.dynamic_parameters[indices]
+
+    def within_speeds(self, lowest: Float[Array, " nv"], highest: Float[Array, " nv"]) -> Parameters:
+        """The same unknowns with speeds of dry friction within those of a record; see ``Block.within_speeds``."""
+        plant, blocks = self.plant, []
+        for block in self.blocks:
+            plant, bounded = block.within_speeds(plant, lowest, highest)
+            blocks.append(bounded)
+        return Parameters(plant, blocks, self.priors)
 
     @property
     def linear_indices(self) -> Int[np.ndarray, " size"] | None:

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 
 from lgsim.actuators.actuators import Actuators, ActuatorSum, check
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
-from lgsim.dynamics.passive_forces import passive_forces
+from lgsim.dynamics.passive_forces import FRICTION, passive_forces
 from lgsim.identify.recording.coordinates import dof_names
 from lgsim.multibody import inertia
 from lgsim.multibody.loops.refusal import refuse_loops
@@ -31,15 +31,26 @@ AFFINE_JOINTS = (*_AFFINE_DRIVES, "offset")
 """All parameters of degrees of freedom in which signals are affine, in the order of ``Plant.dynamic_parameters``."""
 
 
+FRICTION_PARTS = ("friction_asymmetry", "damping_asymmetry", "load_friction")
+"""The fields of ``Plant`` for friction that a model does not have."""
+
+
 class Plant(eqx.Module):
     """A model whose joint torques are recorded as signals: ``scale signal = tau + offset``.
 
     ``tau`` is the joint torque of the drive: inverse dynamics minus passive forces, including dry friction with its
-    Stribeck part. If the plant has actuators, the records contain their commands.
+    Stribeck part. Friction may differ by direction and grow with the load: with ``s = tanh(v / friction_speed)`` and
+    the torque ``load`` on the bodies, tau contains ``friction_asymmetry |s| + damping_asymmetry |v| + load_friction
+    |load| s``. If the plant has actuators, the records contain their commands.
 
     Attributes:
         scale: Joint torque per unit of the signal (nv,), N m or N: gear ratio times torque constant; 1 for torques.
         offset: Offset of the scaled signal from the joint torque (nv,), N m or N.
+        friction_asymmetry: Half the difference of dry friction for positive and negative v (nv,), N m or N; None for
+            zero.
+        damping_asymmetry: The same of the damping (nv,), N m s/rad or N s/m; None for zero.
+        load_friction: Dry friction of a gear relative to the torque that it transmits to the bodies (nv,); None for
+            zero.
         actuators: Actuators from ``lgsim.actuators`` that convert recorded commands to joint torques; None: signals are
             recorded.
 
@@ -52,6 +63,9 @@ class Plant(eqx.Module):
     scale: Float[Array, " nv"]
     offset: Float[Array, " nv"]
     actuators: Actuators | ActuatorSum | None
+    friction_asymmetry: Float[Array, " nv"] | None
+    damping_asymmetry: Float[Array, " nv"] | None
+    load_friction: Float[Array, " nv"] | None
 
     def __init__(
         self,
@@ -61,6 +75,9 @@ class Plant(eqx.Module):
         stribeck: NumbersLike | None = None,
         stribeck_speed: NumbersLike | None = None,
         actuators: Actuators | ActuatorSum | None = None,
+        friction_asymmetry: NumbersLike | None = None,
+        damping_asymmetry: NumbersLike | None = None,
+        load_friction: NumbersLike | None = None,
     ) -> None:
         """Parameters may be scalars or (nv,); those of Stribeck friction are stored in the model."""
         check_model(model)
@@ -68,6 +85,10 @@ class Plant(eqx.Module):
         given = {name: _for_each_dof(name, x, model) for name, x in friction.items() if x is not None}
         self.model = model.replace(**given) if given else model
         self.scale, self.offset = _for_each_dof("scale", scale, model), _for_each_dof("offset", offset, model)
+        parts = friction_asymmetry, damping_asymmetry, load_friction
+        self.friction_asymmetry, self.damping_asymmetry, self.load_friction = (
+            None if x is None else _for_each_dof(name, x, model) for name, x in zip(FRICTION_PARTS, parts, strict=True)
+        )
         self.actuators = actuators
         if actuators is not None:
             check(actuators, model)
@@ -107,7 +128,29 @@ class Plant(eqx.Module):
             "joint torques and loop forces cannot be distinguished from accelerations",
             "use SimulationFit",
         )
-        return inverse_dynamics(self.model, q, v, a, wrenches) - passive_forces(self.model, q, v)
+        tau = inverse_dynamics(self.model, q, v, a, wrenches)
+        found = tau - passive_forces(self.model, q, v)
+        direction = jnp.tanh(v / _broadcast(self.model.friction_speed, v))
+        if self.load_friction is not None:
+            # the rotor's inertia is on the motor's side of the gear
+            load = tau - _broadcast(self.model.armature, a) * a
+            found = found + _broadcast(self.load_friction, v) * jnp.abs(load) * direction
+        if not self.is_symmetric:
+            parts = [_broadcast(x, v) for x in self.friction_parameters[:, len(FRICTION) :].T]
+            found = found + asymmetric_friction(parts, direction, v)
+        return found
+
+    @property
+    def is_symmetric(self) -> bool:
+        """True if friction does not depend on the direction of v."""
+        return self.friction_asymmetry is None and self.damping_asymmetry is None
+
+    @property
+    def friction_parameters(self) -> Float[Array, "nv 7"]:
+        """The parameters ``FRICTION`` of the model, then the asymmetries of friction and damping."""
+        drives = self.model.drives[:, np.array([DRIVES.index(name) for name in FRICTION])]
+        parts = self.friction_asymmetry, self.damping_asymmetry
+        return jnp.column_stack([drives, *(jnp.zeros_like(self.offset) if x is None else x for x in parts)])
 
     def signals(
         self,
@@ -168,6 +211,12 @@ def signal_sensitivities(
     return jax.jacfwd(signals, has_aux=True)(every[indices])
 
 
+def asymmetric_friction(asymmetries: Sequence[Array] | Array, direction: Array, v: Array) -> Array:
+    """Friction torques that have the same sign for both directions, N m or N; see ``Plant``."""
+    friction, damping = asymmetries
+    return friction * jnp.abs(direction) + damping * jnp.abs(v)
+
+
 def refuse_contacts(model: Model) -> None:
     """Check that joint torques follow from the motion.
 
@@ -182,11 +231,16 @@ def refuse_contacts(model: Model) -> None:
         )
 
 
-def with_drives(model: Model, drives: Float[Array, "nv _"], stribeck: Array | None = None) -> Model:
+def with_drives(model: Model, drives: Float[Array, "nv _"], stribeck: Array | np.ndarray | None = None) -> Model:
     """The model with new drive parameters and unchanged states; Stribeck friction where a joint has it."""
     # not by Model.replace of one parameter, since a traced one may change the states of a motion
     tree = model.topology if stribeck is None else model.topology.sticking(stribeck)
     return model.replace(topology=tree, drives=drives)
+
+
+def with_part(plant: Plant, name: str, values: Float[Array, " nv"]) -> Plant:
+    """The plant with a new field, which may have been None."""
+    return eqx.tree_at(lambda p: getattr(p, name), plant, values, is_leaf=lambda x: x is None)
 
 
 def first_index(model: Model, what: str) -> int:

@@ -10,7 +10,7 @@ import lgsim
 from lgsim.identify.unknowns.block import select_names
 from lgsim.identify.unknowns.body_blocks import CentersOfMass, Inertias, Masses, StandardParameters, upper_factor
 from lgsim.identify.unknowns.frame_blocks import GravityDirection, Placements, SharedBlock
-from lgsim.identify.unknowns.joint_blocks import JointParameter, SignalScale, TorqueOffset
+from lgsim.identify.unknowns.joint_blocks import DirectionalParameter, JointParameter, SignalScale, TorqueOffset
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.lie import se3
 from lgsim.multibody import inertia
@@ -115,8 +115,7 @@ def test_numbers_of_joints_are_added_to_with_bounds_of_their_own(plant):
 
 @pytest.mark.parametrize(
     ("block", "field", "linear"),
-    [(SignalScale(), "scale", False), (TorqueOffset(), "offset", True), (JointParameter("stribeck"), "stribeck", True),
-     (JointParameter("stribeck_speed"), "stribeck_speed", False)],
+    [(SignalScale(), "scale", False), (TorqueOffset(), "offset", True), (JointParameter("stribeck"), "stribeck", True)],
 )  # fmt: skip
 def test_numbers_of_signals_and_friction_are_added_to(plant, block, field, linear):
     moved = apply(block, plant, [0.1, -0.2])
@@ -127,6 +126,35 @@ def test_numbers_of_signals_and_friction_are_added_to(plant, block, field, linea
         step = np.zeros(before.shape)
         step[block.affine_indices(plant.model)] = [0.1, -0.2]
         np.testing.assert_allclose(after - before, step, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["friction_speed", "stribeck_speed"])
+def test_speeds_of_friction_are_logarithmic_with_a_weak_prior(plant, name):
+    """A factor of ten is one standard deviation; a record's speeds bound those without bounds of their own."""
+    block = JointParameter(name)
+    moved = apply(block, plant, [np.log(2), -np.log(5)])
+    np.testing.assert_allclose(getattr(moved.model, name), [0.2, 0.02])
+    np.testing.assert_allclose(block.prior_deviation, np.log(10))
+    np.testing.assert_array_equal(np.abs(block.bounds(plant)), np.inf)
+    there, bounded = block.within_speeds(plant, jnp.array([1e-3, jnp.inf]), jnp.array([0.5, 0.0]))
+    # the prior stays a factor of ten within the bounds; a joint that rests has no highest speed
+    np.testing.assert_allclose(getattr(there.model, name), [0.05, 0.1])
+    np.testing.assert_allclose(bounded.bounds(there), np.log([[0.02, 0.1], [10, np.inf]]))
+    assert list(bounded.value_limits(there).values()) == [(0.0, np.inf)] * 2
+    given = JointParameter(name, lower=0.01, upper=1.0)
+    assert given.within_speeds(plant, jnp.ones(2), jnp.ones(2)) == (plant, given)
+    np.testing.assert_allclose(given.bounds(plant), np.log([[0.1, 0.1], [10, 10]]))
+
+
+def test_friction_by_direction_has_two_values_for_a_joint(plant):
+    block = DirectionalParameter("friction", ["elbow"])
+    assert block.labels(plant) == ["friction of elbow at v > 0", "friction of elbow at v < 0"]
+    moved = apply(block, plant, [0.3, -0.1])
+    np.testing.assert_allclose(moved.model.friction, [0.3, 0.4])
+    np.testing.assert_allclose(moved.friction_asymmetry, [0, 0.2])
+    np.testing.assert_allclose(block.read(moved), [0.6, 0.2])
+    np.testing.assert_allclose(block.bounds(moved)[0], [-0.6, -0.2])
+    assert next(iter(block.values(moved))) == "friction of elbow at v > 0, N m" and moved.damping_asymmetry is None
 
 
 def test_placements_move_in_the_joints_frame(plant):
