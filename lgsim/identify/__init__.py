@@ -7,7 +7,8 @@
   standard deviations. For bodies: ``Inertias``, ``StandardParameters``, ``Masses``, ``CentersOfMass``, with
   ``TotalMass`` as a prior; for joints and their signals: ``JointParameter``, ``SignalScale``, ``TorqueOffset``; for
   frames: ``Placements``, ``GravityDirection``; for actuators and contacts: ``ActuatorParameter``, ``ContactParameter``.
-  ``base_parameters`` are the combinations that are identifiable from torques;
+  ``nearest_consistent`` replaces inconsistent bodies of a file, ``base_parameters`` are the combinations that are
+  identifiable from torques;
 - ``fit`` estimates the unknowns and returns a ``Fit``. Its verdict has one of five ``Outcome``s, its ``RESULTS`` code
   gives the reason for termination. ``load_plant`` reads a file of ``Fit.save``;
 - estimators from joint torques, ``TorqueSamples``: ``TorqueFit``, and ``LinearFit`` for base parameters. From sensor
@@ -64,6 +65,7 @@ from lgsim.identify.unknowns.frame_blocks import Placements as Placements
 from lgsim.identify.unknowns.joint_blocks import JointParameter as JointParameter
 from lgsim.identify.unknowns.joint_blocks import SignalScale as SignalScale
 from lgsim.identify.unknowns.joint_blocks import TorqueOffset as TorqueOffset
+from lgsim.identify.unknowns.nearest_bodies import nearest_consistent as nearest_consistent
 from lgsim.identify.unknowns.parameters import Parameters as Parameters
 from lgsim.identify.unknowns.parameters import TotalMass as TotalMass
 from lgsim.identify.unknowns.plant import Plant as Plant

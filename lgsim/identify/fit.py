@@ -16,6 +16,7 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from lgsim._compile.xla import compiled, compiled_fast, strongly_typed
+from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.identify import model_files
 from lgsim.identify.actuator_record import MissingStage, from_record, to_record
 from lgsim.identify.estimators.estimator import (
@@ -329,6 +330,13 @@ def checked(parameters: Parameters, samples: Any, estimator: Estimator, validati
     if not isinstance(estimator, Estimator):
         raise TypeError(f"estimator: expected an estimator such as TorqueFit(), got {type(estimator).__name__}")
     used = estimator.check(parameters, samples)
+    if estimator.integration is not None and not is_traced(parameters):
+        model = parameters.plant.model
+        # not at zero, where axes of a wrist may be collinear
+        generic = model.retract(model.neutral(), jnp.linspace(0.3, 0.7, model.nv, dtype=model.dtype))
+        missing = describe_missing_inertia(model, generic)
+        if missing:
+            raise ValueError(f"parameters: the prior model cannot be simulated, since {missing}")
     if validation is not None:
         estimator.check(parameters, validation)
     used += len(jax.eval_shape(parameters.prior_residuals, jnp.zeros(parameters.size, parameters.dtype)))

@@ -15,7 +15,7 @@ pytest.importorskip("scipy")
 import lgsim
 from lgsim.formats import read_urdf
 from lgsim.identify import load_plant
-from tests.cli.machines import CENTERS, INERTIAS, LENGTH, refused
+from tests.cli.machines import CENTERS, INERTIAS, LENGTH, LIGHT, refused
 from tests.cli.machines import lgsim as command
 
 G, TRUE, DAMPING, FRICTION = 9.81, (2.4, 0.8), (0.3, 0.1), (0.4, 0.2)
@@ -346,6 +346,21 @@ def test_files_that_are_refused(case, files, tmp_path):
     assert "bad.csv:3: column 'q shoulder': expected a number, got 'x'" in message
     (tmp_path / "few.csv").write_text("time [s],q shoulder\n0,0\n0.1,0\n")
     assert "few.csv: expected a column for q elbow, got none" in refused("identify", case[0], tmp_path / "few.csv")
+
+
+def test_a_link_without_inertia_is_named_before_the_record_is_read(case, tmp_path):
+    """The default unknowns need bodies that can exist; on request the nearest ones are the prior."""
+    (tmp_path / "light.urdf").write_text(LIGHT)
+    given = ("identify", tmp_path / "light.urdf", case[1], "--map", case[2], "--check")
+    result = command(*given)
+    assert result.exit_code == 2 and str(case[1]) not in result.stderr
+    assert "got fore, which has neither mass nor inertia;" in result.stderr.replace("\n", " ")
+    assert "--physical nearest" in result.stderr
+    result = command(*given, "--physical", "nearest")
+    assert result.exit_code == 0, result.output
+    # a ball of water as wide as the frame of the tip is far from the joint: 0.3 m
+    assert "the prior is the nearest body that can exist for fore (14.1 kg)" in result.stderr.replace("\n", " ")
+    assert command(*given, "--physical", "nearer").exit_code == 2
 
 
 def test_records_without_forces_have_no_torque_method(case, tmp_path):

@@ -20,7 +20,7 @@ from lgsim.cli.errors import BadInput, Stop, bad_input
 from lgsim.cli.exit_status import Exit
 from lgsim.cli.iterations import FitWatch
 from lgsim.cli.options import names_of
-from lgsim.cli.requests import IdentificationRequest
+from lgsim.cli.requests import IdentificationRequest, PriorBodies
 from lgsim.cli.terminal import console, lines, note, show_facts, warnings_as_notes
 from lgsim.cli.work import identify_preparation
 from lgsim.cli.work.identify_preparation import PreparedMotion
@@ -39,9 +39,11 @@ from lgsim.identify import (
     base_parameters,
     fit,
     join_recordings,
+    nearest_consistent,
 )
 from lgsim.identify.estimators.estimator import Estimator
 from lgsim.identify.step_error import FitStepError
+from lgsim.multibody import Model
 from lgsim.scenarios import load_recording_map
 from lgsim.scenarios.machine import first_tag
 from lgsim.scenarios.recording_map import RecordingMap
@@ -68,6 +70,8 @@ def run_identification(asked: IdentificationRequest, machine: Path, motions: Seq
     files.remark(report, asked.floating_base)
     if not asked.check:
         check_replaced(_outputs(asked, files.joint_list(model)), asked.force)
+    if asked.physical is PriorBodies.nearest:
+        model = _with_nearest_bodies(model)
     given = load_recording_map(asked.map, model)
     plant = Plant(model, scale=given.scale)
     with bad_input("--fit: "):
@@ -106,6 +110,17 @@ def run_identification(asked: IdentificationRequest, machine: Path, motions: Seq
         return Exit.DONE
     note(steps.summary())
     return Exit.NOT_RESOLVED
+
+
+def _with_nearest_bodies(model: Model) -> Model:
+    """The model with the nearest consistent bodies in place of inconsistent ones, with a note that names them."""
+    nearest = nearest_consistent(model)
+    moved = jnp.any(nearest.inertias != model.inertias, axis=1).tolist()
+    names = [f"{name} ({row[0]:.3g} kg)" for name, row, new in zip(model.body_names, nearest.inertias, moved, strict=True)
+             if new]  # fmt: skip
+    if names:
+        note(f"--physical nearest: the prior is the nearest body that can exist for {listed(names)}")
+    return nearest
 
 
 def _read(

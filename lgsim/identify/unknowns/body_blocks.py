@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from lgsim.identify.unknowns.block import Block, select_names
 from lgsim.identify.unknowns.plant import NumbersLike, Plant
 from lgsim.multibody import inertia
-from lgsim.multibody.inertia import COORDINATES, from_log_cholesky
+from lgsim.multibody.inertia import COORDINATES, EDGES, from_log_cholesky
 from lgsim.multibody.model import Model
 from lgsim.support.check import is_traced
 from lgsim.support.verdict import first_names
@@ -112,7 +112,7 @@ class Inertias(BodyBlock):
             deviations = np.sqrt(np.maximum(np.einsum("kp,pq,kq->k", along, own, along), 0))
             lost = int(np.sum((values < _NEAR_EDGE) & (values < deviations)))
             if lost:
-                found.append(f"{name}: its mass {EDGES[min(lost, 4)]}")
+                found.append(f"{name}: its mass {EDGES.get(lost, 'nothing')}")
         return found
 
     def value_array(self, plant: Plant) -> Float[Array, " values"]:
@@ -156,6 +156,7 @@ class Masses(BodyBlock):
     """Logarithms of the masses of bodies with known centers of mass and inertias per kilogram."""
 
     def labels(self, plant: Plant) -> list[str]:
+        _check_masses("Masses", self.names(plant.model), plant.model.inertias[self.indices(plant.model)])
         return [f"log mass of {name}" for name in self.names(plant.model)]
 
     def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
@@ -171,6 +172,7 @@ class CentersOfMass(BodyBlock):
     """Centers of mass, m, in the body frames, of bodies with known masses and central inertias."""
 
     def labels(self, plant: Plant) -> list[str]:
+        _check_masses("CentersOfMass", self.names(plant.model), plant.model.inertias[self.indices(plant.model)])
         return [f"{axis} of the center of {name}" for name in self.names(plant.model) for axis in "xyz"]
 
     def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
@@ -191,8 +193,6 @@ that the body would lose there.
 """
 _NEAR_EDGE = 0.05
 """Principal values of the relative pseudo-inertia below this value count as close to zero."""
-EDGES = {1: "in a plane", 2: "on a line", 3: "in a point", 4: "nothing"}
-"""Degenerate mass distributions, by the number of lost dimensions of the pseudo-inertia."""
 _LARGEST_FALL = 0.5
 """The largest relative decrease of a pseudo-inertia along any direction in one step."""
 
@@ -211,12 +211,34 @@ def _check_consistency(names: list[str], inertias: Float[Array, "bodies 10"]) ->
     """Raise ValueError for a prior without log-Cholesky coordinates, such as a massless link or a point mass."""
     if is_traced(inertias) or not np.all(np.isfinite(inertias)):
         return
-    matrices = np.asarray(inertia.pseudo_inertia(inertias))
-    lost = [name for name, P in zip(names, matrices, strict=True) if not _is_definite(P)]
+    rows, matrices = np.asarray(inertias), np.asarray(inertia.pseudo_inertia(inertias))
+    lost = [f"{name}, which {_fault(row)}" for name, row, P in zip(names, rows, matrices, strict=True)
+            if not _is_definite(P)]  # fmt: skip
     if lost:
         raise ValueError(
-            f"blocks: Inertias: expected bodies with a physically consistent inertia, got {first_names(lost)}; set"
-            " their inertias in the file or by Model.replace, or list the other bodies: Inertias(bodies=[...])"
+            f"blocks: Inertias: expected bodies with a physically consistent inertia, got {first_names(lost)}; start"
+            " from the nearest bodies that can exist: nearest_consistent(model), or lgsim identify --physical nearest;"
+            " set their inertias in the file or by Model.replace; or list the other bodies: Inertias(bodies=[...])"
+        )
+
+
+def _fault(values: Float[np.ndarray, " 10"]) -> str:
+    """The reason why ten parameters have no log-Cholesky coordinates."""
+    if not np.any(values):
+        return "has neither mass nor inertia"
+    return inertia.defect(values) or f"has its mass {EDGES[inertia.directions_without_extent(values) or 1]}"
+
+
+def _check_masses(kind: str, names: list[str], inertias: Float[Array, "bodies 10"]) -> None:
+    """Raise ValueError for bodies without mass, which have no center and no ratio to their mass."""
+    if is_traced(inertias) or not np.all(np.isfinite(inertias)):
+        return
+    lost = [name for name, mass in zip(names, np.asarray(inertias)[:, 0], strict=True) if not mass]
+    if lost:
+        raise ValueError(
+            f"blocks: {kind}: expected bodies with mass, got {first_names(lost)}; start from the nearest bodies that"
+            " can exist: nearest_consistent(model), or lgsim identify --physical nearest; or list the other bodies:"
+            f" {kind}(bodies=[...])"
         )
 
 
