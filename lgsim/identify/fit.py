@@ -19,6 +19,7 @@ from lgsim._compile.xla import compiled, compiled_fast, strongly_typed
 from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.identify import model_files
 from lgsim.identify.actuator_record import MissingStage, from_record, to_record
+from lgsim.identify.consistent_set import profiles_against_bodies
 from lgsim.identify.estimators.estimator import (
     RESULTS,
     Estimate,
@@ -115,7 +116,8 @@ class Fit:
         They are infinite for a parameter that is not identifiable and has no prior.
 
         Where a bound or the limit of physical consistency is active, these are the standard errors without it: a
-        parameter at its bound still has uncertainty. ``intervals`` end at the bounds.
+        parameter at its bound still has uncertainty. ``intervals`` end at the bounds. For a parameter that only the
+        prior of bodies separates from them, they are half of its interval divided by 1.96.
         """
         _, J, lost = (np.asarray(x) for x in _values_and_slopes(self.parameters, self.estimate))
         variance = np.einsum("ip,pq,iq->i", J, np.asarray(self.estimate.covariance), J)
@@ -125,24 +127,46 @@ class Fit:
                 K = J @ np.asarray(outer.map)
                 variance = np.maximum(variance, np.einsum("ip,pq,iq->i", K, np.asarray(outer.covariance), K))
         infinite = np.any(np.abs(J[:, lost]) > ROUNDING, axis=1)
-        return {
+        found = {
             name: float("inf") if unknown else float(np.sqrt(max(s, 0)))
             for name, s, unknown in zip(self.values, variance, infinite, strict=True)
         }
+        # of an interval without an end, infinite
+        return found | {name: (high - low) / 2 / _NORMAL_95 for name, (low, high) in self.profiles.items()}
+
+    @cached_property
+    def profiles(self) -> dict[str, tuple[float, float]]:
+        """Ends of the profiles of parameters that only the prior of bodies separates from these, by name."""
+        if self.message or self.estimate.starts is not None:
+            return {}
+        found = profiles_against_bodies(self.parameters, self.estimate, outer_estimate(self.parameters, self.estimate))
+        if not found:
+            return {}
+        _, J, _ = _values_and_slopes(self.parameters, self.estimate)
+        ends = {}
+        for (name, value), row in zip(self.values.items(), np.asarray(J), strict=True):
+            own = np.flatnonzero(row)
+            if len(own) == 1 and own[0] in found:
+                low, high = sorted(float(value + row[own[0]] * end) for end in found[int(own[0])])
+                ends[name] = min(low, value), max(high, value)
+        return ends
 
     @cached_property
     def intervals(self) -> dict[str, tuple[float, float]]:
         """Confidence intervals of ``values`` with at least 95 % coverage; one-sided for a parameter at its bound.
 
         They extend 1.96 standard errors to either side and are cut at the bounds of the parameter, at zero for masses
-        and moments of inertia.
+        and moments of inertia. A parameter of a drive that only the prior of bodies separates from them, such as an
+        armature, has the interval of its profile over all consistent bodies, without their prior, by joint torques.
         """
         limits = self.parameters.value_limits()
         out = {}
         for name, value in self.values.items():
             low, high = limits.get(name, (-np.inf, np.inf))
             reach = _NORMAL_95 * self.deviations[name]
-            out[name] = max(value - reach, min(low, value)), min(value + reach, max(high, value))
+            out[name] = self.profiles.get(
+                name, (max(value - reach, min(low, value)), min(value + reach, max(high, value)))
+            )
         return out
 
     @cached_property

@@ -116,8 +116,8 @@ def _with_nearest_bodies(model: Model) -> Model:
     """The model with the nearest consistent bodies in place of inconsistent ones, with a note that names them."""
     nearest = nearest_consistent(model)
     moved = jnp.any(nearest.inertias != model.inertias, axis=1).tolist()
-    names = [f"{name} ({row[0]:.3g} kg)" for name, row, new in zip(model.body_names, nearest.inertias, moved, strict=True)
-             if new]  # fmt: skip
+    rows = zip(model.body_names, nearest.inertias[:, 0].tolist(), moved, strict=True)
+    names = [f"{name} ({mass:.3g} kg)" for name, mass, new in rows if new]
     if names:
         note(f"--physical nearest: the prior is the nearest body that can exist for {listed(names)}")
     return nearest

@@ -95,6 +95,20 @@ class Block(eqx.Module):
         """
         return jnp.eye(x.size, dtype=x.dtype)
 
+    def linear(self, x: Float[np.ndarray, " size"]) -> Float[np.ndarray, " size"]:
+        """The coordinates of ``outer_map`` at x, in numpy; zero at the prior."""
+        return x
+
+    def from_linear(self, y: Float[np.ndarray, " size"]) -> Float[np.ndarray, " size"]:
+        """The inverse of ``linear``."""
+        return y
+
+    def pencils(self, size: int) -> Float[np.ndarray, "bodies n n k"]:
+        """Matrices B with which ``1 + sum_k y_k B_k`` is positive definite, for the k coordinates ``linear`` of each
+        body, if and only if the body is physically consistent.
+        """
+        return np.zeros((0, 1, 1, 1))
+
     def edges(
         self, plant: Plant, x: Float[np.ndarray, " size"], covariance: Float[np.ndarray, "size size"]
     ) -> list[str]:

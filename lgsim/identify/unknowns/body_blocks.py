@@ -91,13 +91,29 @@ class Inertias(BodyBlock):
 
     def barrier(self, x: Float[Array, " size"]) -> Float[Array, ""]:
         F = log_cholesky_factor(x.reshape(-1, 10))
-        return _BARRIER * (jnp.sum(F * F) - 2 * jnp.sum(jnp.log(jnp.diagonal(F, axis1=-2, axis2=-1))))
+        return BARRIER * (jnp.sum(F * F) - 2 * jnp.sum(jnp.log(jnp.diagonal(F, axis1=-2, axis2=-1))))
 
     def outer_map(self, x: Float[Array, " size"]) -> Float[Array, "size size"]:
         slopes = jax.vmap(jax.jacfwd(from_log_cholesky))
         rows = x.reshape(-1, 10)
         maps = jnp.linalg.solve(slopes(rows), slopes(jnp.zeros_like(rows)))
         return jax.scipy.linalg.block_diag(*maps)
+
+    def linear(self, x: Float[np.ndarray, " size"]) -> Float[np.ndarray, " size"]:
+        F = np.stack([_log_cholesky_factor_of_one(row) for row in x.reshape(-1, 10)])
+        change = F @ F.swapaxes(-1, -2) - np.eye(4)
+        return (change.reshape(-1, 16) @ np.linalg.pinv(_slope_at_prior().reshape(16, 10)).T).reshape(-1)
+
+    def from_linear(self, y: Float[np.ndarray, " size"]) -> Float[np.ndarray, " size"]:
+        Q = np.eye(4) + np.moveaxis(_slope_at_prior() @ y.reshape(-1, 10).T, -1, 0)
+        F = np.flip(np.linalg.cholesky(np.flip(Q, (-2, -1))), (-2, -1))
+        size = F[:, 3, 3]
+        S = F / size[:, None, None]
+        logs = np.log(np.stack([size, *(S[:, i, i] for i in range(3))], axis=-1))
+        return np.concatenate([logs, np.stack([S[:, i, j] for i, j in _OFF_DIAGONAL], axis=-1)], axis=-1).reshape(-1)
+
+    def pencils(self, size: int) -> Float[np.ndarray, "bodies n n k"]:
+        return np.broadcast_to(_slope_at_prior(), (size // 10, 4, 4, 10))
 
     def edges(
         self, plant: Plant, x: Float[np.ndarray, " size"], covariance: Float[np.ndarray, "size size"]
@@ -186,7 +202,7 @@ class CentersOfMass(BodyBlock):
         return {f"{c} of {name}, m": center[i, k] for i, name in enumerate(names) for k, c in enumerate("xyz")}
 
 
-_BARRIER = 1e-2
+BARRIER = 1e-2
 """Weight of the barrier ``tr(Q) - log det(Q)`` of a body without prior, Q being its pseudo-inertia relative to the
 prior one. It keeps the body off the edge at a cost of a hundredth of a squared standard deviation for each dimension
 that the body would lose there.

@@ -11,7 +11,10 @@ from lgsim.multibody import inertia
 from tests.identify import arms
 
 LINK = '<link name="{}">{}</link>'
-POINT = '<inertial><origin xyz="0 0 .1"/><mass value="0.5"/><inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/></inertial>'
+POINT = (
+    '<inertial><origin xyz="0 0 .1"/><mass value="0.5"/>'
+    '<inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/></inertial>'
+)
 PLATE = '<inertial><mass value="2"/><inertia ixx=".01" iyy=".02" izz=".03" ixy="0" ixz="0" iyz="0"/></inertial>'
 ROD = '<inertial><mass value="2"/><inertia ixx=".01" iyy=".01" izz="0" ixy="0" ixz="0" iyz="0"/></inertial>'
 ODD = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="9" ixy="0" ixz="0" iyz="0"/></inertial>'
@@ -42,7 +45,7 @@ def extents(values):
 
 
 def test_links_with_mass_and_without_extent_are_named_at_load():
-    model, report = read_urdf(text=chain(POINT, ROD, PLATE, BOX))
+    _, report = read_urdf(text=chain(POINT, ROD, PLATE, BOX))
     assert [(f.subject, f.text.partition(":")[0]) for f in report.thin] == [
         ("link 'a'", "has all of its mass in a point"), ("link 'b'", "has all of its mass on a line"),
         ("link 'c'", "has all of its mass in a plane"),
@@ -50,8 +53,8 @@ def test_links_with_mass_and_without_extent_are_named_at_load():
     assert "whose mass is in a plane:\n    line 1: link 'a' has all of its mass in a point" in str(report)
     assert not read_urdf(text=arms.PLANAR)[1].thin and not report.inertias and not report.massless
     # a point that a fixed link completes is no point
-    joined = chain(POINT).replace("</robot>", LINK.format("tool", BOX) + '<joint name="w" type="fixed"><parent link="a"/>'
-                                  '<child link="tool"/></joint></robot>')  # fmt: skip
+    weld = '<joint name="w" type="fixed"><parent link="a"/><child link="tool"/></joint></robot>'
+    joined = chain(POINT).replace("</robot>", LINK.format("tool", BOX) + weld)
     assert not read_urdf(text=joined)[1].thin
 
 
