@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from lgsim.identify.estimators.estimator import Estimate
-from lgsim.identify.estimators.uncertainty import has_information, rank_tolerance
+from lgsim.identify.estimators.uncertainty import rank_tolerance
 from lgsim.identify.unknowns.body_blocks import BARRIER
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.verdict import SHARE, OuterEstimate
@@ -66,6 +66,11 @@ class ConsistentSet(NamedTuple):
         """The coordinates of the estimate at a bound."""
         return (self.point <= self.lower) | (self.point >= self.upper)
 
+    def has_room(self, y: Float[np.ndarray, " p"], least: float) -> bool:
+        """True within the bounds, if no principal value of a matrix is below the least one."""
+        bodies = (np.linalg.eigvalsh(np.eye(len(B)) + B @ y[part])[0] >= least for part, B in self.pencils)
+        return bool(np.all((y >= self.lower) & (y <= self.upper))) and all(bodies)
+
     def barrier(self, y: Float[np.ndarray, " p"]) -> Values:
         """The logarithmic barrier of the set."""
         value, g, H = 0.0, np.zeros(len(y)), np.zeros((len(y), len(y)))
@@ -103,7 +108,7 @@ def consistent_set(parameters: Parameters, x: Float[np.ndarray, " p"]) -> Consis
     return ConsistentSet(point, pencils, lower, upper)
 
 
-def _minimum(
+def newton_minimum(
     objective: Callable[[Float[np.ndarray, " p"]], Values], y: Float[np.ndarray, " p"]
 ) -> Float[np.ndarray, " p"]:
     """The minimum of a convex function from a point in its domain, by Newton's method with step halving."""
@@ -142,12 +147,12 @@ def profile(
 
     def domain(y: Float[np.ndarray, " p"]) -> Values:
         d = y - inside.point
-        return _sum((1, inside.barrier(y)), (1, _log_barrier(1, (d @ (weak * d) / 2, weak * d, np.diag(weak)))))
+        return weighted_sum((1, inside.barrier(y)), (1, _log_barrier(1, (d @ (weak * d) / 2, weak * d, np.diag(weak)))))
 
     margin = np.minimum(_GAP / np.sqrt(size), (inside.upper - inside.lower) / 4)
     y = np.clip(inside.point, inside.lower + margin, inside.upper - margin)
     for level in range(_LEVELS // 2):
-        y = _minimum(lambda y, t=10.0**level: _sum((t, cost(y)), (1, domain(y))), y)
+        y = newton_minimum(lambda y, t=10.0**level: weighted_sum((t, cost(y)), (1, domain(y))), y)
     limit = cost(y)[0] + HALF_CHI_SQUARE
 
     def end(side: int) -> float:
@@ -155,8 +160,8 @@ def profile(
         toward[k] = -side * np.sqrt(size[k])
         for level in range(_LEVELS):
             t = 10.0**level
-            found = _minimum(
-                lambda y, t=t: _sum(
+            found = newton_minimum(
+                lambda y, t=t: weighted_sum(
                     (1, _log_barrier(limit, cost(y))), (1, domain(y)), (t, (toward @ y, toward, 0 * information))
                 ),
                 found,
@@ -181,7 +186,7 @@ def _log_barrier(limit: float, part: Values) -> Values:
     return (np.inf, g, H) if left <= 0 else (-np.log(left), g / left, H / left + np.outer(g, g) / left**2)
 
 
-def _sum(*parts: tuple[float, Values]) -> Values:
+def weighted_sum(*parts: tuple[float, Values]) -> Values:
     """The weighted sum of functions."""
     value, g, H = (sum(weight * part[i] for weight, part in parts) for i in range(3))
     return value, g, H
@@ -204,13 +209,10 @@ def profiles_against_bodies(
     T, A, P = (np.asarray(part, float) for part in (outer.map, outer.information, outer.prior))
     removed = np.where(bodies, parameters.prior_deviations(np.full(len(x), np.inf)) ** -2.0, 0)
     data = A + P - np.diag(removed)
-    # what is left of rounding is no information
-    seen = np.asarray(has_information(np.diagonal(data).astype(estimate.x.dtype)))
-    A, data = (np.where(seen & seen[:, None], part, 0) for part in (A, data))
     tolerance = rank_tolerance(estimate.x.dtype)
     found = [
         k
-        for k in np.flatnonzero(seen & ~bodies & np.any(bodies))
+        for k in np.flatnonzero(~bodies & (np.diagonal(A) > 0) & np.any(bodies))
         if _marginal(data, k) <= max((1 - SHARE) * _marginal(A + P, k), tolerance * data[k, k])
     ]
     if not found:

@@ -31,9 +31,10 @@ from lgsim.identify.estimators.estimator import (
 from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, undetermined, whiteness
 from lgsim.identify.step_error import FitStepError, fit_step_error
+from lgsim.identify.undecided import left_at_prior, seen_by, undecided_values
 from lgsim.identify.unknowns.parameters import Parameters, value_names
 from lgsim.identify.unknowns.plant import Plant
-from lgsim.identify.verdict import bounds_met, fit_verdict, outer_estimate
+from lgsim.identify.verdict import OuterEstimate, bounds_met, fit_verdict, outer_estimate
 from lgsim.multibody.model import Model
 from lgsim.simulation.simulate import method_name
 from lgsim.support.check import is_traced
@@ -122,11 +123,13 @@ class Fit:
         _, J, lost = (np.asarray(x) for x in _values_and_slopes(self.parameters, self.estimate))
         variance = np.einsum("ip,pq,iq->i", J, np.asarray(self.estimate.covariance), J)
         if bool(np.all(np.isfinite(self.estimate.x))):
-            outer = outer_estimate(self.parameters, self.estimate)
+            outer = self.outer
             if bounds_met(self.parameters, self.estimate, outer):
                 K = J @ np.asarray(outer.map)
                 variance = np.maximum(variance, np.einsum("ip,pq,iq->i", K, np.asarray(outer.covariance), K))
+        without = np.isinf(self.parameters.prior_deviations(np.full(J.shape[1], np.inf)))
         infinite = np.any(np.abs(J[:, lost]) > ROUNDING, axis=1)
+        infinite |= np.isin(list(self.values), self.not_identifiable) & np.any(J[:, without], axis=1)
         found = {
             name: float("inf") if unknown else float(np.sqrt(max(s, 0)))
             for name, s, unknown in zip(self.values, variance, infinite, strict=True)
@@ -135,11 +138,30 @@ class Fit:
         return found | {name: (high - low) / 2 / _NORMAL_95 for name, (low, high) in self.profiles.items()}
 
     @cached_property
+    def outer(self) -> OuterEstimate:
+        """The estimate in coordinates without bounds, without the information of parameters that are not seen."""
+        return seen_by(self.parameters, outer_estimate(self.parameters, self.estimate), self.samples)
+
+    @cached_property
+    def not_identifiable(self) -> tuple[str, ...]:
+        """Names of ``values`` about which the records alone say less than the priors, whose deviations hardly decrease.
+
+        They stay at the prior as far as the consistency of bodies permits. Without a prior, friction and offset count
+        as not identifiable if their standard errors exceed the largest recorded torque of the joint, other parameters
+        of a joint if it hardly moves.
+        """
+        if not np.all(np.isfinite(self.estimate.information)):
+            return ()
+        slopes = np.asarray(_values_and_slopes(self.parameters, self.estimate)[1], float)
+        lost = undecided_values(slopes, self.outer)
+        return tuple(name for name, one in zip(self.values, lost, strict=True) if one)
+
+    @cached_property
     def profiles(self) -> dict[str, tuple[float, float]]:
         """Ends of the profiles of parameters that only the prior of bodies separates from these, by name."""
         if self.message or self.estimate.starts is not None:
             return {}
-        found = profiles_against_bodies(self.parameters, self.estimate, outer_estimate(self.parameters, self.estimate))
+        found = profiles_against_bodies(self.parameters, self.estimate, self.outer)
         if not found:
             return {}
         _, J, _ = _values_and_slopes(self.parameters, self.estimate)
@@ -272,7 +294,8 @@ class Fit:
         width = max(len(name) for name in self.values)
         lines = [f"verdict: {self.verdict}", f"{'':{width}}  {'prior':>12}  {'estimate':>12}  {'std. error':>12}"]
         for name, value in self.values.items():
-            lines.append(f"{name:{width}}  {self.prior[name]:12.6g}  {value:12.6g}  {self.deviations[name]:12.3g}")
+            shown = "not identifiable" if name in self.not_identifiable else f"{self.deviations[name]:12.3g}"
+            lines.append(f"{name:{width}}  {self.prior[name]:12.6g}  {value:12.6g}  {shown}")
         if np.all(np.isfinite(self.estimate.information)):
             seen, size = self.identifiability, self.parameters.size
             lines.append(f"{seen.rank} of {size} combinations of the unknowns are identifiable from the records")
@@ -340,6 +363,9 @@ def fit(
         estimate = _run_in_chunks(estimator, parameters, samples, progress, checkpoint)
     else:
         estimate = _Programs.run(estimator, parameters, samples)
+    if isinstance(estimator, TorqueFit) and not is_traced(estimate) and bool(estimate.result == RESULTS.successful):
+        slopes = np.asarray(_values_and_slopes(parameters, estimate)[1], float)
+        estimate = left_at_prior(parameters, estimate, slopes, samples)
     return Fit(parameters, estimate, samples, validation, estimator)
 
 

@@ -137,7 +137,7 @@ def fit_verdict(fit: Any) -> Verdict:
         return Verdict(Outcome.STOPPED, said, remarks=remarks)
     if fit.message:
         return Verdict(Outcome.FAILED, f"failed: {_diagnosis(fit)}", remarks=remarks)
-    outer = outer_estimate(fit.parameters, estimate)
+    outer = fit.outer
     bounds = bounds_met(fit.parameters, estimate, outer)
     unknown = undetermined_combinations(fit.parameters.names, outer)
     shares = [f"{name}: {'no information' if np.isnan(s) else f'prior {100 * s:.0f} %'}" for name, s in unknown]

@@ -290,7 +290,10 @@ def _show(found: Fit, wall: float, made: list[Path], lost: tuple[str, ...], step
         table.add_column(name, justify="right")
     for name, value in found.values.items():
         deviation = found.deviations[name]
-        shown = f"{deviation:.2g}" if math.isfinite(deviation) else "not identifiable"
+        lost = name in found.not_identifiable or not math.isfinite(deviation)
+        shown = "not identifiable" if lost else f"{deviation:.2g}"
+        if name in found.profiles:
+            shown = "from {:.3g} to {:.3g}".format(*found.intervals[name])
         if any(bound.startswith(f"{name.rpartition(', ')[0]} at its ") for bound in found.verdict.bounds):
             low, high = found.intervals[name]
             shown = f"at bound, < {high:.2g}" if low == value else f"at bound, > {low:.2g}"

@@ -103,6 +103,10 @@ class Block(eqx.Module):
         """The inverse of ``linear``."""
         return y
 
+    def largest(self, plant: Plant, torque: Float[np.ndarray, " nv"]) -> ArrayLike:
+        """The sizes of the coordinates above which they would exceed the recorded torques, N m; infinite if unknown."""
+        return np.inf
+
     def pencils(self, size: int) -> Float[np.ndarray, "bodies n n k"]:
         """Matrices B with which ``1 + sum_k y_k B_k`` is positive definite, for the k coordinates ``linear`` of each
         body, if and only if the body is physically consistent.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -178,6 +179,38 @@ class Masses(BodyBlock):
     def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
         at = self.indices(plant.model)
         return _with_inertias(plant, at, plant.model.inertias[at] * jnp.exp(x)[:, None])
+
+    def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
+        return dict.fromkeys(self.values(plant), (0.0, np.inf))
+
+    def straight(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
+        return x + jnp.log1p(dx)
+
+    def reach(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, ""]:
+        least = jnp.min(dx)
+        return jnp.where(least < -_LARGEST_FALL, _LARGEST_FALL / jnp.where(least < 0, -least, 1), 1)
+
+    def outer_map(self, x: Float[Array, " size"]) -> Float[Array, "size size"]:
+        # of a smaller mass no information is left in the dtype
+        return jnp.diag(jnp.exp(-jnp.maximum(x, -math.log(10) * np.finfo(x.dtype).precision / 2)))
+
+    def linear(self, x: Float[np.ndarray, " size"]) -> Float[np.ndarray, " size"]:
+        return np.expm1(x)
+
+    def from_linear(self, y: Float[np.ndarray, " size"]) -> Float[np.ndarray, " size"]:
+        return np.log1p(y)
+
+    def pencils(self, size: int) -> Float[np.ndarray, "bodies n n k"]:
+        return np.ones((size, 1, 1, 1))
+
+    def edges(
+        self, plant: Plant, x: Float[np.ndarray, " size"], covariance: Float[np.ndarray, "size size"]
+    ) -> list[str]:
+        deviations = np.sqrt(np.maximum(np.diagonal(covariance), 0))
+        lost = (np.exp(x) < _NEAR_EDGE) & (np.exp(x) < deviations)
+        return [
+            f"m of {name} at its lower bound" for name, near in zip(self.names(plant.model), lost, strict=True) if near
+        ]
 
     def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
         rows = plant.model.inertias[self.indices(plant.model)]

@@ -115,7 +115,7 @@ def test_numbers_of_joints_are_added_to_with_bounds_of_their_own(plant):
 
 @pytest.mark.parametrize(
     ("block", "field", "linear"),
-    [(SignalScale(), "scale", False), (TorqueOffset(), "offset", True), (JointParameter("stribeck"), "stribeck", True),
+    [(TorqueOffset(), "offset", True), (JointParameter("stribeck"), "stribeck", True),
      (JointParameter("stribeck_speed"), "stribeck_speed", False)],
 )  # fmt: skip
 def test_numbers_of_signals_and_friction_are_added_to(plant, block, field, linear):
@@ -127,6 +127,18 @@ def test_numbers_of_signals_and_friction_are_added_to(plant, block, field, linea
         step = np.zeros(before.shape)
         step[block.affine_indices(plant.model)] = [0.1, -0.2]
         np.testing.assert_allclose(after - before, step, atol=1e-15)
+
+
+def test_scales_keep_their_sign(plant):
+    """Torque constants in logarithms: no step makes a current drive the other way."""
+    turned = Plant(plant.model, scale=[2.0, -0.5])
+    moved = apply(SignalScale(), turned, [0.1, -30.0])
+    np.testing.assert_allclose(moved.scale, [2 * np.exp(0.1), -0.5 * np.exp(-30.0)], rtol=1e-12)
+    assert list(SignalScale(unit="N m/A").values(turned)) == ["scale of shoulder, N m/A", "scale of elbow, N m/A"]
+    # limits of the values themselves
+    low, high = SignalScale(lower=[1.0, -np.inf], upper=[np.inf, -0.25]).bounds(turned)
+    np.testing.assert_allclose([low[0], high[1]], [np.log(0.5), np.inf])
+    np.testing.assert_allclose(low[1], np.log(0.5))
 
 
 def test_placements_move_in_the_joints_frame(plant):
