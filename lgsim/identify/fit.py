@@ -214,7 +214,7 @@ class Fit:
             for k in (1, 2, 4)
         ]
         return fit_step_error(
-            method_name(method), method.order, float(self.samples.dt),
+            method_name(method), method.order, self.samples.step,
             self.estimator.columns(self.parameters, self.samples), found, self.estimate,
             float(np.max(np.abs(np.asarray(starts)))),
         )  # fmt: skip

@@ -363,6 +363,27 @@ def test_a_link_without_inertia_is_named_before_the_record_is_read(case, tmp_pat
     assert command(*given, "--physical", "nearer").exit_code == 2
 
 
+def test_currents_need_torque_constants(case, tmp_path):
+    """One A is no N m: the constants are given in the map, or fitted."""
+    columns = recorded()
+    currents = {
+        "time [ms]": columns["ms"], "q shoulder [deg]": columns["enc 1"], "q elbow [deg]": -columns["enc 2"],
+        "current shoulder [A]": columns["drive 1"] / 8, "current elbow [A]": columns["drive 2"] / 4e3,
+    }  # fmt: skip
+    given = ("identify", case[0], write(tmp_path / "currents.csv", currents), "--check")
+    message = command(*given)
+    assert message.exit_code == 2
+    (last,) = message.stderr.strip().splitlines()[-1:]
+    assert "the record has currents in A, and the torque constants of shoulder, elbow are missing" in last
+    assert "scale = { shoulder = 8.2 }" in last and "--fit bodies,friction,damping,scales" in last
+    (tmp_path / "map.toml").write_text("[drives]\nscale = { shoulder = 8 }\n")
+    message = command(*given, "--map", tmp_path / "map.toml")
+    assert message.exit_code == 2 and "the torque constants of elbow are missing" in message.stderr
+    assert command(*given, "--fit", "masses,scales").exit_code == 0
+    (tmp_path / "map.toml").write_text("[drives]\nscale = { shoulder = 8, elbow = 4 }\n")
+    assert command(*given, "--map", tmp_path / "map.toml").exit_code == 0
+
+
 def test_records_without_forces_have_no_torque_method(case, tmp_path):
     columns = recorded()
     record = write(tmp_path / "q.csv", {"time [ms]": columns["ms"], "q shoulder [deg]": columns["enc 1"],

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 from rich import box
@@ -79,6 +81,8 @@ def run_identification(asked: IdentificationRequest, machine: Path, motions: Seq
     if asked.method == "linear" and (wrong := [name for name in blocks if name not in LINEAR]):
         raise BadInput(f"--method linear: expected parameters among {', '.join(LINEAR)}; {listed(wrong)} not linear")
     kind, recording = _read(asked, motions, given, plant, blocks)
+    if kind != "simulation" and recording.tau is None:
+        blocks = _with_constants(blocks, given, plant.model)
     if asked.check:
         return Exit.DONE
     files.keep_compiled()
@@ -146,6 +150,26 @@ def _read(
                 Exit.OPEN_FINDINGS,
             )
     return kind, join_recordings([identify_preparation.in_step(each, plant, given) for each in recordings])
+
+
+def _with_constants(blocks: Mapping[str, Block], given: RecordingMap, model: Model) -> dict[str, Block]:
+    """The blocks for a record of currents, with torque constants in N m/A.
+
+    Raises:
+        BadInput: constants of joints are neither given nor fitted.
+    """
+    _, known = given.root.table("drives").by_joint("scale", model.v_slices, np.ones(model.nv))
+    if (scales := blocks.get("scales")) is not None:
+        known[scales.indices(model)] = True
+        blocks = {**blocks, "scales": replace(scales, unit="N m/A")}
+    measured = [name for name in model.v_slices if not (model.topology.floats and name == model.joint_names[0])]
+    if lost := [name for name in measured if not known[model.v_slices[name]].all()]:
+        raise BadInput(
+            f"[drives] scale: the record has currents in A, and the torque constants of {listed(lost)} are missing;"
+            f" give them in the map, N m/A: [drives] scale = {{ {lost[0]} = 8.2 }}, or fit them with a known mass:"
+            " --fit bodies,friction,damping,scales and [known] total_mass"
+        )
+    return dict(blocks)
 
 
 def reason_of(outcome: Outcome) -> Exit:

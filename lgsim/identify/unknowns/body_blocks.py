@@ -63,9 +63,12 @@ class Inertias(BodyBlock):
     prior_deviation: NumbersLike | None = 1.0
 
     def labels(self, plant: Plant) -> list[str]:
-        names = self.names(plant.model)
-        _check_consistency(names, plant.model.inertias[self.indices(plant.model)])
-        return [f"{c} of {name}" for name in names for c in COORDINATES]
+        self.check(plant.model)
+        return [f"{c} of {name}" for name in self.names(plant.model) for c in COORDINATES]
+
+    def check(self, model: Model) -> None:
+        """Raise ValueError for bodies without a physically consistent inertia."""
+        _check_consistency(self.names(model), model.inertias[self.indices(model)])
 
     def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
         at = self.indices(plant.model)
