@@ -11,7 +11,7 @@ barrier method.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -34,8 +34,8 @@ _OPEN = 0.1
 above which the end is open.
 """
 
-Values = tuple[float, Float[np.ndarray, " p"], Float[np.ndarray, "p p"]]
-"""Value, gradient and Hessian; the value is infinite outside of the domain."""
+Values = tuple[Any, Any, Any]
+"""Value, gradient (p,) and Hessian (p, p); the value is infinite outside of the domain."""
 
 
 class ConsistentSet(NamedTuple):
@@ -212,7 +212,7 @@ def profiles_against_bodies(
     tolerance = rank_tolerance(estimate.x.dtype)
     found = [
         k
-        for k in np.flatnonzero(~bodies & (np.diagonal(A) > 0) & np.any(bodies))
+        for k in np.flatnonzero(~bodies & (np.diagonal(A) > 0) & np.any(bodies)).tolist()
         if _marginal(data, k) <= max((1 - SHARE) * _marginal(A + P, k), tolerance * data[k, k])
     ]
     if not found:
@@ -235,7 +235,7 @@ def profiles_against_bodies(
             - A
             + (A * s @ np.linalg.pinv(s[:, None] * scores * s, rcond=100 * tolerance**2, hermitian=True) @ (A * s).T)
         )
-    ends = {int(k): profile(inside, data, center, k) for k in found}
+    ends = {k: profile(inside, data, center, k) for k in found}
     return {k: (low - inside.point[k], high - inside.point[k]) for k, (low, high) in ends.items()}
 
 

@@ -31,7 +31,7 @@ from lgsim.identify.estimators.estimator import (
 from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, undetermined, whiteness
 from lgsim.identify.step_error import FitStepError, fit_step_error
-from lgsim.identify.undecided import left_at_prior, seen_by, undecided_values
+from lgsim.identify.undecided import knowledge, left_at_prior, seen_by, undecided_values
 from lgsim.identify.unknowns.parameters import Parameters, value_names
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.identify.verdict import OuterEstimate, bounds_met, fit_verdict, outer_estimate
@@ -153,7 +153,7 @@ class Fit:
         if not np.all(np.isfinite(self.estimate.information)):
             return ()
         slopes = np.asarray(_values_and_slopes(self.parameters, self.estimate)[1], float)
-        lost = undecided_values(slopes, self.outer)
+        lost = undecided_values(slopes @ np.asarray(self.outer.map, float), knowledge(self.parameters, self.outer))
         return tuple(name for name, one in zip(self.values, lost, strict=True) if one)
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -49,26 +49,45 @@ def seen_by(parameters: Parameters, outer: OuterEstimate, samples: Any) -> Outer
     return outer._replace(information=jnp.asarray(np.where(seen & seen[:, None], A, 0), outer.information.dtype))
 
 
-def _least(outer: OuterEstimate, power: float = 1.0) -> Float[np.ndarray, "p p"]:
-    """Information far below that of records and priors, for directions that have none; by a power of its share."""
-    size = np.diagonal(np.asarray(outer.information + outer.prior, float))
-    share = (100 * rank_tolerance(outer.information.dtype) ** 2) ** power
-    return np.diag(np.where(size > 0, share * size, 1))
+class Knowledge(NamedTuple):
+    """Information about the linear coordinates (p, p) each.
+
+    Attributes:
+        data: From the records, and from further prior knowledge such as ``TotalMass``.
+        own: From the priors of the blocks.
+        share: Share of the information below which a direction has none, in the dtype of the estimate.
+    """
+
+    data: Float[np.ndarray, "p p"]
+    own: Float[np.ndarray, "p p"]
+    share: float
+
+    def least(self, power: float = 1.0) -> Float[np.ndarray, "p p"]:
+        """Information far below the rest, for directions that have none, by a power of its share."""
+        size = np.diagonal(self.data + self.own)
+        return np.diag(np.where(size > 0, self.share**power * size, 1))
 
 
-def undecided_values(slopes: Float[np.ndarray, "values p"], outer: OuterEstimate) -> Bool[np.ndarray, " values"]:
+def knowledge(parameters: Parameters, outer: OuterEstimate) -> Knowledge:
+    """The information of an estimate, see ``Knowledge``."""
+    A, P = (np.asarray(part, float) for part in (outer.information, outer.prior))
+    own = np.diag(parameters.prior_deviations(np.full(len(A), np.inf)) ** -2.0)
+    return Knowledge(A + P - own, own, 100 * rank_tolerance(outer.information.dtype) ** 2)
+
+
+def undecided_values(slopes: Float[np.ndarray, "values p"], known: Knowledge) -> Bool[np.ndarray, " values"]:
     """The values about which the records alone say less than the priors alone, and not much more with all priors.
 
     Args:
-        slopes: Derivatives of the values with respect to x.
+        slopes: Derivatives of the values with respect to the linear coordinates.
     """
-    A, P, least = np.asarray(outer.information, float), np.asarray(outer.prior, float), _least(outer)
-    alone = np.stack([A + least, P + _least(outer, _ROOT), A + P + least])
+    data, own, least = known.data, known.own, known.least()
+    alone = np.stack([data + least, own + known.least(_ROOT), data + own + least])
     s = 1 / np.sqrt(np.diagonal(alone, axis1=1, axis2=2))
-    rows = (slopes @ np.asarray(outer.map, float) * s[:, None]).swapaxes(1, 2)
+    rows = (slopes * s[:, None]).swapaxes(1, 2)
     variance = np.sum(rows * np.linalg.solve(s[:, :, None] * alone * s[:, None], rows), axis=1)
-    dead = ~(np.diagonal(A + P) > 0)
-    return (variance[0] >= variance[1]) & (variance[2] >= variance[1] / 4) | np.any(rows[0][dead] != 0, axis=0)
+    dead = ~(np.diagonal(data + own) > 0)
+    return (variance[0] >= variance[1]) & (variance[2] >= variance[1] / 4) | np.any(slopes[:, dead] != 0, axis=1)
 
 
 def left_at_prior(
@@ -83,15 +102,15 @@ def left_at_prior(
         slopes: Derivatives of the values with respect to x.
     """
     outer = seen_by(parameters, outer_estimate(parameters, estimate), samples)
-    T, data = np.asarray(outer.map, float), np.asarray(outer.information, float)
-    weak = np.asarray(outer.prior, float) + _least(outer)
+    T, known = np.asarray(outer.map, float), knowledge(parameters, outer)
+    data, weak = known.data, known.own + known.least()
     x = np.asarray(estimate.x, float)
     inside = consistent_set(parameters, x)
     bodies, K = inside.of_bodies, slopes @ T
     K = K[np.any(K[:, bodies], axis=1)]
     metric = (K / np.sum(K**2, axis=1)[:, None]).T @ K
     metric += np.diag(np.where(bodies, 0, np.diagonal(weak) + _LIGHT * np.diagonal(data)))
-    slope = T.T @ (x * parameters.prior_deviations(np.full(len(x), np.inf)) ** -2.0)
+    slope = T.T @ known.own @ x
     for share in _SHARES:
         y = _nearest_to_prior(inside, metric, _directions(data, weak, share))
         d = y - inside.point

@@ -1,4 +1,4 @@
-"""Numbers that nothing decides stay at the file's value, are named, and are not written as new ones."""
+"""Numbers that are not identifiable stay at the file's value, are named, and are not written as new ones."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,12 +8,11 @@ import lgsim
 from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.fit import fit
-from lgsim.identify.undecided import undecided_values
+from lgsim.identify.undecided import Knowledge, undecided_values
 from lgsim.identify.unknowns.body_blocks import Inertias, Masses
 from lgsim.identify.unknowns.joint_blocks import JointParameter, SignalScale
-from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.identify.unknowns.parameters import Parameters, TotalMass
 from lgsim.identify.unknowns.plant import Plant
-from lgsim.identify.verdict import OuterEstimate
 from tests.identify import arms
 
 
@@ -29,10 +28,17 @@ def test_values_that_the_records_do_not_decide():
     data, prior = np.zeros((5, 5)), np.diag([1.0, 1, 0, 0, 1])
     data[:2, :2] = 100
     data[3, 3], data[4, 4] = 4, 0.5
-    outer = OuterEstimate(*map(jnp.asarray, (np.eye(5), np.eye(5), data, prior)))
     slopes = np.vstack([np.eye(5), [1, 1, 0, 0, 0], [0, 0, 1, 1, 0]])
     # the first two remain half as uncertain as before, whatever their sum is
-    assert undecided_values(slopes, outer).tolist() == [True, True, True, False, True, False, True]
+    assert undecided_values(slopes, Knowledge(data, prior, 1e-12)).tolist() == [
+        True,
+        True,
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
 
 
 @pytest.mark.slow
@@ -129,3 +135,12 @@ def test_a_torque_constant_keeps_its_sign():
     found = fit(p, recorded(true, *states, 0.01))
     assert found.values["scale of elbow, 1"] == pytest.approx(4, rel=0.01)
     assert found.values["scale of shoulder, 1"] > 0
+
+
+@pytest.mark.slow
+def test_what_was_weighed_is_kept():
+    """A base on a vertical axis, whose mass no torque shows, of a robot that was weighed."""
+    q, v, a = np.random.default_rng(1).normal(size=(3, 300, 2))
+    p = Parameters(upright(0.5), [Inertias(), JointParameter("damping")], [TotalMass(28.0, 0.01)])
+    found = fit(p, recorded(Plant(upright(1.0)), q, v, a, 0.1))
+    assert np.sum(np.asarray(found.model.inertias)[:, 0]) == pytest.approx(28, abs=0.03)
