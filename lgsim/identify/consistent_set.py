@@ -29,6 +29,8 @@ _WEAK = 1e-4
 _STEPS, _LEVELS, _GAP = 60, 12, 1e-3
 """Largest numbers of Newton steps and of barriers, each a tenth of the one before, and the relative error at the end.
 """
+_ROUNDING = float(np.finfo(float).eps)
+"""Share of the curvature that is added for each coordinate, against rounding."""
 _OPEN = 0.1
 """Sensitivity of an end to the limit of the weak information, relative to the one of an end without other limits, 1/2,
 above which the end is open.
@@ -115,7 +117,7 @@ def newton_minimum(
     _, g, H = objective(y)
     for _ in range(_STEPS):
         D = 1 / np.sqrt(np.diagonal(H))
-        scaled = D[:, None] * H * D + np.finfo(float).eps * len(D) * np.eye(len(D))
+        scaled = D[:, None] * H * D + _ROUNDING * len(D) * np.eye(len(D))
         step, length = -D * np.linalg.solve(scaled, D * g), 1.0
         decrease = -g @ step
         if not decrease > _GAP / 10:

@@ -30,8 +30,8 @@ from lgsim.identify.estimators.estimator import (
 )
 from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, undetermined, whiteness
+from lgsim.identify.prior_values import knowledge, left_at_prior, seen_by, undecided_values
 from lgsim.identify.step_error import FitStepError, fit_step_error
-from lgsim.identify.undecided import knowledge, left_at_prior, seen_by, undecided_values
 from lgsim.identify.unknowns.parameters import Parameters, value_names
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.identify.verdict import OuterEstimate, bounds_met, fit_verdict, outer_estimate

@@ -118,8 +118,9 @@ def directions_without_extent(parameters: np.ndarray) -> int:
     center, central = _central(values)
     spread = np.linalg.eigvalsh(0.5 * np.trace(central) * np.eye(3) - central)
     # files have numbers of few digits; moving the inertia to the center has the rounding error of the model
-    shifted = np.finfo(np.result_type(parameters, np.float32)).eps * values[0] * (center @ center)
-    return int(np.sum(spread <= 16 * max(np.finfo(np.float32).eps * spread[-1], shifted)))
+    digits = 16 * np.finfo(np.float32).eps * spread[-1]
+    shifted = 16 * np.finfo(np.result_type(parameters, np.float32)).eps * values[0] * (center @ center)
+    return int(np.sum((spread <= digits) | (spread <= shifted)))
 
 
 def nearest_physical(parameters: np.ndarray) -> np.ndarray:

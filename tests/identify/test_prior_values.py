@@ -8,7 +8,7 @@ import lgsim
 from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.fit import fit
-from lgsim.identify.undecided import Knowledge, undecided_values
+from lgsim.identify.prior_values import Knowledge, undecided_values
 from lgsim.identify.unknowns.body_blocks import Inertias, Masses
 from lgsim.identify.unknowns.joint_blocks import JointParameter, SignalScale
 from lgsim.identify.unknowns.parameters import Parameters, TotalMass

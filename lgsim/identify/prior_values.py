@@ -144,7 +144,7 @@ def _directions(
     total = data + weak
     s = 1 / np.sqrt(np.diagonal(total))
     values, vectors = np.linalg.eigh(s[:, None] * total * s)
-    half = s[:, None] * vectors / np.sqrt(np.maximum(values, np.finfo(float).tiny))
+    half = s[:, None] * vectors / np.sqrt(values)
     shares, turned = np.linalg.eigh(half.T @ weak @ half)
     return half @ turned[:, shares >= share]
 
