@@ -26,6 +26,8 @@ _ROOT = 0.75
 """Without a prior, a value counts as undecided below this power of the share of directions without information."""
 _LIGHT = 1e-6
 """Weight of changes of the other parameters, relative to their information: they take up what bodies do not."""
+_ROUNDED = 1e-9
+"""What is left of a coordinate that returned to the prior, relative to where it was."""
 _RISE = 0.1
 """Largest increase of the cost, far below its uncertainty."""
 
@@ -112,9 +114,10 @@ def left_at_prior(
     metric += np.diag(np.where(bodies, 0, np.diagonal(weak) + _LIGHT * np.diagonal(data)))
     slope = T.T @ known.own @ x
     for share in _SHARES:
-        y = _nearest_to_prior(inside, metric, _directions(data, weak, share))
+        y = np.array(_nearest_to_prior(inside, metric, _directions(data, weak, share)))
         d = y - inside.point
         if d @ data @ d / 2 - slope @ d <= _RISE:
+            y[np.abs(y) <= _ROUNDED * np.abs(inside.point)] = 0
             break
     else:
         return estimate

@@ -5,6 +5,7 @@ import re
 import signal
 import tomllib
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
@@ -442,3 +443,21 @@ def test_linear_least_squares_by_its_own_defaults(case, tmp_path):
     result = command(*words(case), "--method", "linear", "--out", tmp_path / "fit.npz")
     assert result.exit_code == 0, result.output
     assert "24 unknowns of standard, friction, damping, by LinearFit" in result.stderr
+
+
+def test_values_that_stay_are_written_as_they_were(files, tmp_path):
+    """Rounding of a fit changes no link of the file: of two bodies and dampings one each differs by more."""
+    from lgsim.cli.work.identification import _changed
+    from lgsim.formats import write_urdf
+
+    before, _ = read_urdf(files / "arm.urdf")
+    rounded = before.inertias * (1 + 1e-14)
+    after = before.replace(inertias=rounded.at[1].multiply(1.1), damping=before.damping + jnp.array([0, 0.3]))
+    fit = SimpleNamespace(parameters=SimpleNamespace(plant=SimpleNamespace(model=before)), model=after)
+    write_urdf(files / "arm.urdf", _changed(fit), tmp_path / "new.urdf")
+    old, new = ((folder / name).read_text() for folder, name in ((files, "arm.urdf"), (tmp_path, "new.urdf")))
+    upper = re.search(r'<link name="upper">.*?</link>', old, re.DOTALL)[0]
+    assert 'mass value="2.0"' in upper and upper in new
+    model, _ = read_urdf(tmp_path / "new.urdf")
+    np.testing.assert_array_equal(model.inertias[0], before.inertias[0])
+    np.testing.assert_allclose(model.inertias[1], 1.1 * before.inertias[1], rtol=1e-12)

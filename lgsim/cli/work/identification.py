@@ -56,6 +56,8 @@ from lgsim.view.reports import fit_figures, report_fit
 
 PLOTS = ("record", "residuals", "whiteness", "singular-values", "changes")
 """Names of the plots of a fit."""
+SAME = 1e-9
+"""Relative difference of values that differ by rounding only."""
 WINDOW = 0.5
 """Duration of the simulated windows, s."""
 
@@ -279,7 +281,7 @@ def _save(
     """Write all files; return them, and the parameters that URDF cannot represent."""
     made, lost = [found.save(asked.out)], ()
     if asked.write is not None:
-        lost = write_urdf(machine, found.model, asked.write) + _signals(found)
+        lost = write_urdf(machine, _changed(found), asked.write) + _signals(found)
         made.append(asked.write)
     # for example missing glyphs in matplotlib's font
     with warnings_as_notes():
@@ -295,6 +297,16 @@ def _save(
             )  # fmt: skip
             made.append(page.save(asked.report))
     return made, lost
+
+
+def _changed(found: Fit) -> Model:
+    """The identified model with exactly the values of the prior where they differ by rounding only."""
+    before, after = found.parameters.plant.model, found.model
+    old, new = (np.asarray(m.inertias) for m in (before, after))
+    size = np.max(np.abs(old), axis=1, keepdims=True)
+    same = np.all(np.abs(new - old) <= SAME * size, axis=1, keepdims=True)
+    drives = np.where(np.isclose(after.drives, before.drives, rtol=SAME, atol=0), before.drives, after.drives)
+    return after.replace(inertias=np.where(same, old, new), drives=drives)
 
 
 def _signals(found: Fit) -> tuple[str, ...]:

@@ -161,8 +161,11 @@ class NumberBlock(Block):
 
     def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
         names = list(self.values(plant))
-        low, high = (np.broadcast_to(np.asarray(b, float), len(names)).tolist() for b in (self.lower, self.upper))
-        return dict(zip(names, zip(low, high, strict=True), strict=True))
+        low, high = (np.broadcast_to(np.asarray(b, float), len(names)) for b in (self.lower, self.upper))
+        if self.relative:
+            start = np.asarray(self.read(plant))
+            low, high = np.where(start > 0, np.maximum(low, 0), low), np.where(start < 0, np.minimum(high, 0), high)
+        return dict(zip(names, zip(low.tolist(), high.tolist(), strict=True), strict=True))
 
     def bounds(self, plant: Plant) -> tuple[ArrayLike, ArrayLike]:
         start = self.read(plant)

@@ -165,6 +165,9 @@ class StandardParameters(BodyBlock):
         at = self.indices(plant.model)
         return _with_inertias(plant, at, plant.model.inertias[at] + x.reshape(-1, 10))
 
+    def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
+        return Inertias(self.bodies).value_limits(plant)
+
     def value_array(self, plant: Plant) -> Float[Array, " values"]:
         return Inertias(self.bodies).value_array(plant)
 

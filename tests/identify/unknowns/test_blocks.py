@@ -135,6 +135,8 @@ def test_scales_keep_their_sign(plant):
     moved = apply(SignalScale(), turned, [0.1, -30.0])
     np.testing.assert_allclose(moved.scale, [2 * np.exp(0.1), -0.5 * np.exp(-30.0)], rtol=1e-12)
     assert list(SignalScale(unit="N m/A").values(turned)) == ["scale of shoulder, N m/A", "scale of elbow, N m/A"]
+    limits = SignalScale().value_limits(turned)
+    assert limits == {"scale of shoulder, 1": (0.0, np.inf), "scale of elbow, 1": (-np.inf, 0.0)}
     # limits of the values themselves
     low, high = SignalScale(lower=[1.0, -np.inf], upper=[np.inf, -0.25]).bounds(turned)
     np.testing.assert_allclose([low[0], high[1]], [np.log(0.5), np.inf])
