@@ -149,12 +149,14 @@ def profile(
 
     def domain(y: Float[np.ndarray, " p"]) -> Values:
         d = y - inside.point
-        return weighted_sum((1, inside.barrier(y)), (1, _log_barrier(1, (d @ (weak * d) / 2, weak * d, np.diag(weak)))))
+        return weighted_sum(
+            (1.0, inside.barrier(y)), (1.0, _log_barrier(1.0, (d @ (weak * d) / 2, weak * d, np.diag(weak))))
+        )
 
     margin = np.minimum(_GAP / np.sqrt(size), (inside.upper - inside.lower) / 4)
     y = np.clip(inside.point, inside.lower + margin, inside.upper - margin)
     for level in range(_LEVELS // 2):
-        y = newton_minimum(lambda y, t=10.0**level: weighted_sum((t, cost(y)), (1, domain(y))), y)
+        y = newton_minimum(lambda y, t=10.0**level: weighted_sum((t, cost(y)), (1.0, domain(y))), y)
     limit = cost(y)[0] + HALF_CHI_SQUARE
 
     def end(side: int) -> float:
@@ -164,7 +166,7 @@ def profile(
             t = 10.0**level
             found = newton_minimum(
                 lambda y, t=t: weighted_sum(
-                    (1, _log_barrier(limit, cost(y))), (1, domain(y)), (t, (toward @ y, toward, 0 * information))
+                    (1.0, _log_barrier(limit, cost(y))), (1.0, domain(y)), (t, (toward @ y, toward, 0 * information))
                 ),
                 found,
             )

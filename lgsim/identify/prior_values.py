@@ -182,7 +182,7 @@ def _nearest_to_prior(
 
     def objective(z: Float[np.ndarray, " k"]) -> Any:
         y = inside.point + N @ z
-        value, g, H = weighted_sum((1, (y @ metric @ y / 2, metric @ y, metric)), (_ROOM, free.barrier(y)))
+        value, g, H = weighted_sum((1.0, (y @ metric @ y / 2, metric @ y, metric)), (_ROOM, free.barrier(y)))
         return value, N.T @ g, N.T @ H @ N
 
     return inside.point + N @ newton_minimum(objective, np.zeros(N.shape[1]))

@@ -5,7 +5,6 @@ import re
 import signal
 import tomllib
 from importlib.util import find_spec
-from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
@@ -453,8 +452,7 @@ def test_values_that_stay_are_written_as_they_were(files, tmp_path):
     before, _ = read_urdf(files / "arm.urdf")
     rounded = before.inertias * (1 + 1e-14)
     after = before.replace(inertias=rounded.at[1].multiply(1.1), damping=before.damping + jnp.array([0, 0.3]))
-    fit = SimpleNamespace(parameters=SimpleNamespace(plant=SimpleNamespace(model=before)), model=after)
-    write_urdf(files / "arm.urdf", _changed(fit), tmp_path / "new.urdf")
+    write_urdf(files / "arm.urdf", _changed(before, after), tmp_path / "new.urdf")
     old, new = ((folder / name).read_text() for folder, name in ((files, "arm.urdf"), (tmp_path, "new.urdf")))
     upper = re.search(r'<link name="upper">.*?</link>', old, re.DOTALL)[0]
     assert 'mass value="2.0"' in upper and upper in new

@@ -281,7 +281,7 @@ def _save(
     """Write all files; return them, and the parameters that URDF cannot represent."""
     made, lost = [found.save(asked.out)], ()
     if asked.write is not None:
-        lost = write_urdf(machine, _changed(found), asked.write) + _signals(found)
+        lost = write_urdf(machine, _changed(found.parameters.plant.model, found.model), asked.write) + _signals(found)
         made.append(asked.write)
     # for example missing glyphs in matplotlib's font
     with warnings_as_notes():
@@ -299,9 +299,8 @@ def _save(
     return made, lost
 
 
-def _changed(found: Fit) -> Model:
-    """The identified model with exactly the values of the prior where they differ by rounding only."""
-    before, after = found.parameters.plant.model, found.model
+def _changed(before: Model, after: Model) -> Model:
+    """The model ``after`` with exactly the values of the one before where they differ by rounding only."""
     old, new = (np.asarray(m.inertias) for m in (before, after))
     size = np.max(np.abs(old), axis=1, keepdims=True)
     same = np.all(np.abs(new - old) <= SAME * size, axis=1, keepdims=True)

@@ -190,15 +190,15 @@ class Masses(BodyBlock):
         return dict.fromkeys(self.values(plant), (0.0, np.inf))
 
     def straight(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
-        return x + jnp.log1p(dx)
-
-    def reach(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, ""]:
-        least = jnp.min(dx)
-        return jnp.where(least < -_LARGEST_FALL, _LARGEST_FALL / jnp.where(least < 0, -least, 1), 1)
+        return jnp.maximum(x + dx, self._least(x.dtype))
 
     def outer_map(self, x: Float[Array, " size"]) -> Float[Array, "size size"]:
-        # of a smaller mass no information is left in the dtype
-        return jnp.diag(jnp.exp(-jnp.maximum(x, -math.log(10) * np.finfo(x.dtype).precision / 2)))
+        return jnp.diag(jnp.exp(-jnp.maximum(x, self._least(x.dtype))))
+
+    @staticmethod
+    def _least(dtype: jnp.dtype) -> float:
+        """The coordinate of a mass that is zero in half of the digits: the information of a smaller one is lost."""
+        return -math.log(10) * np.finfo(dtype).precision / 2
 
     def linear(self, x: Float[np.ndarray, " size"]) -> Float[np.ndarray, " size"]:
         return np.expm1(x)

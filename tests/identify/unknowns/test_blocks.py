@@ -138,7 +138,7 @@ def test_scales_keep_their_sign(plant):
     limits = SignalScale().value_limits(turned)
     assert limits == {"scale of shoulder, 1": (0.0, np.inf), "scale of elbow, 1": (-np.inf, 0.0)}
     # limits of the values themselves
-    low, high = SignalScale(lower=[1.0, -np.inf], upper=[np.inf, -0.25]).bounds(turned)
+    low, high = SignalScale(lower=np.array([1.0, -np.inf]), upper=np.array([np.inf, -0.25])).bounds(turned)
     np.testing.assert_allclose([low[0], high[1]], [np.log(0.5), np.inf])
     np.testing.assert_allclose(low[1], np.log(0.5))
 
