@@ -124,7 +124,8 @@ class TorqueFit(StepwiseEstimator, TorqueEstimator):
         tolerance = 2e-3 / samples.signals.size if self.tolerance is None else self.tolerance
         objective = torque_objective(parameters, samples, self.loss)
         noise = initial_noise(self.noise, samples)
-        return NoiseRounds(self, parameters, objective, parameters.bounds(), noise, noise_floor(samples), tolerance)
+        bounds = parameters.bounds(search=True)
+        return NoiseRounds(self, parameters, objective, bounds, noise, noise_floor(samples), tolerance)
 
 
 class NoiseRounds(FitRounds):

@@ -63,6 +63,10 @@ class Block(eqx.Module):
         """(lower, upper) bounds of the coordinates, scalars or (size,); infinite by default."""
         return -np.inf, np.inf
 
+    def search_bounds(self, plant: Plant) -> tuple[ArrayLike, ArrayLike]:
+        """``bounds``, and those beyond which the dtype keeps no information about the parameters."""
+        return self.bounds(plant)
+
     def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
         """(lowest, highest) values of the parameters that have limits, by the names of ``values``."""
         return {}

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
 from lgsim.identify.unknowns.block import Block, select_names
@@ -189,8 +190,8 @@ class Masses(BodyBlock):
     def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
         return dict.fromkeys(self.values(plant), (0.0, np.inf))
 
-    def straight(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
-        return jnp.maximum(x + dx, self._least(x.dtype))
+    def search_bounds(self, plant: Plant) -> tuple[ArrayLike, ArrayLike]:
+        return self._least(plant.model.dtype), np.inf
 
     def outer_map(self, x: Float[Array, " size"]) -> Float[Array, "size size"]:
         return jnp.diag(jnp.exp(-jnp.maximum(x, self._least(x.dtype))))
