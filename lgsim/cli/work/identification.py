@@ -36,6 +36,7 @@ from lgsim.identify import (
     Plant,
     Recording,
     SensorRecords,
+    SignalScale,
     SimulationFit,
     TorqueFit,
     base_parameters,
@@ -161,7 +162,7 @@ def _with_constants(blocks: Mapping[str, Block], given: RecordingMap, model: Mod
         BadInput: constants of joints are neither given nor fitted.
     """
     _, known = given.root.table("drives").by_joint("scale", model.v_slices, np.ones(model.nv))
-    if (scales := blocks.get("scales")) is not None:
+    if isinstance(scales := blocks.get("scales"), SignalScale):
         known[scales.indices(model)] = True
         blocks = {**blocks, "scales": replace(scales, unit="N m/A")}
     measured = [name for name in model.v_slices if not (model.topology.floats and name == model.joint_names[0])]
@@ -325,8 +326,8 @@ def _show(found: Fit, wall: float, made: list[Path], lost: tuple[str, ...], step
         table.add_column(name, justify="right")
     for name, value in found.values.items():
         deviation = found.deviations[name]
-        lost = name in found.not_identifiable or not math.isfinite(deviation)
-        shown = "not identifiable" if lost else f"{deviation:.2g}"
+        seen_by_records = name not in found.not_identifiable and math.isfinite(deviation)
+        shown = f"{deviation:.2g}" if seen_by_records else "not identifiable"
         if name in found.profiles:
             shown = "from {:.3g} to {:.3g}".format(*found.intervals[name])
         if any(bound.startswith(f"{name.rpartition(', ')[0]} at its ") for bound in found.verdict.bounds):
