@@ -112,6 +112,13 @@ class OptimizationRequest:
     ] = None
 
 
+class PriorBodies(StrEnum):
+    """Bodies from which an identification starts."""
+
+    file = "file"
+    nearest = "nearest"
+
+
 @dataclass(frozen=True)
 class IdentificationRequest:
     """Arguments and options of ``lgsim identify``."""
@@ -152,6 +159,13 @@ class IdentificationRequest:
             show_default="fitted if joint forces or currents were recorded, else as in the file",
         ),
     ] = None
+    physical: Annotated[
+        PriorBodies,
+        typer.Option(
+            help="Start from the bodies of the file, or with nearest from the nearest physically consistent ones where"
+            " the file has bodies without mass or inertia, or with invalid ones."
+        ),
+    ] = PriorBodies.file
     held_out: Annotated[
         float, typer.Option(help="Hold out this fraction of the motion for validation; 0 holds out none.")
     ] = 0.3

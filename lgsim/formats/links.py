@@ -13,7 +13,7 @@ from lxml import etree
 from lgsim.formats.report import FileWarning, Finding, Inertia, Report
 from lgsim.formats.xml import Element, is_size
 from lgsim.multibody.builder import ten_parameters
-from lgsim.multibody.inertia import defect
+from lgsim.multibody.inertia import EDGES, defect, directions_without_extent
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD
 from lgsim.support.messages import counted
@@ -139,6 +139,16 @@ def massless(links: Mapping[str, Link], model: Model) -> Iterator[Finding]:
     for body in np.flatnonzero(inertias[:, 0] == 0).tolist():
         text = "moves without mass of its own" if loaded[body] else SINGULAR
         yield links[model.body_names[body]].element.finding(text)
+
+
+def thin(links: Mapping[str, Link], model: Model) -> Iterator[Finding]:
+    """Findings about bodies with all of their mass in a plane, on a line or in a point, fixed links included."""
+    for name, values in zip(model.body_names, np.asarray(model.inertias), strict=True):
+        if values[0] > 0 and defect(values) is None and (lost := directions_without_extent(values)):
+            yield links[name].element.finding(
+                f"has all of its mass {EDGES[lost]}: identify fits its inertia only from a prior with extent, see"
+                " lgsim identify --physical nearest"
+            )
 
 
 def warn_of_links(report: Report, reader: str) -> None:

@@ -65,6 +65,7 @@ class Report:
     Attributes:
         inertias: Links with non-physical inertias.
         massless: Links that move without mass.
+        thin: Moving links with all of their mass in a plane, on a line or in a point.
         units: Numbers that look like other units, such as degrees for radians.
         clashes: Names shared by two elements.
         assumed: Defaults for missing data.
@@ -74,6 +75,7 @@ class Report:
     file: str
     inertias: tuple[Inertia, ...] = ()
     massless: tuple[Finding, ...] = ()
+    thin: tuple[Finding, ...] = ()
     units: tuple[Finding, ...] = ()
     clashes: tuple[Finding, ...] = ()
     assumed: tuple[Finding, ...] = ()
@@ -81,7 +83,7 @@ class Report:
 
     def __iter__(self) -> Iterator[Finding]:
         """All findings, the most severe kind first."""
-        for part in (self.inertias, self.massless, self.units, self.clashes, self.assumed, self.ignored):
+        for part in (self.inertias, self.massless, self.thin, self.units, self.clashes, self.assumed, self.ignored):
             yield from part
 
     def __len__(self) -> int:
@@ -105,6 +107,7 @@ class Report:
         titles = {
             "non-physical inertias": self.inertias,
             "moving links without mass": self.massless,
+            "moving links without inertia about an axis, or whose mass is in a plane": self.thin,
             "numbers that look like other units": self.units,
             "names shared by a link and a joint": self.clashes,
             "defaults for missing data": self.assumed,

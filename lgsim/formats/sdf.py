@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from lgsim.formats import sdf_elements
 from lgsim.formats.contacts.file_contacts import Names
-from lgsim.formats.links import TREATMENTS, link_parameters, massless, warn_of_links
+from lgsim.formats.links import TREATMENTS, link_parameters, massless, thin, warn_of_links
 from lgsim.formats.loop_files import add_loops
 from lgsim.formats.poses import plane_axes
 from lgsim.formats.poses import pose as pose_of
@@ -160,6 +160,7 @@ def read_sdf(
         file,
         inertias=tuple(inertias),
         massless=tuple(massless(links, model)),
+        thin=tuple(thin(links, model)),
         units=tuple(_odd_units(sdf, frames, tree)),
         assumed=tuple(sdf.assumed),
         ignored=tuple(sorted(sdf.ignored, key=lambda finding: finding.line)),

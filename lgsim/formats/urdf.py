@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from lgsim.formats import urdf_elements, urdf_tree
 from lgsim.formats.contacts.file_contacts import Names
-from lgsim.formats.links import TREATMENTS, Link, link_parameters, massless, warn_of_links
+from lgsim.formats.links import TREATMENTS, Link, link_parameters, massless, thin, warn_of_links
 from lgsim.formats.loop_files import add_loops
 from lgsim.formats.report import FileWarning, Finding, Report
 from lgsim.formats.solids.collision_shapes import add_shapes
@@ -165,6 +165,7 @@ def read_urdf(
         file,
         inertias=tuple(inertias),
         massless=tuple(massless(robot.links, model)),
+        thin=tuple(thin(robot.links, model)),
         units=tuple(_odd_units(robot, root)),
         clashes=tuple(
             joint.element.finding("has the name of a link")

@@ -7,6 +7,7 @@
   standard deviations. For bodies: ``Inertias``, ``StandardParameters``, ``Masses``, ``CentersOfMass``, with
   ``TotalMass`` as a prior; for joints and their signals: ``JointParameter``, ``SignalScale``, ``TorqueOffset``; for
   frames: ``Placements``, ``GravityDirection``; for actuators and contacts: ``ActuatorParameter``, ``ContactParameter``.
+  ``arm_unknowns`` is a ready set for an arm, ``nearest_consistent`` replaces inconsistent bodies of a file.
   ``base_parameters`` are the combinations that are identifiable from torques;
 - ``fit`` estimates the unknowns and returns a ``Fit``. Its verdict has one of five ``Outcome``s, its ``RESULTS`` code
   gives the reason for termination. ``load_plant`` reads a file of ``Fit.save``;
@@ -52,6 +53,7 @@ from lgsim.identify.recording.reading import read_recording as read_recording
 from lgsim.identify.recording.recording import Recording as Recording
 from lgsim.identify.recording.smoothing import smooth as smooth
 from lgsim.identify.unknowns.actuator_blocks import ActuatorParameter as ActuatorParameter
+from lgsim.identify.unknowns.arm_unknowns import arm_unknowns as arm_unknowns
 from lgsim.identify.unknowns.base_parameters import base_parameters as base_parameters
 from lgsim.identify.unknowns.block import Block as Block
 from lgsim.identify.unknowns.body_blocks import CentersOfMass as CentersOfMass
@@ -64,6 +66,7 @@ from lgsim.identify.unknowns.frame_blocks import Placements as Placements
 from lgsim.identify.unknowns.joint_blocks import JointParameter as JointParameter
 from lgsim.identify.unknowns.joint_blocks import SignalScale as SignalScale
 from lgsim.identify.unknowns.joint_blocks import TorqueOffset as TorqueOffset
+from lgsim.identify.unknowns.nearest_bodies import nearest_consistent as nearest_consistent
 from lgsim.identify.unknowns.parameters import Parameters as Parameters
 from lgsim.identify.unknowns.parameters import TotalMass as TotalMass
 from lgsim.identify.unknowns.plant import Plant as Plant

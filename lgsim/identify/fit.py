@@ -16,8 +16,10 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from lgsim._compile.xla import compiled, compiled_fast, strongly_typed
+from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.identify import model_files
 from lgsim.identify.actuator_record import MissingStage, from_record, to_record
+from lgsim.identify.consistent_set import profiles_against_bodies
 from lgsim.identify.estimators.estimator import (
     RESULTS,
     Estimate,
@@ -28,11 +30,12 @@ from lgsim.identify.estimators.estimator import (
 )
 from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, undetermined, whiteness
+from lgsim.identify.prior_values import knowledge, left_at_prior, seen_by, undecided_values
 from lgsim.identify.step_error import FitStepError, fit_step_error
 from lgsim.identify.unknowns.coupled_plant import MOTOR_UNITS, CoupledPlant
 from lgsim.identify.unknowns.parameters import Parameters, value_names
 from lgsim.identify.unknowns.plant import FRICTION_PARTS, Plant
-from lgsim.identify.verdict import bounds_met, fit_verdict, outer_estimate
+from lgsim.identify.verdict import OuterEstimate, bounds_met, fit_verdict, outer_estimate
 from lgsim.multibody.model import Model
 from lgsim.simulation.simulate import method_name
 from lgsim.support.check import is_traced
@@ -115,34 +118,78 @@ class Fit:
         They are infinite for a parameter that is not identifiable and has no prior.
 
         Where a bound or the limit of physical consistency is active, these are the standard errors without it: a
-        parameter at its bound still has uncertainty. ``intervals`` end at the bounds.
+        parameter at its bound still has uncertainty. ``intervals`` end at the bounds. For a parameter that only the
+        prior of bodies separates from them, they are half of its interval divided by 1.96.
         """
         _, J, lost = (np.asarray(x) for x in _values_and_slopes(self.parameters, self.estimate))
         variance = np.einsum("ip,pq,iq->i", J, np.asarray(self.estimate.covariance), J)
         if bool(np.all(np.isfinite(self.estimate.x))):
-            outer = outer_estimate(self.parameters, self.estimate)
+            outer = self.outer
             if bounds_met(self.parameters, self.estimate, outer):
                 K = J @ np.asarray(outer.map)
                 variance = np.maximum(variance, np.einsum("ip,pq,iq->i", K, np.asarray(outer.covariance), K))
+        without = np.isinf(self.parameters.prior_deviations(np.full(J.shape[1], np.inf)))
         infinite = np.any(np.abs(J[:, lost]) > ROUNDING, axis=1)
-        return {
+        infinite |= np.isin(list(self.values), self.not_identifiable) & np.any(J[:, without], axis=1)
+        found = {
             name: float("inf") if unknown else float(np.sqrt(max(s, 0)))
             for name, s, unknown in zip(self.values, variance, infinite, strict=True)
         }
+        # of an interval without an end, infinite
+        return found | {name: (high - low) / 2 / _NORMAL_95 for name, (low, high) in self.profiles.items()}
+
+    @cached_property
+    def outer(self) -> OuterEstimate:
+        """The estimate in coordinates without bounds, without the information of parameters that are not seen."""
+        return seen_by(self.parameters, outer_estimate(self.parameters, self.estimate), self.samples)
+
+    @cached_property
+    def not_identifiable(self) -> tuple[str, ...]:
+        """Names of ``values`` about which the records alone say less than the priors, whose deviations hardly decrease.
+
+        They stay at the prior as far as the consistency of bodies permits. Without a prior, friction and offset count
+        as not identifiable if their standard errors exceed the largest recorded torque of the joint, other parameters
+        of a joint if it hardly moves.
+        """
+        if not np.all(np.isfinite(self.estimate.information)):
+            return ()
+        slopes = np.asarray(_values_and_slopes(self.parameters, self.estimate)[1], float)
+        lost = undecided_values(slopes @ np.asarray(self.outer.map, float), knowledge(self.parameters, self.outer))
+        return tuple(name for name, one in zip(self.values, lost, strict=True) if one)
+
+    @cached_property
+    def profiles(self) -> dict[str, tuple[float, float]]:
+        """Ends of the profiles of parameters that only the prior of bodies separates from these, by name."""
+        if self.message or self.estimate.starts is not None:
+            return {}
+        found = profiles_against_bodies(self.parameters, self.estimate, self.outer)
+        if not found:
+            return {}
+        _, J, _ = _values_and_slopes(self.parameters, self.estimate)
+        ends = {}
+        for (name, value), row in zip(self.values.items(), np.asarray(J), strict=True):
+            own = np.flatnonzero(row)
+            if len(own) == 1 and own[0] in found:
+                low, high = sorted(float(value + row[own[0]] * end) for end in found[int(own[0])])
+                ends[name] = min(low, value), max(high, value)
+        return ends
 
     @cached_property
     def intervals(self) -> dict[str, tuple[float, float]]:
         """Confidence intervals of ``values`` with at least 95 % coverage; one-sided for a parameter at its bound.
 
         They extend 1.96 standard errors to either side and are cut at the bounds of the parameter, at zero for masses
-        and moments of inertia.
+        and moments of inertia. A parameter of a drive that only the prior of bodies separates from them, such as an
+        armature, has the interval of its profile over all consistent bodies, without their prior, by joint torques.
         """
         limits = self.parameters.value_limits()
         out = {}
         for name, value in self.values.items():
             low, high = limits.get(name, (-np.inf, np.inf))
             reach = _NORMAL_95 * self.deviations[name]
-            out[name] = max(value - reach, min(low, value)), min(value + reach, max(high, value))
+            out[name] = self.profiles.get(
+                name, (max(value - reach, min(low, value)), min(value + reach, max(high, value)))
+            )
         return out
 
     @cached_property
@@ -168,7 +215,7 @@ class Fit:
             for k in (1, 2, 4)
         ]
         return fit_step_error(
-            method_name(method), method.order, float(self.samples.dt),
+            method_name(method), method.order, self.samples.step,
             self.estimator.columns(self.parameters, self.samples), found, self.estimate,
             float(np.max(np.abs(np.asarray(starts)))),
         )  # fmt: skip
@@ -256,7 +303,8 @@ class Fit:
         width = max(len(name) for name in self.values)
         lines = [f"verdict: {self.verdict}", f"{'':{width}}  {'prior':>12}  {'estimate':>12}  {'std. error':>12}"]
         for name, value in self.values.items():
-            lines.append(f"{name:{width}}  {self.prior[name]:12.6g}  {value:12.6g}  {self.deviations[name]:12.3g}")
+            shown = "not identifiable" if name in self.not_identifiable else f"{self.deviations[name]:12.3g}"
+            lines.append(f"{name:{width}}  {self.prior[name]:12.6g}  {value:12.6g}  {shown}")
         if np.all(np.isfinite(self.estimate.information)):
             seen, size = self.identifiability, self.parameters.size
             lines.append(f"{seen.rank} of {size} combinations of the unknowns are identifiable from the records")
@@ -332,6 +380,9 @@ def fit(
         estimate = _run_in_chunks(estimator, parameters, samples, progress, checkpoint)
     else:
         estimate = _Programs.run(estimator, parameters, estimator.padded(samples))
+    if isinstance(estimator, TorqueFit) and not is_traced(estimate) and bool(estimate.result == RESULTS.successful):
+        slopes = np.asarray(_values_and_slopes(parameters, estimate)[1], float)
+        estimate = left_at_prior(parameters, estimate, slopes, samples)
     return Fit(parameters, estimate, samples, validation, estimator)
 
 
@@ -346,6 +397,13 @@ def checked(parameters: Parameters, samples: Any, estimator: Estimator, validati
     if not isinstance(estimator, Estimator):
         raise TypeError(f"estimator: expected an estimator such as TorqueFit(), got {type(estimator).__name__}")
     used = estimator.check(parameters, samples)
+    if estimator.integration is not None and not is_traced(parameters):
+        model = parameters.plant.model
+        # not at zero, where axes of a wrist may be collinear
+        generic = model.retract(model.neutral(), jnp.linspace(0.3, 0.7, model.nv, dtype=model.dtype))
+        missing = describe_missing_inertia(model, generic)
+        if missing:
+            raise ValueError(f"parameters: the prior model cannot be simulated, since {missing}")
     if validation is not None:
         estimator.check(parameters, validation)
     used += len(jax.eval_shape(parameters.prior_residuals, jnp.zeros(parameters.size, parameters.dtype)))

@@ -137,10 +137,17 @@ def fit_verdict(fit: Any) -> Verdict:
         return Verdict(Outcome.STOPPED, said, remarks=remarks)
     if fit.message:
         return Verdict(Outcome.FAILED, f"failed: {_diagnosis(fit)}", remarks=remarks)
-    outer = outer_estimate(fit.parameters, estimate)
+    outer = fit.outer
     bounds = bounds_met(fit.parameters, estimate, outer)
     unknown = undetermined_combinations(fit.parameters.names, outer)
     shares = [f"{name}: {'no information' if np.isnan(s) else f'prior {100 * s:.0f} %'}" for name, s in unknown]
+    traded = [
+        f"{label} from {low:.3g} to {high:.3g}{unit and f' {unit}'}"
+        for name, (low, high) in fit.profiles.items()
+        for label, _, unit in [name.partition(", ")]
+    ]
+    if traded:
+        remarks += (f"only the prior separates from bodies: {first_names(traded)}",)
     count = f"{len(unknown)} of {fit.parameters.size} combinations"
     return converged(
         bounds, "bound", unknown, f"{count} not identifiable from these records ({first_names(shares)})", remarks

@@ -105,6 +105,24 @@ def defect(parameters: np.ndarray) -> str | None:
     return None
 
 
+EDGES = {1: "in a plane", 2: "on a line", 3: "in a point"}
+"""Degenerate mass distributions, by the number of directions without extent."""
+
+
+def directions_without_extent(parameters: np.ndarray) -> int:
+    """The number of directions in which the mass of ten parameters (10,) has no extent beyond rounding, see ``EDGES``.
+
+    The parameters have a mass and are consistent, see ``defect``.
+    """
+    values = np.asarray(parameters, float)
+    center, central = _central(values)
+    spread = np.linalg.eigvalsh(0.5 * np.trace(central) * np.eye(3) - central)
+    # files have numbers of few digits; moving the inertia to the center has the rounding error of the model
+    digits = 16 * np.finfo(np.float32).eps * spread[-1]
+    shifted = 16 * np.finfo(np.result_type(parameters, np.float32)).eps * values[0] * (center @ center)
+    return int(np.sum((spread <= digits) | (spread <= shifted)))
+
+
 def nearest_physical(parameters: np.ndarray) -> np.ndarray:
     """Inertial parameters (10,) whose density about the same center of mass has no negative principal moment.
 

@@ -403,8 +403,8 @@ class Model(ValueEquality):
     def _parts(self) -> edit.Parts:
         return edit.Parts(self.topology, {name: getattr(self, name) for name in _NUMBERS})
 
-    def lock(self, joints: Sequence[str], q: Any) -> Model:
-        """Lock joints in the configuration q (nq,); differentiable in all parameters.
+    def lock(self, joints: Sequence[str], q: Any = None) -> Model:
+        """Lock joints in the configuration q (nq,), by default the neutral one; differentiable in all parameters.
 
         Their bodies are merged into the parents and become frames; joints that mimic a locked one are locked with it.
         The other coordinates keep their order; ``q[model.q_slices[name]]`` of the remaining joints form the new q.
@@ -413,7 +413,7 @@ class Model(ValueEquality):
             ModelError: an unknown joint, a mimic joint or a coupled joint, all joints, or both ends of a loop on one
                 body; q has a wrong shape or entries that are not finite.
         """
-        return _model(edit.lock(self._parts, joints, q))
+        return _model(edit.lock(self._parts, joints, self.neutral() if q is None else q))
 
     def add_frame(self, name: str, frame: str, placement: Any = None) -> Model:
         """Add a frame at the pose ``placement`` (4, 4) in another frame, of a body or "world".

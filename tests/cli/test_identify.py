@@ -15,7 +15,7 @@ pytest.importorskip("scipy")
 import lgsim
 from lgsim.formats import read_urdf
 from lgsim.identify import load_plant
-from tests.cli.machines import CENTERS, INERTIAS, LENGTH, refused
+from tests.cli.machines import CENTERS, INERTIAS, LENGTH, LIGHT, refused
 from tests.cli.machines import lgsim as command
 
 G, TRUE, DAMPING, FRICTION = 9.81, (2.4, 0.8), (0.3, 0.1), (0.4, 0.2)
@@ -398,6 +398,42 @@ def test_files_that_are_refused(case, files, tmp_path):
     assert "few.csv: expected a column for q elbow, got none" in refused("identify", case[0], tmp_path / "few.csv")
 
 
+def test_a_link_without_inertia_is_named_before_the_record_is_read(case, tmp_path):
+    """The default unknowns need bodies that can exist; on request the nearest ones are the prior."""
+    (tmp_path / "light.urdf").write_text(LIGHT)
+    given = ("identify", tmp_path / "light.urdf", case[1], "--map", case[2], "--check")
+    result = command(*given)
+    assert result.exit_code == 2 and str(case[1]) not in result.stderr
+    assert "got fore, which has neither mass nor inertia;" in result.stderr.replace("\n", " ")
+    assert "--physical nearest" in result.stderr
+    result = command(*given, "--physical", "nearest")
+    assert result.exit_code == 0, result.output
+    # a ball of water as wide as the frame of the tip is far from the joint: 0.3 m
+    assert "the prior is the nearest body that can exist for fore (14.1 kg)" in result.stderr.replace("\n", " ")
+    assert command(*given, "--physical", "nearer").exit_code == 2
+
+
+def test_currents_need_torque_constants(case, tmp_path):
+    """One A is no N m: the constants are given in the map, or fitted."""
+    columns = recorded()
+    currents = {
+        "time [ms]": columns["ms"], "q shoulder [deg]": columns["enc 1"], "q elbow [deg]": -columns["enc 2"],
+        "current shoulder [A]": columns["drive 1"] / 8, "current elbow [A]": columns["drive 2"] / 4e3,
+    }  # fmt: skip
+    given = ("identify", case[0], write(tmp_path / "currents.csv", currents), "--check")
+    message = command(*given)
+    assert message.exit_code == 2
+    (last,) = message.stderr.strip().splitlines()[-1:]
+    assert "the record has currents in A, and the torque constants of shoulder, elbow are missing" in last
+    assert "scale = { shoulder = 8.2 }" in last and "--fit bodies,friction,damping,scales" in last
+    (tmp_path / "map.toml").write_text("[drives]\nscale = { shoulder = 8 }\n")
+    message = command(*given, "--map", tmp_path / "map.toml")
+    assert message.exit_code == 2 and "the torque constants of elbow are missing" in message.stderr
+    assert command(*given, "--fit", "masses,scales").exit_code == 0
+    (tmp_path / "map.toml").write_text("[drives]\nscale = { shoulder = 8, elbow = 4 }\n")
+    assert command(*given, "--map", tmp_path / "map.toml").exit_code == 0
+
+
 def test_records_without_forces_have_no_torque_method(case, tmp_path):
     columns = recorded()
     record = write(tmp_path / "q.csv", {"time [ms]": columns["ms"], "q shoulder [deg]": columns["enc 1"],
@@ -456,3 +492,20 @@ def test_linear_least_squares_by_its_own_defaults(case, tmp_path):
     result = command(*words(case), "--method", "linear", "--out", tmp_path / "fit.npz")
     assert result.exit_code == 0, result.output
     assert "24 parameters of standard, friction, damping, by LinearFit" in result.stderr
+
+
+def test_values_that_stay_are_written_as_they_were(files, tmp_path):
+    """Rounding of a fit changes no link of the file: of two bodies and dampings one each differs by more."""
+    from lgsim.cli.work.identification import _changed
+    from lgsim.formats import write_urdf
+
+    before, _ = read_urdf(files / "arm.urdf")
+    rounded = before.inertias * (1 + 1e-14)
+    after = before.replace(inertias=rounded.at[1].multiply(1.1), damping=before.damping + jnp.array([0, 0.3]))
+    write_urdf(files / "arm.urdf", _changed(before, after), tmp_path / "new.urdf")
+    old, new = ((folder / name).read_text() for folder, name in ((files, "arm.urdf"), (tmp_path, "new.urdf")))
+    upper = re.search(r'<link name="upper">.*?</link>', old, re.DOTALL)[0]
+    assert 'mass value="2.0"' in upper and upper in new
+    model, _ = read_urdf(tmp_path / "new.urdf")
+    np.testing.assert_array_equal(model.inertias[0], before.inertias[0])
+    np.testing.assert_allclose(model.inertias[1], 1.1 * before.inertias[1], rtol=1e-12)

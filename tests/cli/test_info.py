@@ -46,6 +46,12 @@ def test_floating_base(files):
     assert "link 'base' moves without mass of its own" in text
 
 
+def test_links_without_extent(tmp_path):
+    (tmp_path / "flat.urdf").write_text(ARM.replace('ixx=".01" iyy="0.01" izz=".01"', 'ixx="0" iyy="0" izz="0"'))
+    text = squeezed(lgsim("info", tmp_path / "flat.urdf").stdout)
+    assert "link 'fore' has all of its mass in a point" in text and "--physical nearest" in text
+
+
 def test_mjcf_by_its_first_element(files):
     pytest.importorskip("mujoco")
     text = squeezed(lgsim("info", files / "slider.xml").stdout)

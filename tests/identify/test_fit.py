@@ -31,7 +31,7 @@ def found(parameters):
 @pytest.mark.slow
 @pytest.mark.quick
 def test_values_come_with_deviations(found):
-    truth = {"m of upper, kg": 2.0, "m of fore, kg": 1.2, "offset of shoulder, 1": 0.3, "offset of elbow, 1": -0.2}
+    truth = {"m of upper, kg": 2.0, "m of fore, kg": 1.2, "offset of shoulder, N m": 0.3, "offset of elbow, N m": -0.2}
     assert list(found.values) == list(truth) and found.prior["m of upper, kg"] == pytest.approx(2.4)
     for name, value in truth.items():
         assert abs(found.values[name] - value) < 4 * found.deviations[name] < 0.2

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 from rich import box
@@ -21,7 +23,7 @@ from lgsim.cli.errors import BadInput, Stop, bad_input
 from lgsim.cli.exit_status import Exit
 from lgsim.cli.iterations import FitWatch
 from lgsim.cli.options import names_of
-from lgsim.cli.requests import IdentificationRequest
+from lgsim.cli.requests import IdentificationRequest, PriorBodies
 from lgsim.cli.terminal import console, lines, note, show_facts, warnings_as_notes
 from lgsim.cli.work import identify_preparation
 from lgsim.cli.work.identify_preparation import PreparedMotion
@@ -36,11 +38,13 @@ from lgsim.identify import (
     Plant,
     Recording,
     SensorRecords,
+    SignalScale,
     SimulationFit,
     TorqueFit,
     base_parameters,
     fit,
     join_recordings,
+    nearest_consistent,
 )
 from lgsim.identify.estimators.estimator import Estimator
 from lgsim.identify.step_error import FitStepError
@@ -57,6 +61,8 @@ from lgsim.view.reports import fit_figures, report_fit
 
 PLOTS = ("record", "residuals", "whiteness", "singular-values", "changes")
 """Names of the plots of a fit."""
+SAME = 1e-9
+"""Relative difference of values that differ by rounding only."""
 WINDOW = 0.5
 """Duration of the simulated windows, s."""
 
@@ -75,6 +81,8 @@ def run_identification(asked: IdentificationRequest, machine: Path, motions: Seq
     model, given = (whole, given) if asked.lock is None else lock(asked.lock, whole, given, motions)
     if not asked.check:
         check_replaced(_outputs(asked, files.joint_list(model)), asked.force)
+    if asked.physical is PriorBodies.nearest:
+        model = _with_nearest_bodies(model)
     if asked.friction_speed is not None:
         model = model.replace(friction_speed=asked.friction_speed)
     plant = given.plant(model)
@@ -88,6 +96,8 @@ def run_identification(asked: IdentificationRequest, machine: Path, motions: Seq
     kind, recording = _read(asked, motions, whole, given, plant, blocks)
     if kind == "simulation" and asked.method == "auto":
         blocks = given.blocks(plant, names, with_speed=False)
+    if kind != "simulation" and recording.tau is None:
+        blocks = _with_constants(blocks, given, plant.model)
     if asked.check:
         return Exit.DONE
     files.keep_compiled()
@@ -121,6 +131,17 @@ def run_identification(asked: IdentificationRequest, machine: Path, motions: Seq
     return Exit.NOT_RESOLVED
 
 
+def _with_nearest_bodies(model: Model) -> Model:
+    """The model with the nearest consistent bodies in place of inconsistent ones, with a note that names them."""
+    nearest = nearest_consistent(model)
+    moved = jnp.any(nearest.inertias != model.inertias, axis=1).tolist()
+    rows = zip(model.body_names, nearest.inertias[:, 0].tolist(), moved, strict=True)
+    names = [f"{name} ({mass:.3g} kg)" for name, mass, new in rows if new]
+    if names:
+        note(f"--physical nearest: the prior is the nearest body that can exist for {listed(names)}")
+    return nearest
+
+
 def _read(
     asked: IdentificationRequest,
     motions: Sequence[Path],
@@ -145,6 +166,26 @@ def _read(
                 Exit.OPEN_FINDINGS,
             )
     return kind, join_recordings([identify_preparation.in_step(each, plant, given) for each in recordings])
+
+
+def _with_constants(blocks: Mapping[str, Block], given: RecordingMap, model: Model) -> dict[str, Block]:
+    """The blocks for a record of currents, with torque constants in N m/A.
+
+    Raises:
+        BadInput: constants of joints are neither given nor fitted.
+    """
+    _, known = given.root.table("drives").by_joint("scale", model.v_slices, np.ones(model.nv))
+    if isinstance(scales := blocks.get("scales"), SignalScale):
+        known[scales.indices(model)] = True
+        blocks = {**blocks, "scales": replace(scales, unit="N m/A")}
+    measured = [name for name in model.v_slices if not (model.topology.floats and name == model.joint_names[0])]
+    if lost := [name for name in measured if not known[model.v_slices[name]].all()]:
+        raise BadInput(
+            f"[drives] scale: the record has currents in A, and the torque constants of {listed(lost)} are missing;"
+            f" give them in the map, N m/A: [drives] scale = {{ {lost[0]} = 8.2 }}, or fit them with a known mass:"
+            " --fit bodies,friction,damping,scales and [known] total_mass"
+        )
+    return dict(blocks)
 
 
 def reason_of(outcome: Outcome) -> Exit:
@@ -256,7 +297,7 @@ def _save(
     """Write all files; return them, and the parameters that URDF cannot represent."""
     made, lost = [found.save(asked.out)], ()
     if asked.write is not None:
-        lost = write_urdf(machine, found.model, asked.write) + _signals(found)
+        lost = write_urdf(machine, _changed(found.parameters.plant.model, found.model), asked.write) + _signals(found)
         made.append(asked.write)
     # for example missing glyphs in matplotlib's font
     with warnings_as_notes():
@@ -272,6 +313,15 @@ def _save(
             )  # fmt: skip
             made.append(page.save(asked.report))
     return made, lost
+
+
+def _changed(before: Model, after: Model) -> Model:
+    """The model ``after`` with exactly the values of the one before where they differ by rounding only."""
+    old, new = (np.asarray(m.inertias) for m in (before, after))
+    size = np.max(np.abs(old), axis=1, keepdims=True)
+    same = np.all(np.abs(new - old) <= SAME * size, axis=1, keepdims=True)
+    drives = np.where(np.isclose(after.drives, before.drives, rtol=SAME, atol=0), before.drives, after.drives)
+    return after.replace(inertias=np.where(same, old, new), drives=drives)
 
 
 def _signals(found: Fit) -> tuple[str, ...]:
@@ -293,7 +343,10 @@ def _show(found: Fit, wall: float, made: list[Path], lost: tuple[str, ...], step
         table.add_column(name, justify="right")
     for name, value in found.values.items():
         deviation = found.deviations[name]
-        shown = f"{deviation:.2g}" if math.isfinite(deviation) else "not identifiable"
+        seen_by_records = name not in found.not_identifiable and math.isfinite(deviation)
+        shown = f"{deviation:.2g}" if seen_by_records else "not identifiable"
+        if name in found.profiles:
+            shown = "from {:.3g} to {:.3g}".format(*found.intervals[name])
         if any(bound.startswith(f"{name.rpartition(', ')[0]} at its ") for bound in found.verdict.bounds):
             low, high = found.intervals[name]
             shown = f"at bound, < {high:.2g}" if low == value else f"at bound, > {low:.2g}"

@@ -64,6 +64,7 @@ class Shooting(NamedTuple):
     start_deviations: Float[Array, " n"] | None
     known_start: bool
     tile: int | None
+    substeps: Int[Array, ""] | None = None
 
     def has_free_starts(self, windows: Windows) -> bool:
         """True if any initial state is unknown."""
@@ -211,6 +212,8 @@ def _simulate_window(
     space, method = state_space(plant.model, plant.actuators), sampled_method(shooting.method, plant.actuators)
     # during the search the initial state of a model with closed loops need not satisfy the closure
     y0 = space.restore(_PLANT_FIELD, y0, (plant, jax.tree.map(lambda x: x[0], inputs)))
+    if shooting.substeps is not None:
+        substeps = shooting.substeps if substeps is None else shooting.substeps * substeps
     if substeps is None:
         ys = integrate(
             method, space, _PLANT_FIELD, y0, t0=zero, dt=shooting.dt, steps=steps, args=plant,

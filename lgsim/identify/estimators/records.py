@@ -19,6 +19,7 @@ from lgsim.identify.recording.recording import Recording
 from lgsim.identify.unknowns.plant import NumbersLike, Plant
 from lgsim.identify.unknowns.sensor_plant import MAX_DELAY_STEPS
 from lgsim.multibody.model import Model
+from lgsim.support import check
 from lgsim.support.check import is_traced
 
 
@@ -103,9 +104,11 @@ class SensorRecords(eqx.Module):
             plant without actuators.
         states: Guesses of the states (q, v) at the nodes (nodes, nq + nv); None to derive them from a
             ``PositionSensor`` channel.
+        substeps: Number of integration steps within each step dt, for records that are slower than the motion; None
+            for one.
 
     Raises:
-        ValueError: there is no channel, or both signals and commands are given.
+        ValueError: there is no channel, both signals and commands are given, or there are no substeps.
     """
 
     dt: Float[Array, ""]
@@ -114,6 +117,7 @@ class SensorRecords(eqx.Module):
     wrenches: Float[Array, "... steps bodies 6"] | None
     states: Float[Array, "... nodes state"] | None
     commands: Float[Array, "... steps _"] | None
+    substeps: Int[Array, ""] | None
 
     def __init__(
         self,
@@ -123,8 +127,12 @@ class SensorRecords(eqx.Module):
         wrenches: ArrayLike | None = None,
         states: ArrayLike | None = None,
         commands: ArrayLike | None = None,
+        substeps: int | Int[Array, ""] | None = None,
     ) -> None:
         self.dt = jnp.asarray(dt)
+        if isinstance(substeps, int):
+            check.count("substeps", substeps)
+        self.substeps = None if substeps is None else jnp.asarray(substeps, jnp.int32)
         for name in channels:
             if not isinstance(name, str):
                 raise TypeError(f"channels: expected names that are strings, got {name!r}")
@@ -212,7 +220,12 @@ class SensorRecords(eqx.Module):
             raise ValueError(
                 "states: expected a guess of the states, since there is no channel of PositionSensor(); got None"
             )
-        return SensorRecords(self.dt.astype(model.dtype), channels, **out)
+        return SensorRecords(self.dt.astype(model.dtype), channels, **out, substeps=self.substeps)
+
+    @property
+    def step(self) -> float:
+        """The integration step, s."""
+        return float(self.dt) / (1 if self.substeps is None else int(self.substeps))
 
     @property
     def weights(self) -> Float[Array, "sets nodes columns"]:

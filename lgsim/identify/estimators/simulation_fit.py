@@ -114,7 +114,7 @@ class SimulationFit(StepwiseEstimator):
         gaps = jnp.stack([size * gap for gap in (*gaps, *(gaps[-1:] if self.estimate_noise else ()))])
         shooting = Shooting(
             parameters, records.channels, records.dt, self.method, self.loss, gaps[-1], start, self.known_start,
-            self.tile,
+            self.tile, records.substeps,
         )  # fmt: skip
         x = jnp.zeros(parameters.size, parameters.dtype)
         return GapRounds(self, windows, shooting, gaps, records.weights, x, parameters.bounds())

@@ -132,7 +132,8 @@ class TorqueFit(StepwiseEstimator, TorqueEstimator):
         tolerance = 2e-3 / count if self.tolerance is None else self.tolerance
         objective = friction_objective(parameters, samples, self.loss)
         noise = initial_noise(self.noise, samples)
-        return NoiseRounds(self, parameters, objective, parameters.bounds(), noise, noise_floor(samples), tolerance)
+        bounds = parameters.bounds(search=True)
+        return NoiseRounds(self, parameters, objective, bounds, noise, noise_floor(samples), tolerance)
 
 
 class NoiseRounds(FitRounds):

@@ -84,6 +84,10 @@ class Block(eqx.Module):
         """(lower, upper) bounds of the coordinates, scalars or (size,); infinite by default."""
         return -np.inf, np.inf
 
+    def search_bounds(self, plant: Plant) -> tuple[ArrayLike, ArrayLike]:
+        """``bounds``, and those beyond which the dtype keeps no information about the parameters."""
+        return self.bounds(plant)
+
     def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
         """(lowest, highest) values of the parameters that have limits, by the names of ``values``."""
         return {}
@@ -115,6 +119,24 @@ class Block(eqx.Module):
         so that their standard errors come from the records only.
         """
         return jnp.eye(x.size, dtype=x.dtype)
+
+    def linear(self, x: Float[np.ndarray, " size"]) -> Float[np.ndarray, " size"]:
+        """The coordinates of ``outer_map`` at x, in numpy; zero at the prior."""
+        return x
+
+    def from_linear(self, y: Float[np.ndarray, " size"]) -> Float[np.ndarray, " size"]:
+        """The inverse of ``linear``."""
+        return y
+
+    def largest(self, plant: Plant, torque: Float[np.ndarray, " nv"]) -> ArrayLike:
+        """The sizes of the coordinates above which they would exceed the recorded torques, N m; infinite if unknown."""
+        return np.inf
+
+    def pencils(self, size: int) -> Float[np.ndarray, "bodies n n k"]:
+        """Matrices B with which ``1 + sum_k y_k B_k`` is positive definite, for the k coordinates ``linear`` of each
+        body, if and only if the body is physically consistent.
+        """
+        return np.zeros((0, 1, 1, 1))
 
     def edges(
         self, plant: Plant, x: Float[np.ndarray, " size"], covariance: Float[np.ndarray, "size size"]
@@ -164,8 +186,11 @@ class NumberBlock(Block):
 
     def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
         names = list(self.values(plant))
-        low, high = (np.broadcast_to(np.asarray(b, float), len(names)).tolist() for b in (self.lower, self.upper))
-        return dict(zip(names, zip(low, high, strict=True), strict=True))
+        low, high = (np.broadcast_to(np.asarray(b, float), len(names)) for b in (self.lower, self.upper))
+        if self.relative:
+            start = np.asarray(self.read(plant))
+            low, high = np.where(start > 0, np.maximum(low, 0), low), np.where(start < 0, np.minimum(high, 0), high)
+        return dict(zip(names, zip(low.tolist(), high.tolist(), strict=True), strict=True))
 
     def bounds(self, plant: Plant) -> tuple[ArrayLike, ArrayLike]:
         start = self.read(plant)

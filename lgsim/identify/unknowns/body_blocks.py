@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -9,12 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
 from lgsim.identify.unknowns.block import Block, select_names
 from lgsim.identify.unknowns.plant import NumbersLike, Plant
 from lgsim.multibody import inertia
-from lgsim.multibody.inertia import COORDINATES, from_log_cholesky
+from lgsim.multibody.inertia import COORDINATES, EDGES, from_log_cholesky
 from lgsim.multibody.model import Model
 from lgsim.support.check import is_traced
 from lgsim.support.verdict import first_names
@@ -62,9 +64,12 @@ class Inertias(BodyBlock):
     prior_deviation: NumbersLike | None = 1.0
 
     def labels(self, plant: Plant) -> list[str]:
-        names = self.names(plant.model)
-        _check_consistency(names, plant.model.inertias[self.indices(plant.model)])
-        return [f"{c} of {name}" for name in names for c in COORDINATES]
+        self.check(plant.model)
+        return [f"{c} of {name}" for name in self.names(plant.model) for c in COORDINATES]
+
+    def check(self, model: Model) -> None:
+        """Raise ValueError for bodies without a physically consistent inertia."""
+        _check_consistency(self.names(model), model.inertias[self.indices(model)])
 
     def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
         at = self.indices(plant.model)
@@ -91,13 +96,29 @@ class Inertias(BodyBlock):
 
     def barrier(self, x: Float[Array, " size"]) -> Float[Array, ""]:
         F = log_cholesky_factor(x.reshape(-1, 10))
-        return _BARRIER * (jnp.sum(F * F) - 2 * jnp.sum(jnp.log(jnp.diagonal(F, axis1=-2, axis2=-1))))
+        return BARRIER * (jnp.sum(F * F) - 2 * jnp.sum(jnp.log(jnp.diagonal(F, axis1=-2, axis2=-1))))
 
     def outer_map(self, x: Float[Array, " size"]) -> Float[Array, "size size"]:
         slopes = jax.vmap(jax.jacfwd(from_log_cholesky))
         rows = x.reshape(-1, 10)
         maps = jnp.linalg.solve(slopes(rows), slopes(jnp.zeros_like(rows)))
         return jax.scipy.linalg.block_diag(*maps)
+
+    def linear(self, x: Float[np.ndarray, " size"]) -> Float[np.ndarray, " size"]:
+        F = np.stack([_log_cholesky_factor_of_one(row) for row in x.reshape(-1, 10)])
+        change = F @ F.swapaxes(-1, -2) - np.eye(4)
+        return (change.reshape(-1, 16) @ np.linalg.pinv(_slope_at_prior().reshape(16, 10)).T).reshape(-1)
+
+    def from_linear(self, y: Float[np.ndarray, " size"]) -> Float[np.ndarray, " size"]:
+        Q = np.eye(4) + np.moveaxis(_slope_at_prior() @ y.reshape(-1, 10).T, -1, 0)
+        F = np.flip(np.linalg.cholesky(np.flip(Q, (-2, -1))), (-2, -1))
+        size = F[:, 3, 3]
+        S = F / size[:, None, None]
+        logs = np.log(np.stack([size, *(S[:, i, i] for i in range(3))], axis=-1))
+        return np.concatenate([logs, np.stack([S[:, i, j] for i, j in _OFF_DIAGONAL], axis=-1)], axis=-1).reshape(-1)
+
+    def pencils(self, size: int) -> Float[np.ndarray, "bodies n n k"]:
+        return np.broadcast_to(_slope_at_prior(), (size // 10, 4, 4, 10))
 
     def edges(
         self, plant: Plant, x: Float[np.ndarray, " size"], covariance: Float[np.ndarray, "size size"]
@@ -112,7 +133,7 @@ class Inertias(BodyBlock):
             deviations = np.sqrt(np.maximum(np.einsum("kp,pq,kq->k", along, own, along), 0))
             lost = int(np.sum((values < _NEAR_EDGE) & (values < deviations)))
             if lost:
-                found.append(f"{name}: its mass {EDGES[min(lost, 4)]}")
+                found.append(f"{name}: its mass {EDGES.get(lost, 'nothing')}")
         return found
 
     def value_array(self, plant: Plant) -> Float[Array, " values"]:
@@ -145,6 +166,9 @@ class StandardParameters(BodyBlock):
         at = self.indices(plant.model)
         return _with_inertias(plant, at, plant.model.inertias[at] + x.reshape(-1, 10))
 
+    def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
+        return Inertias(self.bodies).value_limits(plant)
+
     def value_array(self, plant: Plant) -> Float[Array, " values"]:
         return Inertias(self.bodies).value_array(plant)
 
@@ -156,11 +180,44 @@ class Masses(BodyBlock):
     """Logarithms of the masses of bodies with known centers of mass and inertias per kilogram."""
 
     def labels(self, plant: Plant) -> list[str]:
+        _check_masses("Masses", self.names(plant.model), plant.model.inertias[self.indices(plant.model)])
         return [f"log mass of {name}" for name in self.names(plant.model)]
 
     def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
         at = self.indices(plant.model)
         return _with_inertias(plant, at, plant.model.inertias[at] * jnp.exp(x)[:, None])
+
+    def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
+        return dict.fromkeys(self.values(plant), (0.0, np.inf))
+
+    def search_bounds(self, plant: Plant) -> tuple[ArrayLike, ArrayLike]:
+        return self._least(plant.model.dtype), np.inf
+
+    def outer_map(self, x: Float[Array, " size"]) -> Float[Array, "size size"]:
+        return jnp.diag(jnp.exp(-jnp.maximum(x, self._least(x.dtype))))
+
+    @staticmethod
+    def _least(dtype: jnp.dtype) -> float:
+        """The coordinate of a mass that is zero in half of the digits: the information of a smaller one is lost."""
+        return -math.log(10) * np.finfo(dtype).precision / 2
+
+    def linear(self, x: Float[np.ndarray, " size"]) -> Float[np.ndarray, " size"]:
+        return np.expm1(x)
+
+    def from_linear(self, y: Float[np.ndarray, " size"]) -> Float[np.ndarray, " size"]:
+        return np.log1p(y)
+
+    def pencils(self, size: int) -> Float[np.ndarray, "bodies n n k"]:
+        return np.ones((size, 1, 1, 1))
+
+    def edges(
+        self, plant: Plant, x: Float[np.ndarray, " size"], covariance: Float[np.ndarray, "size size"]
+    ) -> list[str]:
+        deviations = np.sqrt(np.maximum(np.diagonal(covariance), 0))
+        lost = (np.exp(x) < _NEAR_EDGE) & (np.exp(x) < deviations)
+        return [
+            f"m of {name} at its lower bound" for name, near in zip(self.names(plant.model), lost, strict=True) if near
+        ]
 
     def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
         rows = plant.model.inertias[self.indices(plant.model)]
@@ -171,6 +228,7 @@ class CentersOfMass(BodyBlock):
     """Centers of mass, m, in the body frames, of bodies with known masses and central inertias."""
 
     def labels(self, plant: Plant) -> list[str]:
+        _check_masses("CentersOfMass", self.names(plant.model), plant.model.inertias[self.indices(plant.model)])
         return [f"{axis} of the center of {name}" for name in self.names(plant.model) for axis in "xyz"]
 
     def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
@@ -184,15 +242,13 @@ class CentersOfMass(BodyBlock):
         return {f"{c} of {name}, m": center[i, k] for i, name in enumerate(names) for k, c in enumerate("xyz")}
 
 
-_BARRIER = 1e-2
+BARRIER = 1e-2
 """Weight of the barrier ``tr(Q) - log det(Q)`` of a body without prior, Q being its pseudo-inertia relative to the
 prior one. It keeps the body off the edge at a cost of a hundredth of a squared standard deviation for each dimension
 that the body would lose there.
 """
 _NEAR_EDGE = 0.05
 """Principal values of the relative pseudo-inertia below this value count as close to zero."""
-EDGES = {1: "in a plane", 2: "on a line", 3: "in a point", 4: "nothing"}
-"""Degenerate mass distributions, by the number of lost dimensions of the pseudo-inertia."""
 _LARGEST_FALL = 0.5
 """The largest relative decrease of a pseudo-inertia along any direction in one step."""
 
@@ -211,12 +267,34 @@ def _check_consistency(names: list[str], inertias: Float[Array, "bodies 10"]) ->
     """Raise ValueError for a prior without log-Cholesky coordinates, such as a massless link or a point mass."""
     if is_traced(inertias) or not np.all(np.isfinite(inertias)):
         return
-    matrices = np.asarray(inertia.pseudo_inertia(inertias))
-    lost = [name for name, P in zip(names, matrices, strict=True) if not _is_definite(P)]
+    rows, matrices = np.asarray(inertias), np.asarray(inertia.pseudo_inertia(inertias))
+    lost = [f"{name}, which {_fault(row)}" for name, row, P in zip(names, rows, matrices, strict=True)
+            if not _is_definite(P)]  # fmt: skip
     if lost:
         raise ValueError(
-            f"blocks: Inertias: expected bodies with a physically consistent inertia, got {first_names(lost)}; set"
-            " their inertias in the file or by Model.replace, or list the other bodies: Inertias(bodies=[...])"
+            f"blocks: Inertias: expected bodies with a physically consistent inertia, got {first_names(lost)}; start"
+            " from the nearest bodies that can exist: nearest_consistent(model), or lgsim identify --physical nearest;"
+            " set their inertias in the file or by Model.replace; or list the other bodies: Inertias(bodies=[...])"
+        )
+
+
+def _fault(values: Float[np.ndarray, " 10"]) -> str:
+    """The reason why ten parameters have no log-Cholesky coordinates."""
+    if not np.any(values):
+        return "has neither mass nor inertia"
+    return inertia.defect(values) or f"has its mass {EDGES[inertia.directions_without_extent(values) or 1]}"
+
+
+def _check_masses(kind: str, names: list[str], inertias: Float[Array, "bodies 10"]) -> None:
+    """Raise ValueError for bodies without mass, which have no center and no ratio to their mass."""
+    if is_traced(inertias) or not np.all(np.isfinite(inertias)):
+        return
+    lost = [name for name, mass in zip(names, np.asarray(inertias)[:, 0], strict=True) if not mass]
+    if lost:
+        raise ValueError(
+            f"blocks: {kind}: expected bodies with mass, got {first_names(lost)}; start from the nearest bodies that"
+            " can exist: nearest_consistent(model), or lgsim identify --physical nearest; or list the other bodies:"
+            f" {kind}(bodies=[...])"
         )
 
 

@@ -141,6 +141,19 @@ class SharedBlock(Block):
         s = self._first_signs(x)
         return s[:, None] * self.block.outer_map(s * x) * s[None, :]
 
+    def linear(self, x: Float[np.ndarray, " size"]) -> Float[np.ndarray, " size"]:
+        s = np.broadcast_to(np.asarray(self.signs), (self.members, x.size))[0]
+        return s * self.block.linear(s * x)
+
+    def from_linear(self, y: Float[np.ndarray, " size"]) -> Float[np.ndarray, " size"]:
+        s = np.broadcast_to(np.asarray(self.signs), (self.members, y.size))[0]
+        return s * self.block.from_linear(s * y)
+
+    def pencils(self, size: int) -> Float[np.ndarray, "bodies n n k"]:
+        own = self.block.pencils(size)
+        s = np.broadcast_to(np.asarray(self.signs), (self.members, size))[0]
+        return own * s.reshape(len(own), 1, 1, -1) if len(own) else own
+
     def edges(
         self, plant: Plant, x: Float[np.ndarray, " size"], covariance: Float[np.ndarray, "size size"]
     ) -> list[str]:

@@ -23,9 +23,11 @@ from lgsim.support.check import unknown_name
 UNITS = {
     "armature": "kg m^2", "damping": "N m s/rad", "friction": "N m", "stiffness": "N m/rad", "rest": "rad",
     "friction_speed": "rad/s", "limit_stiffness": "N m/rad", "limit_damping": "N m s/rad^2",
-    "stribeck": "N m", "stribeck_speed": "rad/s",
+    "stribeck": "N m", "stribeck_speed": "rad/s", "offset": "N m",
 }  # fmt: skip
 """Units of the parameters of a revolute joint."""
+STILL = 1e-3
+"""Speed, rad/s or m/s, acceleration and displacement of a joint that does not move: files of logs resolve no less."""
 
 
 SPEEDS = ("friction_speed", "stribeck_speed")
@@ -88,6 +90,11 @@ class JointBlock(NumberBlock):
 
     def labels(self, plant: Plant) -> list[str]:
         return [f"{self.kind} of {name}" for name in self.names(plant.model)]
+
+    def largest(self, plant: Plant, torque: Float[np.ndarray, " nv"]) -> ArrayLike:
+        if not self.is_linear:
+            return np.inf
+        return torque[self.indices(plant.model)] / (1 if self.unit == UNITS["friction"] else STILL)
 
     def read(self, plant: Plant) -> Float[Array, " size"]:
         return self.read_all(plant)[self.indices(plant.model)]
@@ -256,9 +263,17 @@ class SignalBlock(JointBlock):
 
 
 class SignalScale(SignalBlock):
-    """Joint torque per unit of a joint's signal, N m or N: gear ratio times torque constant."""
+    """Joint torque per unit of a joint's signal, N m or N: gear ratio times torque constant.
+
+    The coordinates are logarithms of ratios to the prior values, so that a scale keeps its sign.
+
+    Attributes:
+        unit: Unit of the scale, for tables: "N m/A" for currents.
+    """
 
     FIELD: ClassVar[str] = "scale"
+    relative = True
+    unit: str = eqx.field(static=True, default="1")
 
 
 class TorqueOffset(SignalBlock):

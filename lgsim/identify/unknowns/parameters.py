@@ -206,15 +206,19 @@ class Parameters(eqx.Module):
         parts = zip(self.blocks, self.slices, strict=True)
         return [edge for block, own in parts for edge in block.edges(self.plant, x[own], covariance[own, own])]
 
-    def bounds(self) -> tuple[Float[Array, " size"], Float[Array, " size"]]:
+    def bounds(self, search: bool = False) -> tuple[Float[Array, " size"], Float[Array, " size"]]:
         """(lower, upper) bounds of the coordinates.
+
+        Args:
+            search: True for those of a search, see ``Block.search_bounds``.
 
         Raises:
             ValueError: the prior plant violates its bounds.
         """
         sides: tuple[list[Array], list[Array]] = ([], [])
         for block, size in zip(self.blocks, self.sizes, strict=True):
-            for side, bound in zip(sides, block.bounds(self.plant), strict=True):
+            own = block.search_bounds(self.plant) if search else block.bounds(self.plant)
+            for side, bound in zip(sides, own, strict=True):
                 side.append(jnp.broadcast_to(jnp.asarray(bound, self.dtype), (size,)))
         lower, upper = (jnp.concatenate(side) for side in sides)
         if not is_traced(lower, upper):

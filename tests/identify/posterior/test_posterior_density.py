@@ -407,7 +407,7 @@ def test_numbers_without_a_proper_prior_have_none_to_draw():
     prior = PhysicalPrior(lambda m: -m[0])
     density = log_density(PosteriorProblem(parameters, records(), noise=KnownNoise(0.3), physical_priors=[prior]))
     drawn = PosteriorDraws(density, density.start[None]).prior_values(jax.random.key(0), 50)
-    assert np.all(np.isnan(drawn["m of fore, kg"])) and np.all(np.isnan(drawn["offset of elbow, 1"]))
+    assert np.all(np.isnan(drawn["m of fore, kg"])) and np.all(np.isnan(drawn["offset of elbow, N m"]))
     assert 0 <= np.min(drawn["damping of elbow, N m s/rad"]) and np.max(drawn["damping of elbow, N m s/rad"]) <= 1
 
 

@@ -115,7 +115,7 @@ def test_numbers_of_joints_are_added_to_with_bounds_of_their_own(plant):
 
 @pytest.mark.parametrize(
     ("block", "field", "linear"),
-    [(SignalScale(), "scale", False), (TorqueOffset(), "offset", True), (JointParameter("stribeck"), "stribeck", True)],
+    [(TorqueOffset(), "offset", True), (JointParameter("stribeck"), "stribeck", True)],
 )  # fmt: skip
 def test_numbers_of_signals_and_friction_are_added_to(plant, block, field, linear):
     moved = apply(block, plant, [0.1, -0.2])
@@ -155,6 +155,20 @@ def test_friction_by_direction_has_two_values_for_a_joint(plant):
     np.testing.assert_allclose(block.read(moved), [0.6, 0.2])
     np.testing.assert_allclose(block.bounds(moved)[0], [-0.6, -0.2])
     assert next(iter(block.values(moved))) == "friction of elbow at v > 0, N m" and moved.damping_asymmetry is None
+
+
+def test_scales_keep_their_sign(plant):
+    """Torque constants in logarithms: no step makes a current drive the other way."""
+    turned = Plant(plant.model, scale=[2.0, -0.5])
+    moved = apply(SignalScale(), turned, [0.1, -30.0])
+    np.testing.assert_allclose(moved.scale, [2 * np.exp(0.1), -0.5 * np.exp(-30.0)], rtol=1e-12)
+    assert list(SignalScale(unit="N m/A").values(turned)) == ["scale of shoulder, N m/A", "scale of elbow, N m/A"]
+    limits = SignalScale().value_limits(turned)
+    assert limits == {"scale of shoulder, 1": (0.0, np.inf), "scale of elbow, 1": (-np.inf, 0.0)}
+    # limits of the values themselves
+    low, high = SignalScale(lower=np.array([1.0, -np.inf]), upper=np.array([np.inf, -0.25])).bounds(turned)
+    np.testing.assert_allclose([low[0], high[1]], [np.log(0.5), np.inf])
+    np.testing.assert_allclose(low[1], np.log(0.5))
 
 
 def test_placements_move_in_the_joints_frame(plant):

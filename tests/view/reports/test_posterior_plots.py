@@ -31,7 +31,10 @@ def test_panels_show_each_number_and_each_pair(draws):
     figure = reports.posterior_figure(draws, truth={damping: 0.25})
     axes = np.array(figure.axes).reshape(4, 4)
     assert [ax.get_visible() for ax in axes[1]] == [True, True, False, False]
-    assert axes[3, 0].get_xlabel() == "damping of elbow\n(N m s/rad)" and axes[1, 0].get_ylabel() == "offset of elbow"
+    assert (
+        axes[3, 0].get_xlabel() == "damping of elbow\n(N m s/rad)"
+        and axes[1, 0].get_ylabel() == "offset of elbow\n(N m)"
+    )
     mean, spread = np.mean(draws.values[damping]), np.std(draws.values[damping])
     shown, _, rest = axes[0, 0].get_title(loc="left").splitlines()[1].partition(" ± ")
     assert float(shown) == pytest.approx(mean, abs=0.06 * spread) and rest.endswith("N m s/rad")
@@ -57,7 +60,7 @@ def test_names_are_drawn_as_they_are(draws, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_one_number_with_draws_of_a_prior_by_name(draws, tmp_path):
-    name = "offset of elbow, 1"
+    name = "offset of elbow, N m"
     figure = reports.posterior_figure(draws, [name], prior={name: np.random.default_rng(0).normal(size=500)})
     assert len(figure.axes) == 1 and len(figure.axes[0].get_legend_handles_labels()[1]) == 2
     figure.savefig(tmp_path / "posterior.png")
