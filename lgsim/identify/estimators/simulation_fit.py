@@ -38,6 +38,7 @@ from lgsim.identify.estimators.records import SensorRecords, Windows, cut_window
 from lgsim.identify.estimators.structured_descent import (
     Elimination,
     StructuredStep,
+    draw_tangents,
     eliminate,
     state_sensitivities,
     substitute,
@@ -49,6 +50,9 @@ from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.support import check
+
+_DRAWS = 8
+"""Number of draws by which the noise that the unknowns absorb is computed."""
 
 
 class SimulationFit(StepwiseEstimator):
@@ -151,13 +155,15 @@ class SimulationFit(StepwiseEstimator):
         linear, kept = linearize_keeping(shooting, rounds.windows, x, starts, substeps)
         assert kept is not None
         hessian, gradient, states = eliminate(linear, jnp.zeros_like(linear.gs))
-        p, (sets, _, _) = x.size, rounds.weights.shape
-        slopes = kept.slopes[..., :p]
+        p, slopes = x.size, kept.slopes
+        total = slopes[..., :p]
+        dx, ds = draw_tangents(states, hessian, _DRAWS)
+        absorbed = jnp.einsum("wkmp,dp->wkmd", total, dx)
         if states.diagonal.shape[1]:
-            slopes = slopes + jnp.einsum("wkmn,wnp->wkmp", kept.slopes[..., p:], state_sensitivities(states))
-        unknowns = p + (0 if self.known_start else sets * states.diagonal.shape[1])
-        series = (_at_nodes(a, rounds.weights) for a in (slopes, kept.scores, kept.weights))
-        C, white = score_covariance(*series, unknowns)
+            absorbed = absorbed + jnp.einsum("wkmn,dwn->wkmd", slopes[..., p:], ds)
+            total = total + jnp.einsum("wkmn,wnp->wkmp", slopes[..., p:], state_sensitivities(states))
+        series = (_at_nodes(a, rounds.weights) for a in (total, kept.scores, kept.weights, absorbed))
+        C, white = score_covariance(*series)
         diagonals = jnp.diagonal(states.diagonal, axis1=1, axis2=2)
         return Resimulation(
             by_nodes(kept.residuals * column_deviations(shooting)[None, None], rounds.weights),
