@@ -51,22 +51,22 @@ def score_covariance(
     ended = (lag >= WINDOW * (2 * jnp.cumsum(rho, axis=0) - 1)) | (lag == n - 1)
     lags = jnp.maximum(jnp.argmax(ended, axis=0), 1).astype(c.dtype)
     # one up to half of the lags, then linear to zero
-    window = jnp.clip(2 * (1 - lag / (lags + 1)), 0, 1)
+    window = jnp.clip(2 * (1 - lag / (lags[None] + 1)), 0, 1)
     each = jax.vmap(_lagged_products, in_axes=-1)(absorbed)
     left = 1 - _spectrum(jnp.mean(each, axis=0) / pairs * window)
     spectra = _spectrum(c * window) / jnp.maximum(left, _LEAST_LEFT)
     # the variance of a spectrum relative to its square, for this window
     error = jnp.sqrt(4 * lags / (3 * jnp.maximum(used, 1)))
-    larger = spectra > floor * (1 + _SIGNIFICANT * error)
-    spectra = jnp.where(larger, spectra, floor)
+    larger = spectra > (floor * (1 + _SIGNIFICANT * error))[None]
+    spectra = jnp.where(larger, spectra, floor[None])
     # both halves of the spectrum of a real signal
     twice = jnp.full(n + 1, 2, slopes.dtype).at[jnp.array([0, n])].set(1)
 
     def column(part: tuple[Array, Array]) -> Float[Array, "p p"]:
         a, spectrum = part
-        A = jnp.fft.rfft(a, 2 * n, axis=1)
-        rows = A * jnp.sqrt(twice * spectrum / (2 * n))[None, :, None]
-        return jnp.einsum("sfp,sfq->pq", rows.real, rows.real) + jnp.einsum("sfp,sfq->pq", rows.imag, rows.imag)
+        A, size = jnp.fft.rfft(a, 2 * n, axis=1), jnp.sqrt(twice * spectrum / (2 * n))[None, :, None]
+        rows = jnp.concatenate([A.real * size, A.imag * size], axis=1)
+        return jnp.einsum("sfp,sfq->pq", rows, rows)
 
     parts = jax.lax.map(column, (jnp.moveaxis(slopes, 2, 0), spectra.T))
     return jnp.sum(parts, axis=0), ~jnp.any(larger)
