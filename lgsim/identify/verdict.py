@@ -178,7 +178,7 @@ def _diagnosis(fit: Any) -> str:
     count = len(fit.residuals())
     change = np.sqrt(max(moved @ np.asarray(estimate.information) @ moved, 0) / (count * len(estimate.noise)))
     text = f"{fit.message} "
-    if not np.any(moved):
+    if not np.any(moved) or not np.isfinite(change):
         return text.strip()
     most = int(np.argmax(np.abs(moved)))
     fall = costs[done - back] - costs[done - 1] if done else 0.0

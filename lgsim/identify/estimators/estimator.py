@@ -34,6 +34,14 @@ class RESULTS(eqx.Enumeration):
         " not belong to this model."
     )
     nonfinite = "The cost is not finite at the prior. Check the records and the model's parameters."
+    unobservable = (
+        "The sensors do not determine the initial state of a window, so that there is no covariance. Set"
+        " start_deviation, use longer windows, or add a sensor that sees all joints and actuator states."
+    )
+    nonfinite_derivative = (
+        "The cost is finite, but a derivative of the simulated readings is not. Check the model's parameters for a"
+        " value at which they are not differentiable."
+    )
     interrupted = (
         "The iterations were interrupted; the best point so far is returned. To resume, call fit again with a"
         " checkpoint."

@@ -289,7 +289,11 @@ class GapRounds(FitRounds):
         """The estimate at a solution, with its covariance after elimination of the initial states."""
         linear, noise = found.normal, end.noise_before * column_deviations(self.shooting)
         schur, _, _ = eliminate(linear, jnp.zeros_like(linear.gs))
-        result = RESULTS.where(jnp.all(jnp.isfinite(schur)), found.result, RESULTS.nonfinite)
+        blocks = (linear.gx, linear.gs, linear.xx, linear.xs, linear.ss, linear.near)
+        defined = jnp.all(jnp.stack([jnp.all(jnp.isfinite(a)) for a in blocks]))
+        cause = RESULTS.where(defined, RESULTS.unobservable, RESULTS.nonfinite_derivative)
+        known = jnp.all(jnp.isfinite(schur)) | (found.result == RESULTS.nonfinite)
+        result = RESULTS.where(known, found.result, cause)
         return Estimate(
             found.x, covariance(schur, ~found.held), schur - linear.prior_hessian, noise, found.costs, found.path,
             found.iterations, result, found.rest,

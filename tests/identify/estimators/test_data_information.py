@@ -12,6 +12,7 @@ from scipy.signal import lfilter
 from scipy.stats import binom
 
 import lgsim
+from lgsim.identify.estimators.estimator import RESULTS
 from lgsim.identify.estimators.noise_spectrum import score_covariance
 from lgsim.identify.estimators.records import Channel, SensorRecords
 from lgsim.identify.estimators.sensors import PositionSensor
@@ -262,3 +263,23 @@ def test_inputs_without_news_raise_no_alarm():
     found = noise_feedback(r[:, :200], np.full((1, 201, 1), np.nan), np.zeros((1, 201, 1), bool))
     assert found.statistic == 0
     assert noise_feedback(np.zeros((1, 5, 0)), r[:, :6], np.ones((1, 6, 1), bool)) is None
+
+
+@pytest.mark.slow
+def test_a_start_that_no_sensor_sees_is_named():
+    """Two carts, of which one has no sensor: all unknowns are found, and the cause is not the cost at the prior."""
+    builder = lgsim.ModelBuilder(gravity=(0, 0, 0))
+    for name in ("cart", "other"):
+        builder.add_body(name, "world", lgsim.joints.Prismatic(), mass=2.0, damping=0.4, stiffness=2.5)
+    true = driven(0)
+    q = np.repeat(np.asarray(true.channels["encoder"].values), 2, axis=1)
+    weight = np.ones_like(q) * [1.0, 0.0]
+    both = SensorRecords(
+        float(true.dt), {"encoder": Channel(PositionSensor(), q, 2e-3, weight)}, np.repeat(true.signals, 2, axis=1)
+    )
+    found = fit(Parameters(builder.build(), JointParameter("stiffness", ["cart"])), both, FIT)
+    assert found.estimate.result == RESULTS.unobservable
+    assert "The sensors do not determine the initial state of a window" in found.verdict.sentence
+    assert "prior" not in found.verdict.sentence
+    seen = fit(found.parameters, both, SimulationFit(window_steps=100, start_deviation=1.0))
+    assert seen.verdict.converged
