@@ -8,19 +8,20 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from lgsim.identify.estimators.estimator import Estimate, Resimulation
 from lgsim.identify.estimators.uncertainty import has_information
 
 RISE = 1.92
 """Rise of the cost, half a sum of squares, at the ends of a 95 % interval: half the quantile of chi-square, 3.84."""
-WEAK, WIDE = 1e-2, 0.5
-"""A combination is followed if its relative singular value is below the first number and its interval extends to the
-second, as a fraction of a parameter."""
+WIDE = 0.5
+"""A combination is followed if its interval extends to this fraction of a parameter, or of its prior value."""
 WALKS, _DOUBLINGS, _ITERATIONS = 3, 4, 3
 """The largest number of combinations, of doublings of the distance, and of Gauss-Newton steps at each distance."""
 _NORMAL_95 = 1.96
+_SETTLED = 0.05
+"""Change of the cost below which the steps at a distance end."""
 
 
 class Profile(NamedTuple):
@@ -69,7 +70,7 @@ class Walk(NamedTuple):
 def profiles(
     fit: Any, walk: Walk, hessian: Float[np.ndarray, "p p"], value_slopes: Float[np.ndarray, "values p"]
 ) -> list[Profile]:
-    """Profiles along the weakest combinations whose intervals are wide, weakest first.
+    """Profiles along the combinations whose intervals are wide, the widest first.
 
     The other coordinates and the initial states minimize the cost at each distance. A side is followed to 16 times the
     distance at which a quadratic cost would rise by ``RISE``.
@@ -95,18 +96,14 @@ def _weakest(
         return []
     scale = np.sqrt(diagonal[seen])
     values, vectors = np.linalg.eigh(hessian[np.ix_(seen, seen)] / np.outer(scale, scale))
-    relative = np.sqrt(np.maximum(values, 0) / values[-1])
+    # combinations without any information are known as such
+    seen_values = values > np.finfo(float).eps * values[-1]
+    directions = np.zeros((int(np.sum(seen_values)), len(diagonal)))
+    directions[:, seen] = (vectors[:, seen_values] / np.sqrt(values[seen_values])).T / scale
     size = np.maximum(*(np.abs(np.array(list(v.values()))) for v in (fit.values, fit.prior)))
-    found: list[Float[np.ndarray, " p"]] = []
-    for value, ratio, vector in zip(values, relative, vectors.T, strict=True):
-        # combinations without any information are known as such
-        if ratio >= WEAK or ratio <= np.sqrt(np.finfo(float).eps) or len(found) == WALKS:
-            continue
-        direction = np.zeros(len(diagonal))
-        direction[seen] = vector / scale / np.sqrt(value)
-        if np.any(_NORMAL_95 * np.abs(slopes @ direction) > WIDE * size):
-            found.append(direction)
-    return found
+    size = np.where(size > 0, size, np.finfo(float).tiny)
+    width = np.max(_NORMAL_95 * np.abs(slopes @ directions.T) / size[:, None], axis=0)
+    return [directions[i] for i in np.argsort(-width)[:WALKS] if width[i] > WIDE]
 
 
 def _profile(fit: Any, walk: Walk, direction: Float[np.ndarray, " p"]) -> Profile:
@@ -116,6 +113,7 @@ def _profile(fit: Any, walk: Walk, direction: Float[np.ndarray, " p"]) -> Profil
     row = row / max(row @ direction, np.finfo(float).tiny)
     lower, upper = (np.asarray(b, float) for b in fit.parameters.bounds())
     origin, cost = np.asarray(walk.estimate.x, float), float(walk.best.cost)
+    free = (origin > lower) & (origin < upper)
     still = np.zeros(np.shape(walk.estimate.starts))
     ends, is_open = [], False
     for side in (1.0, -1.0):
@@ -123,11 +121,17 @@ def _profile(fit: Any, walk: Walk, direction: Float[np.ndarray, " p"]) -> Profil
         for doubling in range(_DOUBLINGS + 1):
             reach = side * _NORMAL_95 * 2.0**doubling
             for _ in range(_ITERATIONS):
-                x = np.asarray(here.x, float)
-                dx = np.clip(x + _constrained(point, row, reach - row @ (x - origin)), lower, upper) - x
+                x, last = np.asarray(here.x, float), float(point.cost)
+                dx = np.where(free, _constrained(point, np.where(free, row, 0), reach - row @ (x - origin), free), 0)
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    # shortened as a whole, so that it ends at a bound and stays in the valley
+                    room = np.where(dx > 0, (upper - x) / dx, np.where(dx < 0, (lower - x) / dx, np.inf))
+                dx = np.clip(x + min(1.0, np.min(room)) * dx, lower, upper) - x
                 here, point = walk.moved(here, point, dx, still)
+                if not abs(float(point.cost) - last) > _SETTLED:
+                    break
             x, rise = np.asarray(here.x, float), float(point.cost) - cost
-            at_bound = bool(np.any((x <= lower) | (x >= upper)))
+            at_bound = bool(np.any(free & ((x <= lower) | (x >= upper))))
             if not rise < RISE:
                 # the square root of the rise is about linear in the distance
                 a, b = np.sqrt(max(before[1], 0.0)), np.sqrt(rise) if np.isfinite(rise) else np.inf
@@ -143,13 +147,15 @@ def _profile(fit: Any, walk: Walk, direction: Float[np.ndarray, " p"]) -> Profil
     return Profile(direction, ends, is_open)
 
 
-def _constrained(point: Resimulation, row: Float[np.ndarray, " p"], step: float) -> Float[np.ndarray, " p"]:
-    """The Gauss-Newton step with ``row . dx = step``, of minimal norm where the cost decides nothing."""
+def _constrained(
+    point: Resimulation, row: Float[np.ndarray, " p"], step: float, free: Bool[np.ndarray, " p"]
+) -> Float[np.ndarray, " p"]:
+    """The Gauss-Newton step of free coordinates with ``row . dx = step``, of minimal norm where the cost is flat."""
     H, g = np.asarray(point.hessian, float), np.asarray(point.gradient, float)
     if not (np.all(np.isfinite(H)) and np.all(np.isfinite(g))):
         return np.zeros_like(row)
-    scale = 1 / np.sqrt(np.maximum(np.diagonal(H), np.finfo(float).tiny))
+    scale = np.where(free, 1 / np.sqrt(np.maximum(np.diagonal(H), np.finfo(float).tiny)), 0)
     scaled = scale * row
-    size = np.linalg.norm(scaled)
+    size = max(float(np.linalg.norm(scaled)), np.finfo(float).tiny)
     A = np.block([[scale[:, None] * H * scale, scaled[:, None] / size], [scaled[None] / size, np.zeros((1, 1))]])
     return scale * np.linalg.lstsq(A, np.concatenate([-scale * g, [step / size]]), rcond=None)[0][:-1]

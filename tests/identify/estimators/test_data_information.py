@@ -51,8 +51,8 @@ def records(q, u, dt, deviation):
     return SensorRecords(dt, {"encoder": Channel(PositionSensor(), q[:, None], deviation)}, u[:, None])
 
 
-def driven(seed, color=0.0, steps=1000, dt=0.02, true=(2.0, 0.5, 3.0)):
-    """Three sines drive the cart; noise of 2 mm is ``e_t = color e_(t-1) + white``."""
+def driven(seed, color=0.0, deviation=2e-3, steps=1000, dt=0.02, true=(2.0, 0.5, 3.0)):
+    """Three sines drive the cart; the noise is ``e_t = color e_(t-1) + white``."""
     F, G = sampled(*true, dt)
     t = dt * np.arange(steps)
     u = 3 * np.sin(0.6 * np.pi * t) + 2 * np.sin(1.6 * np.pi * t + 1) + np.sin(3.4 * np.pi * t)
@@ -62,7 +62,7 @@ def driven(seed, color=0.0, steps=1000, dt=0.02, true=(2.0, 0.5, 3.0)):
         y = F @ y + G * now
     white = np.random.default_rng(seed).standard_normal(steps + 101)
     noise = lfilter([np.sqrt(1 - color**2)], [1, -color], white)[100:]
-    return records(np.array([*q, y[0]]) + 2e-3 * noise, u, dt, 2e-3)
+    return records(np.array([*q, y[0]]) + deviation * noise, u, dt, deviation)
 
 
 def steady(seed, start=None, steps=1000, dt=0.1):
@@ -200,6 +200,25 @@ def test_a_decay_shows_the_mass():
     found = fits([steady(s, start=(0.3, 0.0)) for s in range(SEEDS)], FIT, PRIOR)
     assert all(f.verdict.outcome is Outcome.CONVERGED and f.identifiability.rank == 3 for f in found)
     assert np.min(coverage(found, (2.0, 0.5, 3.0))) >= LEAST
+
+
+@pytest.mark.slow
+def test_friction_that_only_damps_is_open_along_its_speed():
+    """``F tanh(v / v0)`` of viscous damping 0.5: only ``F / v0 = 0.5`` is seen; F may have any size above a limit."""
+    builder = lgsim.ModelBuilder(gravity=(0, 0, 0))
+    drive = {"mass": 2.0, "stiffness": 3.0, "friction": 1.0, "friction_speed": 2.0}
+    model = builder.add_body("cart", "world", lgsim.joints.Prismatic(), **drive).build()
+    both = Parameters(model, [JointParameter("friction"), JointParameter("friction_speed", lower=1e-3)])
+    found = fit(both, driven(1, deviation=1e-2), FIT)
+    (profile,) = found.data_information.profiles
+    assert profile.is_open
+    F, v0 = np.max(np.array(profile.ends), axis=0) + (1.0, 2.0)
+    assert F > 50 and F / v0 == pytest.approx(0.5, rel=0.02)
+    F, v0 = np.min(np.array(profile.ends), axis=0) + (1.0, 2.0)
+    assert 0.5 < F < found.values["friction of cart, N m"]
+    ((name, share),) = found.verdict.undetermined
+    assert "friction_speed of cart" in name and "friction of cart" in name and np.isnan(share)
+    assert found.intervals["friction of cart, N m"] == (0, np.inf)
 
 
 LOOP = (0.8, 0.1, -5.0)
