@@ -212,9 +212,9 @@ def test_friction_that_only_damps_is_open_along_its_speed():
     found = fit(both, driven(1, deviation=1e-2), FIT)
     (profile,) = found.data_information.profiles
     assert profile.is_open
-    F, v0 = np.max(np.array(profile.ends), axis=0) + (1.0, 2.0)
+    F, v0 = np.max(np.array(profile.ends), axis=0) + np.array([1.0, 2.0])
     assert F > 50 and F / v0 == pytest.approx(0.5, rel=0.02)
-    F, v0 = np.min(np.array(profile.ends), axis=0) + (1.0, 2.0)
+    F, v0 = np.min(np.array(profile.ends), axis=0) + np.array([1.0, 2.0])
     assert 0.5 < F < found.values["friction of cart, N m"]
     ((name, share),) = found.verdict.undetermined
     assert "friction_speed of cart" in name and "friction of cart" in name and np.isnan(share)
