@@ -43,7 +43,7 @@ class LoopBias(NamedTuple):
 
 
 class DataInformation(NamedTuple):
-    """What the records decide.
+    """The estimate as far as the records determine it.
 
     Attributes:
         estimate: The estimate with information zero along combinations that the records do not decide, and with the
@@ -66,7 +66,7 @@ def data_information(
     """Compute the information at an estimate, outside of ``jit``.
 
     The derivatives of a motion with respect to the parameters depend on its initial states. At an optimum these contain
-    noise, whose motion seems to tell about the parameters. Draws of that noise, added once more in pairs of both signs,
+    noise, whose motion adds apparent information. Draws of that noise, added once more in pairs of both signs,
     add the same information once more, which is subtracted: ``I - (mean(I(s + d), I(s - d)) - I(s))``. Where it is more
     than ``NOISE_SHARE`` of the information, nothing is left.
 
@@ -113,13 +113,13 @@ def data_information(
 def _without_noise(walk: Walk, information: Float[np.ndarray, "p p"]) -> tuple[Float[np.ndarray, "p p"], bool]:
     """(information without that of noise in the initial states, True if a combination is lost)."""
     half, inverse = _roots(information, walk.estimate.x.dtype)
-    if not walk.best.factors.diagonal.shape[1]:
+    if not walk.best.factors.diagonal.shape[1] or not half.shape[1]:
         return information, False
     rng, total, count = np.random.default_rng(0), np.zeros_like(information), 0
     shares = vectors = np.zeros((half.shape[1], half.shape[1]))
     for draws in (_FEW, _MANY - _FEW):
         for _ in range(draws):
-            z = rng.standard_normal(np.shape(walk.estimate.starts))
+            z = rng.standard_normal(walk.still.shape)
             pair = [np.asarray(walk.at(np.zeros(len(information)), s * z).hessian, float) for s in (1, -1)]
             total += (pair[0] + pair[1]) / 2 - np.asarray(walk.best.hessian, float)
         count += draws
@@ -136,9 +136,11 @@ def _roots(
 ) -> tuple[Float[np.ndarray, "p k"], Float[np.ndarray, "p k"]]:
     """(R, S) with ``R R^T = information`` and ``S^T R = 1``, on the combinations with information."""
     diagonal = np.diagonal(information)
+    if not np.any(diagonal > 0):
+        return np.zeros((len(diagonal), 0)), np.zeros((len(diagonal), 0))
     scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     values, vectors = np.linalg.eigh(information / np.outer(scale, scale))
-    seen = np.sqrt(np.maximum(values, 0) / max(values[-1], np.finfo(float).tiny)) > rank_tolerance(dtype)
+    seen = np.sqrt(np.maximum(values, 0) / values[-1]) > rank_tolerance(dtype)
     root, vectors = np.sqrt(values[seen]), vectors[:, seen]
     return scale[:, None] * vectors * root, vectors / root / scale[:, None]
 
@@ -155,7 +157,7 @@ def _without(
 def _loop_bias(
     fit: Any, walk: Walk, hessian: Float[np.ndarray, "p p"]
 ) -> tuple[LoopBias, Float[np.ndarray, " p"]] | None:
-    """The shift of the estimate by sensor noise in the inputs and its direction in x; None if there is none."""
+    """The shift of the estimate by sensor noise in the inputs and its direction in x; None if it is insignificant."""
     names, inputs = fit.estimator.inputs(fit.parameters, fit.samples)
     if not names:
         return None
@@ -165,10 +167,9 @@ def _loop_bias(
     if feedback is None or feedback.statistic <= feedback.limit:
         return None
     _, inverse = _roots(hessian, walk.estimate.x.dtype)
-    still = np.zeros(np.shape(walk.estimate.starts))
     slopes = []
     for direction in _STEP * inverse.T:
-        ends = [float(walk.at(sign * direction, still).log_determinant) for sign in (1, -1)]
+        ends = [float(walk.at(sign * direction, walk.still).log_determinant) for sign in (1, -1)]
         slopes.append((ends[0] - ends[1]) / (2 * _STEP))
     g = np.array(slopes) / 2
     shift = float(np.linalg.norm(g))

@@ -6,7 +6,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 LAGS = 20
 """Number of lags, in steps, at which inputs are compared with residuals, and order of the prediction of inputs."""
@@ -37,7 +37,7 @@ class NoiseFeedback(NamedTuple):
 def noise_feedback(
     inputs: Float[np.ndarray, "sets steps n"],
     residuals: Float[np.ndarray, "sets nodes columns"],
-    used: Float[np.ndarray, "sets nodes columns"],
+    used: Bool[np.ndarray, "sets nodes columns"],
 ) -> NoiseFeedback | None:
     """The correlation of residuals with the part of later inputs that earlier inputs do not predict; None without.
 

@@ -11,7 +11,7 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from lgsim.identify.estimators.estimator import Estimate, Resimulation
-from lgsim.identify.estimators.uncertainty import has_information
+from lgsim.identify.estimators.uncertainty import has_information, rank_tolerance
 
 RISE = 1.92
 """Rise of the cost, half a sum of squares, at the ends of a 95 % interval: half the quantile of chi-square, 3.84."""
@@ -53,12 +53,19 @@ class Walk(NamedTuple):
     resimulated: Callable[[Estimate], Resimulation]
     moved_starts: Callable[..., Array]
 
-    def at(self, dx: Float[np.ndarray, " p"], z: Float[np.ndarray, "windows n"]) -> Resimulation:
+    @property
+    def still(self) -> Float[np.ndarray, "windows state"]:
+        """No draw of the initial states."""
+        starts = self.estimate.starts
+        assert starts is not None
+        return np.zeros(starts.shape)
+
+    def at(self, dx: Float[np.ndarray, " p"], z: Float[np.ndarray, "windows state"]) -> Resimulation:
         """The evaluation at coordinates moved by dx, with initial states that follow, plus a draw of their noise."""
         return self.moved(self.estimate, self.best, dx, z)[1]
 
     def moved(
-        self, start: Estimate, point: Resimulation, dx: Float[np.ndarray, " p"], z: Float[np.ndarray, "windows n"]
+        self, start: Estimate, point: Resimulation, dx: Float[np.ndarray, " p"], z: Float[np.ndarray, "windows state"]
     ) -> tuple[Estimate, Resimulation]:
         """The same from another point."""
         step = jnp.asarray(dx, start.x.dtype)
@@ -97,7 +104,7 @@ def _weakest(
     scale = np.sqrt(diagonal[seen])
     values, vectors = np.linalg.eigh(hessian[np.ix_(seen, seen)] / np.outer(scale, scale))
     # combinations without any information are known as such
-    seen_values = values > np.finfo(float).eps * values[-1]
+    seen_values = np.sqrt(np.maximum(values, 0) / values[-1]) > rank_tolerance(fit.estimate.x.dtype)
     directions = np.zeros((int(np.sum(seen_values)), len(diagonal)))
     directions[:, seen] = (vectors[:, seen_values] / np.sqrt(values[seen_values])).T / scale
     size = np.maximum(*(np.abs(np.array(list(v.values()))) for v in (fit.values, fit.prior)))
@@ -110,11 +117,10 @@ def _profile(fit: Any, walk: Walk, direction: Float[np.ndarray, " p"]) -> Profil
     """The profile of the cost along a direction, one standard error long."""
     H = np.asarray(walk.best.hessian, float)
     row = H @ direction
-    row = row / max(row @ direction, np.finfo(float).tiny)
+    row = row / (row @ direction)
     lower, upper = (np.asarray(b, float) for b in fit.parameters.bounds())
     origin, cost = np.asarray(walk.estimate.x, float), float(walk.best.cost)
     free = (origin > lower) & (origin < upper)
-    still = np.zeros(np.shape(walk.estimate.starts))
     ends, is_open = [], False
     for side in (1.0, -1.0):
         here, point, before, closed = walk.estimate, walk.best, (origin, 0.0), False
@@ -122,12 +128,14 @@ def _profile(fit: Any, walk: Walk, direction: Float[np.ndarray, " p"]) -> Profil
             reach = side * _NORMAL_95 * 2.0**doubling
             for _ in range(_ITERATIONS):
                 x, last = np.asarray(here.x, float), float(point.cost)
-                dx = np.where(free, _constrained(point, np.where(free, row, 0), reach - row @ (x - origin), free), 0)
+                dx = np.where(
+                    free, _constrained(point, np.where(free, row, 0), float(reach - row @ (x - origin)), free), 0
+                )
                 with np.errstate(divide="ignore", invalid="ignore"):
                     # shortened as a whole, so that it ends at a bound and stays in the valley
                     room = np.where(dx > 0, (upper - x) / dx, np.where(dx < 0, (lower - x) / dx, np.inf))
                 dx = np.clip(x + min(1.0, np.min(room)) * dx, lower, upper) - x
-                here, point = walk.moved(here, point, dx, still)
+                here, point = walk.moved(here, point, dx, walk.still)
                 if not abs(float(point.cost) - last) > _SETTLED:
                     break
             x, rise = np.asarray(here.x, float), float(point.cost) - cost
@@ -154,8 +162,11 @@ def _constrained(
     H, g = np.asarray(point.hessian, float), np.asarray(point.gradient, float)
     if not (np.all(np.isfinite(H)) and np.all(np.isfinite(g))):
         return np.zeros_like(row)
-    scale = np.where(free, 1 / np.sqrt(np.maximum(np.diagonal(H), np.finfo(float).tiny)), 0)
+    diagonal = np.diagonal(H)
+    scale = np.where(free & (diagonal > 0), 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0)
     scaled = scale * row
-    size = max(float(np.linalg.norm(scaled)), np.finfo(float).tiny)
+    size = float(np.linalg.norm(scaled))
+    if not size > 0:
+        return np.zeros_like(row)
     A = np.block([[scale[:, None] * H * scale, scaled[:, None] / size], [scaled[None] / size, np.zeros((1, 1))]])
     return scale * np.linalg.lstsq(A, np.concatenate([-scale * g, [step / size]]), rcond=None)[0][:-1]

@@ -157,7 +157,13 @@ class Estimator(eqx.Module):
         raise TypeError(f"{type(self).__name__} does not simulate, so that it has no step size")
 
     def moved_starts(
-        self, parameters: Parameters, samples: Any, estimate: Estimate, factors: Any, dx: Float[Array, " p"], z: Array
+        self,
+        parameters: Parameters,
+        samples: Any,
+        estimate: Estimate,
+        factors: Any,
+        dx: Float[Array, " p"],
+        z: Float[Array, "windows state"],
     ) -> Float[Array, "windows state"]:
         """The initial states that minimize the cost after a change dx of the coordinates, plus a draw of their noise.
 

@@ -178,7 +178,7 @@ class SimulationFit(StepwiseEstimator):
         estimate: Estimate,
         factors: Elimination,
         dx: Float[Array, " p"],
-        z: Float[Array, "windows n"],
+        z: Float[Array, "windows state"],
     ) -> Float[Array, "windows state"]:
         starts = estimate.starts
         assert starts is not None

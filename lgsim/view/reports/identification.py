@@ -239,14 +239,8 @@ def _identifiability(page: Page, fit: Fit, drawn: dict[str, Figure]) -> None:
     except ValueError as error:
         page.add_text(f"No base parameters: {error}.")
         return
-    deviation = np.sqrt(
-        np.maximum(
-            np.diagonal(
-                np.asarray(base.covariance(fit.parameters, fit.estimate.x, fit.data_information.estimate.covariance))
-            ),
-            0,
-        )
-    )
+    covariance = base.covariance(fit.parameters, fit.estimate.x, fit.data_information.estimate.covariance)
+    deviation = np.sqrt(np.maximum(np.diagonal(np.asarray(covariance)), 0))
     before, after = np.asarray(base.values(fit.parameters.plant)), np.asarray(base.values(fit.plant))
     page.add_table(
         ["base parameter", "prior", "estimate", "standard error"],
