@@ -237,6 +237,19 @@ def test_a_loop_that_only_noise_excites_is_found():
 
 
 @pytest.mark.slow
+def test_a_converged_fit_of_a_loop_does_not_claim_its_stiffness():
+    """With the known mass the search ends at a stiffness of -10 +- 0.8 (true -9); sensor noise shifts it."""
+    known = unknowns(1.0, 0.1, -5.0).plant
+    both = [JointParameter(name, lower=-np.inf) for name in ("damping", "stiffness")]
+    found = fit(Parameters(known, both), loop(0), FIT)
+    assert found.verdict.outcome is Outcome.NOT_DETERMINED
+    ((combination, _),) = found.verdict.undetermined
+    assert "stiffness of cart" in combination and "damping of cart" in combination
+    assert found.data_information.bias.shift > 3
+    assert found.deviations["stiffness of cart, N m/rad"] == np.inf
+
+
+@pytest.mark.slow
 def test_every_loop_that_only_noise_excites_is_found():
     found = fits([loop(s) for s in range(SEEDS)], FIT, LOOP)
     for one in found:
