@@ -20,11 +20,13 @@ from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.identify import model_files
 from lgsim.identify.actuator_record import MissingStage, from_record, to_record
 from lgsim.identify.consistent_set import profiles_against_bodies
+from lgsim.identify.data_information import DataInformation, data_information
 from lgsim.identify.estimators.estimator import (
     RESULTS,
     Estimate,
     Estimator,
     Iteration,
+    Resimulation,
     RoundState,
     StepwiseEstimator,
 )
@@ -121,11 +123,12 @@ class Fit:
         parameter at its bound still has uncertainty. ``intervals`` end at the bounds. For a parameter that only the
         prior of bodies separates from them, they are half of its interval divided by 1.96.
         """
-        _, J, lost = (np.asarray(x) for x in _values_and_slopes(self.parameters, self.estimate))
-        variance = np.einsum("ip,pq,iq->i", J, np.asarray(self.estimate.covariance), J)
-        if bool(np.all(np.isfinite(self.estimate.x))):
+        estimate = self.data_information.estimate
+        _, J, lost = (np.asarray(x) for x in _values_and_slopes(self.parameters, estimate))
+        variance = np.einsum("ip,pq,iq->i", J, np.asarray(estimate.covariance), J)
+        if bool(np.all(np.isfinite(estimate.x))):
             outer = self.outer
-            if bounds_met(self.parameters, self.estimate, outer):
+            if bounds_met(self.parameters, estimate, outer):
                 K = J @ np.asarray(outer.map)
                 variance = np.maximum(variance, np.einsum("ip,pq,iq->i", K, np.asarray(outer.covariance), K))
         without = np.isinf(self.parameters.prior_deviations(np.full(J.shape[1], np.inf)))
@@ -141,7 +144,7 @@ class Fit:
     @cached_property
     def outer(self) -> OuterEstimate:
         """The estimate in coordinates without bounds, without the information of parameters that are not seen."""
-        return seen_by(self.parameters, outer_estimate(self.parameters, self.estimate), self.samples)
+        return seen_by(self.parameters, outer_estimate(self.parameters, self.data_information.estimate), self.samples)
 
     @cached_property
     def not_identifiable(self) -> tuple[str, ...]:
@@ -179,23 +182,50 @@ class Fit:
         """Confidence intervals of ``values`` with at least 95 % coverage; one-sided for a parameter at its bound.
 
         They extend 1.96 standard errors to either side and are cut at the bounds of the parameter, at zero for masses
-        and moments of inertia. A parameter of a drive that only the prior of bodies separates from them, such as an
+        and moments of inertia. Along weakly determined combinations of a simulated fit they extend to the ends of the
+        profiles of the cost. A parameter of a drive that only the prior of bodies separates from them, such as an
         armature, has the interval of its profile over all consistent bodies, without their prior, by joint torques.
         """
         limits = self.parameters.value_limits()
+        tracks = self.data_information.profiles
+        ends = [self._values_at(jnp.asarray(x, self.estimate.x.dtype)) for track in tracks for x in track.ends]
         out = {}
         for name, value in self.values.items():
             low, high = limits.get(name, (-np.inf, np.inf))
             reach = _NORMAL_95 * self.deviations[name]
-            out[name] = self.profiles.get(
-                name, (max(value - reach, min(low, value)), min(value + reach, max(high, value)))
-            )
+            sides = [value - reach, value + reach, *(at[name] for at in ends)]
+            own = max(min(sides), min(low, value)), min(max(sides), max(high, value))
+            out[name] = self.profiles.get(name, own)
         return out
 
     @cached_property
     def identifiability(self) -> Identifiability:
         """The combinations of the unknowns that are identifiable from the records, without priors."""
-        return identifiability(self.estimate.information, self.parameters.names)
+        return identifiability(self.data_information.estimate.information, self.parameters.names)
+
+    @cached_property
+    def data_information(self) -> DataInformation:
+        """The estimate with the information and the covariance that the records support, by ``data_information``."""
+        e = self.estimate
+        if self._resimulated is None:
+            return DataInformation(e, [], None)
+        slopes = np.asarray(_values_and_slopes(self.parameters, e)[1])
+
+        def moved_starts(at: Estimate, *given: Any) -> Array:
+            return _Programs.moved_starts(self.estimator, self.parameters, self.samples, at, *given)
+
+        return data_information(self, slopes, self._resimulate, moved_starts)
+
+    @cached_property
+    def _resimulated(self) -> Resimulation | None:
+        """The motion of a finite estimate, simulated again; None if the estimator does not simulate."""
+        e = self.estimate
+        finite = e.starts is not None and all(bool(np.all(np.isfinite(a))) for a in (e.x, e.starts, e.information))
+        return self._resimulate(e) if finite and self.estimator.integration is not None else None
+
+    def _resimulate(self, estimate: Estimate, substeps: int = 1) -> Resimulation:
+        k = jnp.asarray(substeps, jnp.int32)
+        return _Programs.resimulated(self.estimator, self.parameters, estimate, self.samples, k)
 
     @cached_property
     def step_error(self) -> FitStepError | None:
@@ -208,12 +238,8 @@ class Fit:
         method, starts = self.estimator.integration, self.estimate.starts
         if method is None or starts is None:
             return None
-        found = [
-            _Programs.resimulated(
-                self.estimator, self.parameters, self.estimate, self.samples, jnp.asarray(k, jnp.int32)
-            )
-            for k in (1, 2, 4)
-        ]
+        found = [self._resimulated or self._resimulate(self.estimate)]
+        found += [self._resimulate(self.estimate, k) for k in (2, 4)]
         return fit_step_error(
             method_name(method), method.order, self.samples.step,
             self.estimator.columns(self.parameters, self.samples), found, self.estimate,
@@ -237,7 +263,7 @@ class Fit:
     def signal_deviations(self, samples: Any = None) -> Float[Array, "n columns"]:
         """Standard deviations of the predicted signals due to the parameter covariance, in the records' units."""
         given = self.samples if samples is None else samples
-        padded, covariance = self.estimator.padded(given), self.estimate.covariance
+        padded, covariance = self.estimator.padded(given), self.data_information.estimate.covariance
         found = _Programs.deviations(self.estimator, self.parameters, self.estimate.x, covariance, padded)
         return _without_padding(found, given, padded)
 
@@ -254,6 +280,8 @@ class Fit:
     def _residuals(
         self, x: Float[Array, " p"], samples: Any = None
     ) -> tuple[Float[Array, "n columns"], Float[Array, "n columns"]]:
+        if samples is None and x is self.estimate.x and self._resimulated is not None:
+            return self._resimulated.residuals, self._resimulated.weights
         given = self.samples if samples is None else samples
         padded = self.estimator.padded(given)
         r, w = _Programs.by_size("residuals", padded)(self.estimator, self.parameters, x, padded)
@@ -273,12 +301,12 @@ class Fit:
         path = Path(path)
         if path.suffix != ".npz":
             raise ValueError(f"{path}: expected a name that ends in .npz, got {path.suffix or 'no ending'!r}")
-        plant, estimate = self.plant, self.estimate
+        plant, estimate, data = self.plant, self.estimate, self.data_information.estimate
         arrays = {
             "names": np.array(list(self.values)), "values": np.array(list(self.values.values())),
             "prior": np.array(list(self.prior.values())), "deviations": np.array(list(self.deviations.values())),
             "intervals": np.array(list(self.intervals.values())),
-            "x": estimate.x, "covariance": estimate.covariance, "information": estimate.information,
+            "x": estimate.x, "covariance": data.covariance, "information": data.information,
             "columns": np.array(self.estimator.columns(self.parameters, self.samples)), "noise": estimate.noise,
             "costs": estimate.costs, "rmse": self.rmse(),
         }  # fmt: skip
@@ -474,6 +502,7 @@ class _Programs:
 
     run = staticmethod(compiled(_method("run")))
     resimulated = staticmethod(compiled(_method("resimulated")))
+    moved_starts = staticmethod(compiled_fast(_method("moved_starts")))
     deviations = staticmethod(compiled(_method("deviations")))
     plant_at = staticmethod(compiled_fast(_method("plant_at")))
     begin = staticmethod(compiled_fast(_method("begin", strongly_typed)))

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from lgsim._compile.xla import compiled_fast
 from lgsim.identify.estimators.estimator import RESULTS, Estimate
 from lgsim.identify.estimators.uncertainty import has_information, rank_tolerance, scaled_spectrum
+from lgsim.identify.feedback import FALSE_ALARM
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.support.messages import counted
 from lgsim.support.verdict import NAMED, Outcome, Verdict, converged, first_names
@@ -128,6 +129,12 @@ def fit_verdict(fit: Any) -> Verdict:
     if bool(estimate.result == RESULTS.nonfinite) or not np.all(np.isfinite(estimate.x)):
         return _not_finite(fit)
     remarks = tuple(_remarks(fit))
+    unknown = []
+    if np.all(np.isfinite(fit.data_information.estimate.information)):
+        unknown = undetermined_combinations(fit.parameters.names, fit.outer)
+    shares = [f"{name}: {'no information' if np.isnan(s) else f'prior {100 * s:.0f} %'}" for name, s in unknown]
+    count = f"{len(unknown)} of {fit.parameters.size} combinations"
+    unseen = f"{count} not identifiable from these records ({first_names(shares)})"
     if bool(estimate.result == RESULTS.interrupted):
         done = counted(int(estimate.iterations), "iteration")
         said = (
@@ -136,11 +143,11 @@ def fit_verdict(fit: Any) -> Verdict:
         )
         return Verdict(Outcome.STOPPED, said, remarks=remarks)
     if fit.message:
-        return Verdict(Outcome.FAILED, f"failed: {_diagnosis(fit)}", remarks=remarks)
-    outer = fit.outer
-    bounds = bounds_met(fit.parameters, estimate, outer)
-    unknown = undetermined_combinations(fit.parameters.names, outer)
-    shares = [f"{name}: {'no information' if np.isnan(s) else f'prior {100 * s:.0f} %'}" for name, s in unknown]
+        # a flat valley is a reason to fail
+        return Verdict(
+            Outcome.FAILED, f"failed: {_diagnosis(fit)}", undetermined=tuple(unknown),
+            remarks=(unseen, *remarks) if unknown else remarks,
+        )  # fmt: skip
     traded = [
         f"{label} from {low:.3g} to {high:.3g}{unit and f' {unit}'}"
         for name, (low, high) in fit.profiles.items()
@@ -148,10 +155,8 @@ def fit_verdict(fit: Any) -> Verdict:
     ]
     if traded:
         remarks += (f"only the prior separates from bodies: {first_names(traded)}",)
-    count = f"{len(unknown)} of {fit.parameters.size} combinations"
-    return converged(
-        bounds, "bound", unknown, f"{count} not identifiable from these records ({first_names(shares)})", remarks
-    )
+    bounds = bounds_met(fit.parameters, estimate, fit.outer)
+    return converged(bounds, "bound", unknown, unseen, remarks)
 
 
 def _not_finite(fit: Any) -> Verdict:
@@ -179,7 +184,7 @@ def _diagnosis(fit: Any) -> str:
     count = len(fit.residuals())
     change = np.sqrt(max(moved @ np.asarray(estimate.information) @ moved, 0) / (count * len(estimate.noise)))
     text = f"{fit.message} "
-    if not np.any(moved):
+    if not np.any(moved) or not np.isfinite(change):
         return text.strip()
     most = int(np.argmax(np.abs(moved)))
     fall = costs[done - back] - costs[done - 1] if done else 0.0
@@ -194,12 +199,21 @@ def _remarks(fit: Any) -> list[str]:
     found, ratio = [], held_out_ratio(fit)
     if ratio is not None and not ratio <= WORSE:
         found.append(f"held-out error is {ratio:.2g}x the training error")
+    bias = fit.data_information.bias
+    if bias is not None:
+        sensor = fit.estimator.columns(fit.parameters, fit.samples)[bias.feedback.column]
+        found.append(
+            f"the input {bias.input} contains the noise of {sensor} (correlation {bias.feedback.statistic:.2g} standard"
+            f" deviations, below {bias.feedback.limit:.2g} in {1 - FALSE_ALARM:.1%} of records with independent noise),"
+            f" which shifts the estimate by about {bias.shift:.2g} standard errors; add a reference signal that excites"
+            " the loop, or use TorqueFit, or an instrument that does not depend on the sensor"
+        )
     rounding = fit.estimator.rounding(fit.estimator.padded(fit.samples))
     if rounding is not None and np.all(fit.rmse() <= np.asarray(rounding)):
         return [*found, "the records are exact: the residuals are rounding errors"]
     white = fit.whiteness()[1]
     if white > WHITE:
-        counts = fit.estimate.score_covariance is not None
+        counts = fit.data_information.estimate.score_covariance is not None
         found.append(
             f"residuals are not white (statistic {white:.2g}, 1 for white"
             f" noise){', which the standard errors account for' if counts else ': standard errors are too small'}"

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from lgsim._compile.linalg.levenberg_marquardt import LevenbergMarquardt, Solution, State
 from lgsim._compile.xla import control_flow
@@ -33,6 +34,14 @@ class RESULTS(eqx.Enumeration):
         " not belong to this model."
     )
     nonfinite = "The cost is not finite at the prior. Check the records and the model's parameters."
+    unobservable = (
+        "The sensors do not determine the initial state of a window, so that there is no covariance. Set"
+        " start_deviation, use longer windows, or add a sensor that sees all joints and actuator states."
+    )
+    nonfinite_derivative = (
+        "The cost is finite, but a derivative of the simulated readings is not. Check the model's parameters for a"
+        " value at which they are not differentiable."
+    )
     interrupted = (
         "The iterations were interrupted; the best point so far is returned. To resume, call fit again with a"
         " checkpoint."
@@ -68,17 +77,32 @@ class Estimate(NamedTuple):
 
 
 class Resimulation(NamedTuple):
-    """The motion of an estimate, simulated again with other step sizes.
+    """The motion of an estimate, simulated again, with its normal equations after elimination of the initial states.
 
     Attributes:
         residuals: Predicted minus recorded values, in the records' units, (n, columns).
         weights: Their weights, (n, columns).
+        cost: The cost of the estimator.
         gradient: Gradient of the cost with respect to the coordinates, with free initial states, (p,).
+        hessian: Gauss-Newton Hessian of the cost with free initial states, (p, p).
+        prior_hessian: The contribution of the priors to it.
+        score_covariance: Covariance of the records' part of the gradient for noise with the correlation of the
+            residuals, (p, p).
+        is_white: True if no residuals are significantly larger than their stated noise at any frequency.
+        log_determinant: Logarithm of the determinant of the Hessian with respect to the initial states.
+        factors: The factorization that eliminates the initial states.
     """
 
     residuals: Float[Array, "n columns"]
     weights: Float[Array, "n columns"]
+    cost: Float[Array, ""]
     gradient: Float[Array, " p"]
+    hessian: Float[Array, "p p"]
+    prior_hessian: Float[Array, "p p"]
+    score_covariance: Float[Array, "p p"]
+    is_white: Bool[Array, ""]
+    log_determinant: Float[Array, ""]
+    factors: Any
 
 
 class Estimator(eqx.Module):
@@ -139,6 +163,27 @@ class Estimator(eqx.Module):
             TypeError: the estimator does not simulate.
         """
         raise TypeError(f"{type(self).__name__} does not simulate, so that it has no step size")
+
+    def moved_starts(
+        self,
+        parameters: Parameters,
+        samples: Any,
+        estimate: Estimate,
+        factors: Any,
+        dx: Float[Array, " p"],
+        z: Float[Array, "windows state"],
+    ) -> Float[Array, "windows state"]:
+        """The initial states that minimize the cost after a change dx of the coordinates, plus a draw of their noise.
+
+        Args:
+            factors: ``Resimulation.factors`` at the estimate.
+            z: Standard normal numbers (windows, state), which the factors correlate; zero for no noise.
+        """
+        raise TypeError(f"{type(self).__name__} does not simulate, so that it has no initial states")
+
+    def inputs(self, parameters: Parameters, samples: Any) -> tuple[list[str], Float[np.ndarray, "sets steps n"]]:
+        """Names and values of the inputs that drive the simulation, constant over each step; none by default."""
+        return [], np.zeros((1, 0, 0))
 
 
 class Iteration(NamedTuple):

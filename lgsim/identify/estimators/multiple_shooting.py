@@ -154,6 +154,23 @@ class PlantField(eqx.Module):
         return (plant.model, actuated(plant.model, plant.actuators, None), held), row
 
 
+class Sensitivities(NamedTuple):
+    """Residuals of all windows with their derivatives; all but ``residuals`` are zero for readings without weight.
+
+    Attributes:
+        residuals: Normalized residuals r (windows, nodes, columns).
+        scores: ``sqrt(w) rho'(r^2) r``, for the weights w of the readings, (windows, nodes, columns).
+        weights: The robust weights ``rho'(r^2)`` (windows, nodes, columns).
+        slopes: Derivatives of ``sqrt(w) r`` with respect to (x, tangent of the initial state) (windows, nodes, columns,
+            p + n).
+    """
+
+    residuals: Float[Array, "windows nodes columns"]
+    scores: Float[Array, "windows nodes columns"]
+    weights: Float[Array, "windows nodes columns"]
+    slopes: Float[Array, "windows nodes columns unknowns"]
+
+
 _PLANT_FIELD = PlantField()
 
 
@@ -381,26 +398,41 @@ def linearize(
         starts: Initial states of the windows.
         substeps: See ``_simulate_window``.
     """
+    return linearize_keeping(shooting, windows, x, starts, substeps, False)[0]
+
+
+def linearize_keeping(
+    shooting: Shooting,
+    windows: Windows,
+    x: Float[Array, " p"],
+    starts: Float[Array, "windows state"],
+    substeps: Int[Array, ""] | None,
+    keep: bool = True,
+) -> tuple[ShootingNormalEquations, Sensitivities | None]:
+    """``linearize``, and the derivatives of the residuals that it sums up, unless ``keep`` is False."""
     p, free = x.size, shooting.has_free_starts(windows)
     space = plant_space(shooting.parameters.plant)
     n = space.dim if free else 0
     following = jnp.roll(starts, -1, axis=0)
     gamma = jnp.tile(1 / shooting.gap_deviations**2, _count_gaps(space))
 
-    def one(part: tuple[Windows, Float[Array, " state"], Float[Array, " state"]]) -> tuple[Array, ...]:
+    def one(part: tuple[Windows, Float[Array, " state"], Float[Array, " state"]]) -> tuple[Any, ...]:
         window, y0, y1 = part
         J, A, r, gap = window_jacobian(shooting, window, x, y0, y1, n, substeps)
         w = _residual_weights(shooting, window)
-        r, J = jnp.where(w > 0, r, 0), jnp.where((w > 0)[..., None], J, 0)
+        readings, r, J = r, jnp.where(w > 0, r, 0), jnp.where((w > 0)[..., None], J, 0)
         s = r**2
         robust = w * shooting.loss.weight(s)
         cost = jnp.sum(w * shooting.loss.cost(s)) / 2
         g = jnp.einsum("kmz,km->z", J, robust * r)
-        J = J.reshape(-1, p + n) * jnp.sqrt(robust).reshape(-1, 1)
+        slopes, J = J, J.reshape(-1, p + n) * jnp.sqrt(robust).reshape(-1, 1)
         H = J.T @ J
         squares = jnp.stack([jnp.sum(robust * s, axis=0), jnp.sum(w, axis=0)])
+        scores = r * shooting.loss.weight(s) * jnp.sqrt(w)
+        each = jnp.where(w > 0, shooting.loss.weight(s), 0)
+        kept = Sensitivities(readings, scores, each, slopes * jnp.sqrt(w)[..., None]) if keep else None
         if not n:
-            return cost, g, H, squares, jnp.zeros((), x.dtype)
+            return cost, g, H, squares, jnp.zeros((), x.dtype), kept
         B = jax.jacfwd(lambda d: space.difference(space.move(d, y1), space.move(gap[:n], y1)))(jnp.zeros(n, x.dtype))
         counted = _gap_factors(shooting, window)
         B = jnp.concatenate([B, jnp.zeros((gap.size - n, n), x.dtype)])
@@ -408,18 +440,18 @@ def linearize(
         WA, WB = gamma[:, None] * A, gamma[:, None] * B
         return (
             cost + gap @ (gamma * gap) / 2, g + A.T @ (gamma * gap), H + A.T @ WA, squares,
-            jnp.max(jnp.abs(gap) * jnp.sqrt(gamma)), B.T @ (gamma * gap), B.T @ WB, WA.T @ B,
+            jnp.max(jnp.abs(gap) * jnp.sqrt(gamma)), kept, B.T @ (gamma * gap), B.T @ WB, WA.T @ B,
         )  # fmt: skip
 
     given = (windows, starts, following)
     out = jax.lax.map(one, given, batch_size=shooting.tile) if shooting.tile else jax.vmap(one)(given)
-    cost, g, H, squares, gap = out[:5]
+    cost, g, H, squares, gap, kept = out[:6]
     r = shooting.parameters.prior_residuals(x)
     J = jax.jacfwd(shooting.parameters.prior_residuals)(x)
     total, gx, xx = jnp.sum(cost) + r @ r / 2, jnp.sum(g[:, :p], axis=0) + J.T @ r, jnp.sum(H[:, :p, :p], axis=0)
     gs, xs, ss, near = g[:, p:], H[:, :p, p:], H[:, p:, p:], jnp.zeros((len(starts), n, n), x.dtype)
     if n:
-        next_g, next_ss, cross = out[5:]
+        next_g, next_ss, cross = out[6:]
         near = cross[:, p:]
         gs = gs + jnp.roll(next_g, 1, axis=0)
         ss = ss + jnp.roll(next_ss, 1, axis=0)
@@ -430,9 +462,10 @@ def linearize(
             total, gs, ss = total + jnp.sum(each), gs + add_g, ss + add_H
         if shooting.known_start:
             ss = ss + windows.first[:, None, None] * jnp.eye(n, dtype=x.dtype)[None]
-    return ShootingNormalEquations(
+    normal = ShootingNormalEquations(
         total, gx, gs, xx + J.T @ J, xs, ss, near, J.T @ J, jnp.sum(squares, axis=0), jnp.max(gap)
     )
+    return normal, kept
 
 
 def _start_prior_terms(

@@ -28,19 +28,32 @@ from lgsim.identify.estimators.multiple_shooting import (
     Shooting,
     ShootingNormalEquations,
     linearize,
+    linearize_keeping,
     plant_space,
     window_jacobian,
     window_residuals,
 )
+from lgsim.identify.estimators.noise_spectrum import score_covariance
 from lgsim.identify.estimators.records import SensorRecords, Windows, cut_windows
-from lgsim.identify.estimators.structured_descent import StructuredStep, eliminate, state_sensitivities
+from lgsim.identify.estimators.structured_descent import (
+    Elimination,
+    StructuredStep,
+    draw_tangents,
+    eliminate,
+    state_sensitivities,
+    substitute,
+)
 from lgsim.identify.estimators.uncertainty import covariance
+from lgsim.identify.recording.coordinates import dof_names
 from lgsim.identify.unknowns.coupled_plant import refuse_couplings
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.support import check
+
+_DRAWS = 8
+"""Number of draws by which the noise that the unknowns absorb is computed."""
 
 
 class SimulationFit(StepwiseEstimator):
@@ -140,10 +153,54 @@ class SimulationFit(StepwiseEstimator):
         x, starts = estimate.x, estimate.starts
         assert starts is not None
         factors = estimate.noise / column_deviations(rounds.shooting)
-        linear = linearize(_scale_deviations(rounds.shooting, factors), rounds.windows, x, starts, substeps)
-        gradient = eliminate(linear, jnp.zeros_like(linear.gs))[1]
-        weights = rounds.weights.reshape(-1, rounds.weights.shape[-1])
-        return Resimulation(rounds.residuals(x, starts, substeps), weights, gradient)
+        shooting = _scale_deviations(rounds.shooting, factors)
+        linear, kept = linearize_keeping(shooting, rounds.windows, x, starts, substeps)
+        assert kept is not None
+        hessian, gradient, states = eliminate(linear, jnp.zeros_like(linear.gs))
+        p, slopes = x.size, kept.slopes
+        total = slopes[..., :p]
+        dx, ds = draw_tangents(states, hessian, _DRAWS)
+        absorbed = jnp.einsum("wkmp,dp->wkmd", total, dx)
+        if states.diagonal.shape[1]:
+            absorbed = absorbed + jnp.einsum("wkmn,dwn->wkmd", slopes[..., p:], ds)
+            total = total + jnp.einsum("wkmn,wnp->wkmp", slopes[..., p:], state_sensitivities(states))
+        series = (_at_nodes(a, rounds.weights) for a in (total, kept.scores, kept.weights, absorbed))
+        C, white = score_covariance(*series)
+        diagonals = jnp.diagonal(states.diagonal, axis1=1, axis2=2)
+        return Resimulation(
+            by_nodes(kept.residuals * column_deviations(shooting)[None, None], rounds.weights),
+            rounds.weights.reshape(-1, rounds.weights.shape[-1]), linear.cost, gradient, hessian, linear.prior_hessian,
+            C, white, 2 * jnp.sum(jnp.log(diagonals)), states,
+        )  # fmt: skip
+
+    def moved_starts(
+        self,
+        parameters: Parameters,
+        samples: SensorRecords,
+        estimate: Estimate,
+        factors: Elimination,
+        dx: Float[Array, " p"],
+        z: Float[Array, "windows state"],
+    ) -> Float[Array, "windows state"]:
+        starts = estimate.starts
+        assert starts is not None
+        n = factors.diagonal.shape[1]
+        if not n:
+            return starts
+        count = len(starts) // next(iter(samples.broadcast(parameters.plant.model).channels.values())).weight.shape[0]
+        if self.known_start:
+            z = z * (np.arange(len(starts)) % count > 0)[:, None]
+        forward = factors.forward.at[..., -1].add(-z[:, :n])
+        ds = substitute(factors._replace(forward=forward), dx)
+        return jax.vmap(plant_space(parameters.plant).move)(ds, starts)
+
+    def inputs(self, parameters: Parameters, samples: SensorRecords) -> tuple[list[str], np.ndarray]:
+        plant, records = parameters.plant, samples.broadcast(parameters.plant.model)
+        given = records.signals if plant.actuators is None else records.commands
+        if given is None:
+            return super().inputs(parameters, samples)
+        names = dof_names(plant.model) if plant.actuators is None else [f"command {i}" for i in range(given.shape[-1])]
+        return names, np.asarray(given)
 
     def deviations(
         self, parameters: Parameters, x: Float[Array, " p"], covariance: Float[Array, "p p"], samples: SensorRecords
@@ -234,7 +291,11 @@ class GapRounds(FitRounds):
         """The estimate at a solution, with its covariance after elimination of the initial states."""
         linear, noise = found.normal, end.noise_before * column_deviations(self.shooting)
         schur, _, _ = eliminate(linear, jnp.zeros_like(linear.gs))
-        result = RESULTS.where(jnp.all(jnp.isfinite(schur)), found.result, RESULTS.nonfinite)
+        blocks = (linear.gx, linear.gs, linear.xx, linear.xs, linear.ss, linear.near)
+        defined = jnp.all(jnp.stack([jnp.all(jnp.isfinite(a)) for a in blocks]))
+        cause = RESULTS.where(defined, RESULTS.unobservable, RESULTS.nonfinite_derivative)
+        known = jnp.all(jnp.isfinite(schur)) | (found.result == RESULTS.nonfinite)
+        result = RESULTS.where(known, found.result, cause)
         return Estimate(
             found.x, covariance(schur, ~found.held), schur - linear.prior_hessian, noise, found.costs, found.path,
             found.iterations, result, found.rest,
@@ -255,10 +316,17 @@ def by_nodes(
         rows: Values by window.
         like: An array of the records, for its shape.
     """
-    sets, nodes, columns = like.shape
+    return _at_nodes(rows, like).reshape(-1, like.shape[-1])
+
+
+def _at_nodes(
+    rows: Float[Array, "windows k *shape"], like: Float[Array, "sets nodes columns"]
+) -> Float[Array, "sets nodes *shape"]:
+    """Values at the nodes of windows as those of data sets; arguments as in ``by_nodes``."""
+    sets, nodes, _ = like.shape
     k = rows.shape[1] - 1
     window = np.minimum(np.arange(nodes) // k, len(rows) // sets - 1)
-    return rows.reshape(sets, -1, k + 1, columns)[:, window, np.arange(nodes) - k * window].reshape(-1, columns)
+    return rows.reshape(sets, -1, *rows.shape[1:])[:, window, np.arange(nodes) - k * window]
 
 
 def _scale_deviations(shooting: Shooting, factor: Float[Array, " columns"]) -> Shooting:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.scipy.linalg import solve_triangular
@@ -13,6 +14,7 @@ from lgsim._compile.linalg.box_qp import box_minimum
 from lgsim._compile.linalg.levenberg_marquardt import LinearStep, Proposal
 from lgsim._compile.xla import control_flow
 from lgsim.identify.estimators.multiple_shooting import ShootingNormalEquations
+from lgsim.identify.estimators.uncertainty import rank_tolerance
 
 
 class Elimination(NamedTuple):
@@ -69,6 +71,27 @@ def substitute(factors: Elimination, dx: Float[Array, " p"]) -> Float[Array, "wi
 def state_sensitivities(factors: Elimination) -> Float[Array, "windows n p"]:
     """The derivatives of the optimal states with respect to the coordinates."""
     return _back(factors, factors.forward[..., :-1])
+
+
+def draw_tangents(
+    factors: Elimination, schur: Float[Array, "p p"], draws: int
+) -> tuple[Float[Array, "draws p"], Float[Array, "draws windows n"]]:
+    """Draws of coordinates and tangents of the states whose covariance is the inverse of the Hessian; always the same.
+
+    Args:
+        schur: The Schur complement; combinations without information are not drawn.
+    """
+    diagonal = jnp.diagonal(schur)
+    scale = jnp.where(diagonal > 0, 1 / jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1)), 0)
+    values, vectors = jnp.linalg.eigh(scale[:, None] * schur * scale[None])
+    kept = values > rank_tolerance(schur.dtype) ** 2 * values[-1]
+    root = scale[:, None] * vectors * jnp.where(kept, 1 / jnp.sqrt(jnp.where(kept, values, 1)), 0)[None]
+    windows, n = factors.diagonal.shape[:2]
+    one, two = jax.random.split(jax.random.key(0))
+    dx = jax.random.normal(one, (draws, len(schur)), schur.dtype) @ root.T
+    z = jax.random.normal(two, (windows, n, draws), schur.dtype)
+    ds = _back(factors, factors.forward[..., :-1] @ dx.T - z)
+    return dx, jnp.moveaxis(ds, -1, 0)
 
 
 def _back(factors: Elimination, right: Float[Array, "windows n columns"]) -> Float[Array, "windows n columns"]:

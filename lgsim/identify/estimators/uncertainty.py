@@ -88,6 +88,8 @@ def identifiability(information: Float[Array, "p p"] | Float[np.ndarray, "p p"],
     singular, _, alive = _directions(information)
     unidentifiable = [{names[i]: 1.0} for i in np.flatnonzero(~alive)]
     own = np.flatnonzero(alive)
+    if not own.size:
+        return Identifiability(singular, 0, unidentifiable)
     # without the coordinates that have no information, which would mix with other degenerate directions
     values, directions, _ = _directions(information[np.ix_(own, own)])
     for row in directions[values <= rank_tolerance(information.dtype)]:

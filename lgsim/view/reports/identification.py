@@ -142,7 +142,7 @@ def _summary(page: Page, fit: Fit, recording: Recording | None, remarks: Sequenc
             " motion, or the motion changes its character.", "bad",
         )  # fmt: skip
     if fit.whiteness()[1] > WHITE:
-        account = "account" if fit.estimate.score_covariance is not None else "do not account"
+        account = "account" if fit.data_information.estimate.score_covariance is not None else "do not account"
         page.add_remark(
             "The residuals are not white: the model lacks an effect, such as friction or flexibility, or the motion"
             f" is smoothed too much. Standard errors {account} for the correlation of the noise."
@@ -239,7 +239,8 @@ def _identifiability(page: Page, fit: Fit, drawn: dict[str, Figure]) -> None:
     except ValueError as error:
         page.add_text(f"No base parameters: {error}.")
         return
-    rows = base.table(fit.parameters, fit.estimate.x, fit.estimate.covariance)
+    covariance = fit.data_information.estimate.covariance
+    rows = base.table(fit.parameters, fit.estimate.x, covariance)
     before = np.asarray(base.values(fit.parameters.plant)).tolist()
     page.add_table(
         ["base parameter", "prior", "estimate", "standard error"],

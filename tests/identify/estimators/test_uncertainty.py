@@ -54,3 +54,8 @@ def test_whiteness_tells_white_from_correlated_residuals():
     rho, statistic = whiteness(red)
     np.testing.assert_allclose(rho[:3].mean(axis=1), [0.8, 0.64, 0.512], atol=0.05)
     assert statistic > 100
+
+
+def test_nothing_is_identifiable_without_information():
+    found = identifiability(np.zeros((2, 2)), ["a", "b"])
+    assert found.rank == 0 and found.unidentifiable == [{"a": 1.0}, {"b": 1.0}]
