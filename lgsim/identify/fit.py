@@ -366,11 +366,11 @@ def _run_in_chunks(
     state, interrupted = run_in_chunks(
         _Programs.begin(rounds),
         advance,
-        lambda now: int(now.round) >= rounds.count,
+        lambda now: bool(now.ended),
         progress=None if progress is None else lambda before, after: [progress(row) for row in rows],
         checkpoint=kept,
     )
-    while int(state.round) < rounds.count:
+    while not bool(state.ended):
         # after an interruption, the remaining rounds return their starting point
         state = _Programs.advance(rounds, state._replace(state=state.state._replace(done=jnp.array(True))))
     estimate = _Programs.conclude(rounds, state.carry, state.found)

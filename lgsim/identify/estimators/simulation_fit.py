@@ -147,8 +147,8 @@ class SimulationFit(StepwiseEstimator):
         self, parameters: Parameters, x: Float[Array, " p"], covariance: Float[Array, "p p"], samples: SensorRecords
     ) -> Float[Array, "nodes columns"]:
         rounds = self.in_rounds(parameters, samples).with_known_plant(x)
-        end, every = rounds.search()
-        now, starts, normal = rounds.shooting, end.rest, jax.tree.map(lambda a: a[-1], every.normal)
+        end, last = rounds.search()
+        now, starts, normal = rounds.shooting, end.rest, last.normal
         n, p = normal.gs.shape[1], x.size
         following = jnp.roll(starts, -1, axis=0)
         J = jax.vmap(lambda w, y0, y1: window_jacobian(now, w, x, y0, y1, n)[0])(rounds.windows, starts, following)
