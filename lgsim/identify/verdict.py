@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -127,7 +128,7 @@ def fit_verdict(fit: Any) -> Verdict:
     estimate = fit.estimate
     if bool(estimate.result == RESULTS.nonfinite) or not np.all(np.isfinite(estimate.x)):
         return _not_finite(fit)
-    remarks = tuple(_remarks(fit))
+    remarks, misfits = tuple(_remarks(fit)), fit.goodness.misfits if fit.goodness is not None else []
     if bool(estimate.result == RESULTS.interrupted):
         done = counted(int(estimate.iterations), "iteration")
         said = (
@@ -136,15 +137,19 @@ def fit_verdict(fit: Any) -> Verdict:
         )
         return Verdict(Outcome.STOPPED, said, remarks=remarks)
     if fit.message:
-        return Verdict(Outcome.FAILED, f"failed: {_diagnosis(fit)}", remarks=remarks)
+        return Verdict(Outcome.FAILED, f"failed: {_diagnosis(fit)}", remarks=(*misfits, *remarks))
     outer = outer_estimate(fit.parameters, estimate)
     bounds = bounds_met(fit.parameters, estimate, outer)
     unknown = undetermined_combinations(fit.parameters.names, outer)
     shares = [f"{name}: {'no information' if np.isnan(s) else f'prior {100 * s:.0f} %'}" for name, s in unknown]
     count = f"{len(unknown)} of {fit.parameters.size} combinations"
-    return converged(
+    found = converged(
         bounds, "bound", unknown, f"{count} not identifiable from these records ({first_names(shares)})", remarks
     )
+    if not misfits:
+        return found
+    sentence = f"does not fit: {'; '.join(misfits[:NAMED])}; check columns, signs, units and the model"
+    return replace(found, outcome=Outcome.DOES_NOT_FIT, sentence=f"{sentence}; {found.sentence}")
 
 
 def _not_finite(fit: Any) -> Verdict:
@@ -165,8 +170,8 @@ def _not_finite(fit: Any) -> Verdict:
 def _diagnosis(fit: Any) -> str:
     """Diagnose an unconverged fit: which unknown still moves, and by how much the predictions change."""
     estimate = fit.estimate
-    done = int(estimate.iterations)
     path, costs = np.asarray(estimate.path), np.asarray(estimate.costs)
+    done = min(int(estimate.iterations), len(costs))
     back = min(LAST, max(done - 1, 0))
     moved = np.asarray(estimate.x) - path[done - back] if back else np.zeros(path.shape[1])
     count = len(fit.residuals())
@@ -184,12 +189,16 @@ def _diagnosis(fit: Any) -> str:
 
 def _remarks(fit: Any) -> list[str]:
     """Reasons to use the estimates with caution."""
-    found, ratio = [], held_out_ratio(fit)
+    explained = fit.goodness.summary() if fit.goodness is not None else ""
+    found, ratio = [explained] if explained else [], held_out_ratio(fit)
     if ratio is not None and not ratio <= WORSE:
         found.append(f"held-out error is {ratio:.2g}x the training error")
     rounding = fit.estimator.rounding(fit.samples)
-    if rounding is not None and np.all(fit.rmse() <= np.asarray(rounding)):
-        return [*found, "the records are exact: the residuals are rounding errors"]
+    if rounding is not None and np.all(fit.rmse() <= np.asarray(rounding)) and _redundant(fit):
+        exact = f"the records are exact{_digits(fit)}: the residuals are rounding errors"
+        return [*found, exact]
+    if fit.goodness is not None:
+        found += fit.goodness.remarks
     white = fit.whiteness()[1]
     if white > WHITE:
         counts = fit.estimate.score_covariance is not None
@@ -198,6 +207,21 @@ def _remarks(fit: Any) -> list[str]:
             f" noise){', which the standard errors account for' if counts else ': standard errors are too small'}"
         )
     return found
+
+
+def _redundant(fit: Any) -> bool:
+    """True if there are more recorded values than unknowns, so that residuals show the noise."""
+    return fit.estimator.check(fit.parameters, fit.samples) > fit.parameters.size
+
+
+def _digits(fit: Any) -> str:
+    """The number of decimal digits to which a fit reproduces its records, such as " to 9 digits"; "" if unknown."""
+    if fit.goodness is None or not np.any(fit.goodness.levels):
+        return ""
+    level = fit.goodness.levels
+    error = np.max(fit.rmse()[level > 0] / level[level > 0])
+    least = float(np.finfo(fit.estimate.noise.dtype).eps)
+    return f" to {int(-np.log10(max(error, least)))} digits"
 
 
 def held_out_ratio(fit: Any) -> float | None:

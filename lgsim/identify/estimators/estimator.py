@@ -6,13 +6,13 @@ from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
 from lgsim._compile.linalg.levenberg_marquardt import LevenbergMarquardt, Solution, State
 from lgsim._compile.xla import control_flow
+from lgsim.identify.goodness import Signals
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.integrators.method import Method
 
@@ -34,8 +34,8 @@ class RESULTS(eqx.Enumeration):
     )
     nonfinite = "The cost is not finite at the prior. Check the records and the model's parameters."
     noise_not_settled = (
-        "The noise not settled: its estimate still changed after the last round. Increase noise_updates, give the noise,"
-        " or add records: an unknown may explain the noise of a signal, or a strong prior compete with it."
+        "Noise not settled: its estimate still changed after the last round. Increase noise_updates, give the noise, or"
+        " add records: an unknown may explain the noise of a signal, or a strong prior may compete with it."
     )
     interrupted = (
         "The iterations were interrupted; the best point so far is returned. To resume, call fit again with a"
@@ -116,6 +116,10 @@ class Estimator(eqx.Module):
         self, parameters: Parameters, x: Float[Array, " p"], covariance: Float[Array, "p p"], samples: Any
     ) -> Float[Array, "n columns"]:
         """Standard deviations of the predictions at x due to the covariance of x, in the records' units."""
+
+    def signals(self, parameters: Parameters, samples: Any) -> Signals | None:
+        """The recorded signals, to judge the residuals by; None if they are unknown."""
+        return None
 
     def rounding(self, samples: Any) -> Float[Array, " columns"] | None:
         """Residuals that rounding errors explain, in the records' units; None if unknown."""

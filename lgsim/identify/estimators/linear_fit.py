@@ -27,6 +27,7 @@ from lgsim.identify.estimators.torque_fit import (
 )
 from lgsim.identify.estimators.torque_objective import torque_objective
 from lgsim.identify.estimators.uncertainty import scaled_spectrum
+from lgsim.identify.goodness import Signals, torque_signals
 from lgsim.identify.unknowns.base_parameters import BaseParameters
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike
@@ -37,8 +38,8 @@ class LinearFit(TorqueEstimator):
 
     The signals must be affine in the coordinates (``StandardParameters``, ``JointParameter("damping")`` and other joint
     parameters). One step reaches the minimum; it is repeated until the noise of the joints, and with a robust loss the
-    weights, have settled, as in ``TorqueFit``. The result may be physically inconsistent, and bounds are not enforced; use ``TorqueFit``
-    with ``Inertias`` for both.
+    weights, have settled, as in ``TorqueFit``. The result may be physically inconsistent, and bounds are not enforced;
+    use ``TorqueFit`` with ``Inertias`` for both.
 
     Attributes:
         base: The base parameters of the same unknowns, by ``base_parameters(parameters)``.
@@ -52,6 +53,9 @@ class LinearFit(TorqueEstimator):
     noise: NumbersLike | None = None
     noise_updates: int = eqx.field(static=True, default=50)
     lags: int | None = eqx.field(static=True, default=None)
+
+    def signals(self, parameters: Parameters, samples: TorqueSamples) -> Signals:
+        return torque_signals(parameters.plant.model, samples, self.noise, self.loss)
 
     def run(self, parameters: Parameters, samples: TorqueSamples) -> Estimate:
         """Estimate the unknowns; a pure function of arrays, for ``jit`` and ``vmap``.

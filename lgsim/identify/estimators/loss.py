@@ -12,7 +12,6 @@ from jaxtyping import Float
 
 from lgsim._compile.xla import number_field
 
-
 _NORMAL_QUARTILE = 0.6744897501960817
 """The median of the absolute value of a standard normal variable."""
 

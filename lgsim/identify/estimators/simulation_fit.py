@@ -35,6 +35,7 @@ from lgsim.identify.estimators.multiple_shooting import (
 from lgsim.identify.estimators.records import SensorRecords, Windows, cut_windows
 from lgsim.identify.estimators.structured_descent import StructuredStep, eliminate, state_sensitivities
 from lgsim.identify.estimators.uncertainty import covariance
+from lgsim.identify.goodness import Signals, sensor_signals
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.integrators.method import Method
@@ -120,6 +121,9 @@ class SimulationFit(StepwiseEstimator):
     def columns(self, parameters: Parameters, samples: SensorRecords) -> list[str]:
         model = parameters.plant.model
         return [label for channel in samples.channels.values() for label in channel.sensor.labels(model)]
+
+    def signals(self, parameters: Parameters, samples: SensorRecords) -> Signals:
+        return sensor_signals(parameters.plant.model, samples, self.estimate_noise, self.loss)
 
     def residuals(
         self, parameters: Parameters, x: Float[Array, " p"], samples: SensorRecords

@@ -39,6 +39,7 @@ from lgsim.identify.estimators.torque_objective import (
     torque_residuals,
 )
 from lgsim.identify.estimators.uncertainty import covariance
+from lgsim.identify.goodness import Signals, torque_signals
 from lgsim.identify.recording.coordinates import dof_names
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike, refuse_contacts
@@ -132,6 +133,9 @@ class TorqueFit(StepwiseEstimator, TorqueEstimator):
     def __check_init__(self) -> None:
         check.count("max_iterations", self.max_iterations)
         check.count("noise_updates", self.noise_updates)
+
+    def signals(self, parameters: Parameters, samples: TorqueSamples) -> Signals:
+        return torque_signals(parameters.plant.model, samples, self.noise, self.loss)
 
     def in_rounds(self, parameters: Parameters, samples: TorqueSamples) -> FitRounds:
         tolerance = 2e-3 / samples.signals.size if self.tolerance is None else self.tolerance

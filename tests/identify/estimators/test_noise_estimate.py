@@ -127,7 +127,7 @@ def test_a_payload_from_six_static_wrenches():
     assert found.values[name] == pytest.approx(0.088, abs=0.003) and found.deviations[name] < 0.003
     # three rounds are not enough, which the verdict says
     early = fit(unknown, static_wrenches(0), TorqueFit(noise_updates=3))
-    assert early.verdict.outcome is Outcome.FAILED and "noise not settled" in str(early.verdict)
+    assert early.verdict.outcome is Outcome.FAILED and "Noise not settled" in str(early.verdict)
     assert early.values[name] < 0.06
 
 
@@ -135,7 +135,7 @@ def test_noise_that_did_not_settle():
     unknown = Parameters(arms.planar(damping=0.1), [JointParameter("damping")])
     samples = few_torques(40)
     found = fit(unknown, samples, TorqueFit(noise_updates=1))
-    assert found.verdict.outcome is Outcome.FAILED and "noise not settled" in str(found.verdict)
+    assert found.verdict.outcome is Outcome.FAILED and "Noise not settled" in str(found.verdict)
     assert "noise_updates" in found.message
     assert fit(unknown, samples, TorqueFit(noise_updates=1, noise=0.1)).message == ""
     rows = []
