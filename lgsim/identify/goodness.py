@@ -214,7 +214,8 @@ def sensor_signals(model: Model, records: SensorRecords, estimated: bool, loss: 
     joints = ["rad" if name.endswith("[N m]") else "m" for name in tau_names(model)]
     for channel in records.channels.values():
         rows, w = np.asarray(_from_first(model, channel)), np.asarray(channel.weight)
-        mean = np.sum(rows * w, axis=1) / np.maximum(np.sum(w, axis=1), np.finfo(w.dtype).tiny)
+        total = np.sum(w, axis=1)
+        mean = np.sum(rows * w, axis=1) / np.where(total > 0, total, 1)
         values.append((rows - mean[:, None]).reshape(-1, w.shape[-1]))
         stated.append(np.asarray(channel.deviation))
         position, velocity = (isinstance(channel.sensor, kind) for kind in (PositionSensor, VelocitySensor))
