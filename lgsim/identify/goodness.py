@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -113,7 +114,7 @@ def goodness(
         noise: Standard deviations of the noise (columns,), by which the loss identifies outliers.
     """
     y, s2 = signals.values, (residuals / noise) ** 2
-    w = np.where(weights > 0, weights * np.asarray(signals.loss.weight(np.where(weights > 0, s2, 0))), 0)
+    w = np.where(weights > 0, weights * np.asarray(signals.loss.weight(jnp.asarray(np.where(weights > 0, s2, 0)))), 0)
     total = np.sum(w, axis=0)
     total = np.where(total > 0, total, 1)
 
@@ -127,7 +128,7 @@ def goodness(
     largest = np.array([np.max(np.sqrt(level), where=units == unit, initial=0) for unit in units])
     normalized = np.full(len(columns), np.nan)
     if signals.stated is not None:
-        normalized = np.asarray(signals.loss.deviation(residuals / signals.stated, weights))
+        normalized = np.asarray(signals.loss.deviation(jnp.asarray(residuals / signals.stated), jnp.asarray(weights)))
     found = Goodness(columns, signals.units, explained, size, np.sqrt(level), normalized, [], [])
     far = [int(i) for i in np.flatnonzero(normalized > STATED)]
     if far:
@@ -158,7 +159,7 @@ def goodness(
             better = f"; a regression on the motion explains {_percent(reached)}" if reached > EXPLAINED else ""
             found.misfits.append(text + better)
         else:
-            little.append(found.line(i))
+            little.append(found.line(int(i)))
     if little:
         found.remarks.append(f"too little signal to judge the fit by: {first_names(little)}")
     return found

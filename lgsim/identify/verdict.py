@@ -24,6 +24,10 @@ SHARE = 0.5
 """A combination counts as not identifiable if the prior contributes at least this fraction of its information."""
 LAST = 10
 """Number of iterations that the diagnosis of an unconverged fit covers."""
+FREEDOM = 20
+"""Number of degrees of freedom of an estimate of the noise below which intervals of the normal distribution are too
+narrow: those of Student's t are 6 % wider.
+"""
 WHITE = 2.0
 """Residuals count as white up to this whiteness statistic."""
 
@@ -193,12 +197,19 @@ def _remarks(fit: Any) -> list[str]:
     found, ratio = [explained] if explained else [], held_out_ratio(fit)
     if ratio is not None and not ratio <= WORSE:
         found.append(f"held-out error is {ratio:.2g}x the training error")
-    rounding = fit.estimator.rounding(fit.samples)
-    if rounding is not None and np.all(fit.rmse() <= np.asarray(rounding)) and _redundant(fit):
+    rounding, values = fit.estimator.rounding(fit.samples), fit.estimator.check(fit.parameters, fit.samples)
+    # as many values as unknowns leave no residuals, whatever the noise
+    if rounding is not None and np.all(fit.rmse() <= np.asarray(rounding)) and values > fit.parameters.size:
         exact = f"the records are exact{_digits(fit)}: the residuals are rounding errors"
         return [*found, exact]
     if fit.goodness is not None:
         found += fit.goodness.remarks
+        freedom = (values - fit.parameters.size) / len(fit.goodness.columns)
+        if freedom < FREEDOM and np.all(np.isnan(fit.goodness.normalized)):
+            found.append(
+                f"the noise of each signal is estimated from {max(freedom, 0):.2g} values more than unknowns: intervals"
+                " are too narrow"
+            )
     white = fit.whiteness()[1]
     if white > WHITE:
         counts = fit.estimate.score_covariance is not None
@@ -207,11 +218,6 @@ def _remarks(fit: Any) -> list[str]:
             f" noise){', which the standard errors account for' if counts else ': standard errors are too small'}"
         )
     return found
-
-
-def _redundant(fit: Any) -> bool:
-    """True if there are more recorded values than unknowns, so that residuals show the noise."""
-    return fit.estimator.check(fit.parameters, fit.samples) > fit.parameters.size
 
 
 def _digits(fit: Any) -> str:
