@@ -85,7 +85,7 @@ class Goodness(NamedTuple):
 
     def summary(self) -> str:
         """The smallest and the largest explained share; empty if no signal varies."""
-        order = [i for i in np.argsort(self.explained) if np.isfinite(self.explained[i])]
+        order = [int(i) for i in np.argsort(self.explained) if np.isfinite(self.explained[i])]
         if not order:
             return ""
         ends = self.line(order[0]) + (f" to {self.line(order[-1])}" if len(order) > 1 else "")

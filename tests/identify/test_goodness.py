@@ -39,7 +39,7 @@ def judged(values, residuals, *, stated=None, weights=1.0, noise=None, loss=None
         values, motion() if x is None else x, units or ["N m"] * len(columns), stated, loss or SquaredLoss()
     )
     w = np.broadcast_to(np.asarray(weights, float), values.shape)
-    noise = np.std(residuals, axis=0) if noise is None else np.asarray(noise)
+    noise = np.std(residuals, axis=0) if noise is None else np.asarray(noise, float)
     return goodness(signals, columns, residuals, w, noise)
 
 
