@@ -27,6 +27,7 @@ class Exit(Enum):
     STOPPED = 3, "the motion stopped before its end", ("simulate",)
     NO_OPTIMUM = 3, "no optimum was found", ("optimize",)
     NOT_CONVERGED = 3, "the fit failed", ("identify",)
+    DOES_NOT_FIT = 3, "the fit does not explain the record", ("identify",)
     NOT_RESOLVED = 3, "the result is not converged in the step size", ("simulate", "identify", "montecarlo run")
     INTERRUPTED = 130, "interrupted by Ctrl-C"
 

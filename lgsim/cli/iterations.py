@@ -105,5 +105,5 @@ class FitWatch(TableWatch["FitIteration"]):
         fall = before.get((row.number - 1, row.round), math.nan) - row.cost
         return [
             f"{row.number}", f"{row.cost:.8g}", f"{fall:.3g}" if math.isfinite(fall) else "–", f"{row.damping:.2g}",
-            f"{row.round} of {row.rounds}",
+            f"{row.round} of at most {row.rounds}",
         ]  # fmt: skip

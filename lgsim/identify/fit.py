@@ -32,6 +32,7 @@ from lgsim.identify.estimators.estimator import (
 )
 from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, undetermined, whiteness
+from lgsim.identify.goodness import Goodness, goodness
 from lgsim.identify.prior_values import knowledge, left_at_prior, seen_by, undecided_values
 from lgsim.identify.step_error import FitStepError, fit_step_error
 from lgsim.identify.unknowns.coupled_plant import MOTOR_UNITS, CoupledPlant
@@ -228,6 +229,16 @@ class Fit:
         return _Programs.resimulated(self.estimator, self.parameters, estimate, self.samples, k)
 
     @cached_property
+    def goodness(self) -> Goodness | None:
+        """The share of each recorded signal that the fit explains; None if a residual is not finite."""
+        signals = self.estimator.signals(self.parameters, self.samples)
+        residuals, weights = self._fitted
+        if signals is None or not np.all(np.isfinite(residuals[weights > 0])):
+            return None
+        columns = self.estimator.columns(self.parameters, self.samples)
+        return goodness(signals, columns, residuals, weights, np.asarray(self.estimate.noise))
+
+    @cached_property
     def step_error(self) -> FitStepError | None:
         """Estimated integration error of the simulated signals relative to their noise.
 
@@ -252,7 +263,7 @@ class Fit:
 
     def rmse(self, samples: Any = None) -> Float[np.ndarray, " columns"]:
         """Weighted root mean square of each column of ``residuals(samples)``."""
-        r, w = map(np.asarray, self._residuals(self.estimate.x, samples))
+        r, w = self._fitted if samples is None else map(np.asarray, self._residuals(self.estimate.x, samples))
         total = np.sum(w, axis=0)
         return np.sqrt(np.sum(np.where(w > 0, r, 0) ** 2 * w, axis=0) / np.where(total > 0, total, 1))
 
@@ -272,10 +283,16 @@ class Fit:
 
         A sample without weight counts as the mean of its column; a column without weights does not enter the statistic.
         """
-        r, w = map(np.asarray, self._residuals(self.estimate.x))
+        r, w = self._fitted
         used = w > 0
         mean = np.sum(np.where(used, r, 0), axis=0) / np.maximum(np.sum(used, axis=0), 1)
         return whiteness(np.where(used, r, mean[None]))
+
+    @cached_property
+    def _fitted(self) -> tuple[Float[np.ndarray, "n columns"], Float[np.ndarray, "n columns"]]:
+        """Residuals of the fitted records and their weights."""
+        r, w = self._residuals(self.estimate.x)
+        return np.asarray(r), np.asarray(w)
 
     def _residuals(
         self, x: Float[Array, " p"], samples: Any = None
@@ -291,9 +308,9 @@ class Fit:
         """Write an ``.npz`` file atomically.
 
         It holds ``names``, ``values``, ``prior``, ``deviations`` and ``intervals`` of the parameters, coordinates ``x``
-        with their ``covariance`` and ``information``, ``noise`` and ``rmse`` of the ``columns``. It also holds the
-        initial states ``starts`` of simulated windows, actuator states included, and the plant with its actuators,
-        which ``load_plant`` reads.
+        with their ``covariance`` and ``information``. For the ``columns`` it holds ``noise``, ``rmse`` and the
+        ``explained`` share of the variance. It also holds the initial states ``starts`` of simulated windows, actuator
+        states included, and the plant with its actuators, which ``load_plant`` reads.
 
         Raises:
             ValueError: the name does not end in .npz.
@@ -310,6 +327,8 @@ class Fit:
             "columns": np.array(self.estimator.columns(self.parameters, self.samples)), "noise": estimate.noise,
             "costs": estimate.costs, "rmse": self.rmse(),
         }  # fmt: skip
+        if self.goodness is not None:
+            arrays["explained"] = self.goodness.explained
         if self.validation is not None:
             arrays["rmse_held_out"] = self.rmse(self.validation)
         parts = {f"signal.{name}": getattr(plant, name) for name in _SIGNALS}
@@ -337,6 +356,9 @@ class Fit:
             seen, size = self.identifiability, self.parameters.size
             lines.append(f"{seen.rank} of {size} combinations of the unknowns are identifiable from the records")
         names = self.estimator.columns(self.parameters, self.samples)
+        if self.goodness is not None:
+            shares = ", ".join(self.goodness.line(i) for i in range(len(names)))
+            lines.append(f"explained variance: {shares}")
         fits = ", ".join(f"{n} {r:.3g}" for n, r in zip(names, self.rmse(), strict=True))
         lines.append(f"residuals (rms): {fits}")
         if self.validation is not None:
@@ -470,11 +492,11 @@ def _run_in_chunks(
     state, interrupted = run_in_chunks(
         _Programs.begin(rounds),
         advance,
-        lambda now: int(now.round) >= rounds.count,
+        lambda now: bool(now.ended),
         progress=None if progress is None else lambda before, after: [progress(row) for row in rows],
         checkpoint=kept,
     )
-    while int(state.round) < rounds.count:
+    while not bool(state.ended):
         # after an interruption, the remaining rounds return their starting point
         state = _Programs.advance(rounds, state._replace(state=state.state._replace(done=jnp.array(True))))
     estimate = _Programs.conclude(rounds, state.carry, state.found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -24,6 +25,10 @@ SHARE = 0.5
 """A combination counts as not identifiable if the prior contributes at least this fraction of its information."""
 LAST = 10
 """Number of iterations that the diagnosis of an unconverged fit covers."""
+FREEDOM = 20
+"""Number of degrees of freedom of an estimate of the noise below which intervals of the normal distribution are too
+narrow: those of Student's t are 6 % wider.
+"""
 WHITE = 2.0
 """Residuals count as white up to this whiteness statistic."""
 
@@ -128,7 +133,7 @@ def fit_verdict(fit: Any) -> Verdict:
     estimate = fit.estimate
     if bool(estimate.result == RESULTS.nonfinite) or not np.all(np.isfinite(estimate.x)):
         return _not_finite(fit)
-    remarks = tuple(_remarks(fit))
+    remarks, misfits = tuple(_remarks(fit)), fit.goodness.misfits if fit.goodness is not None else []
     unknown = []
     if np.all(np.isfinite(fit.data_information.estimate.information)):
         unknown = undetermined_combinations(fit.parameters.names, fit.outer)
@@ -146,7 +151,7 @@ def fit_verdict(fit: Any) -> Verdict:
         # a flat valley is a reason to fail
         return Verdict(
             Outcome.FAILED, f"failed: {_diagnosis(fit)}", undetermined=tuple(unknown),
-            remarks=(unseen, *remarks) if unknown else remarks,
+            remarks=(*misfits, *((unseen,) if unknown else ()), *remarks),
         )  # fmt: skip
     traded = [
         f"{label} from {low:.3g} to {high:.3g}{unit and f' {unit}'}"
@@ -156,7 +161,11 @@ def fit_verdict(fit: Any) -> Verdict:
     if traded:
         remarks += (f"only the prior separates from bodies: {first_names(traded)}",)
     bounds = bounds_met(fit.parameters, estimate, fit.outer)
-    return converged(bounds, "bound", unknown, unseen, remarks)
+    found = converged(bounds, "bound", unknown, unseen, remarks)
+    if not misfits:
+        return found
+    sentence = f"does not fit: {'; '.join(misfits[:NAMED])}; check columns, signs, units and the model"
+    return replace(found, outcome=Outcome.DOES_NOT_FIT, sentence=f"{sentence}; {found.sentence}")
 
 
 def _not_finite(fit: Any) -> Verdict:
@@ -177,8 +186,8 @@ def _not_finite(fit: Any) -> Verdict:
 def _diagnosis(fit: Any) -> str:
     """Diagnose an unconverged fit: which unknown still moves, and by how much the predictions change."""
     estimate = fit.estimate
-    done = int(estimate.iterations)
     path, costs = np.asarray(estimate.path), np.asarray(estimate.costs)
+    done = min(int(estimate.iterations), len(costs))
     back = min(LAST, max(done - 1, 0))
     moved = np.asarray(estimate.x) - path[done - back] if back else np.zeros(path.shape[1])
     count = len(fit.residuals())
@@ -196,7 +205,8 @@ def _diagnosis(fit: Any) -> str:
 
 def _remarks(fit: Any) -> list[str]:
     """Reasons to use the estimates with caution."""
-    found, ratio = [], held_out_ratio(fit)
+    explained = fit.goodness.summary() if fit.goodness is not None else ""
+    found, ratio = [explained] if explained else [], held_out_ratio(fit)
     if ratio is not None and not ratio <= WORSE:
         found.append(f"held-out error is {ratio:.2g}x the training error")
     bias = fit.data_information.bias
@@ -209,8 +219,19 @@ def _remarks(fit: Any) -> list[str]:
             " the loop, or use TorqueFit, or an instrument that does not depend on the sensor"
         )
     rounding = fit.estimator.rounding(fit.estimator.padded(fit.samples))
-    if rounding is not None and np.all(fit.rmse() <= np.asarray(rounding)):
-        return [*found, "the records are exact: the residuals are rounding errors"]
+    values = fit.estimator.check(fit.parameters, fit.samples)
+    # as many values as unknowns leave no residuals, whatever the noise
+    if rounding is not None and np.all(fit.rmse() <= np.asarray(rounding)) and values > fit.parameters.size:
+        exact = f"the records are exact{_digits(fit)}: the residuals are rounding errors"
+        return [*found, exact]
+    if fit.goodness is not None:
+        found += fit.goodness.remarks
+        freedom = (values - fit.parameters.size) / len(fit.goodness.columns)
+        if freedom < FREEDOM and np.all(np.isnan(fit.goodness.normalized)):
+            found.append(
+                f"the noise of each signal is estimated from {max(freedom, 0):.2g} values more than unknowns: intervals"
+                " are too narrow"
+            )
     white = fit.whiteness()[1]
     if white > WHITE:
         counts = fit.data_information.estimate.score_covariance is not None
@@ -219,6 +240,16 @@ def _remarks(fit: Any) -> list[str]:
             f" noise){', which the standard errors account for' if counts else ': standard errors are too small'}"
         )
     return found
+
+
+def _digits(fit: Any) -> str:
+    """The number of decimal digits to which a fit reproduces its records, such as " to 9 digits"; "" if unknown."""
+    if fit.goodness is None or not np.any(fit.goodness.levels):
+        return ""
+    level = fit.goodness.levels
+    error = np.max(fit.rmse()[level > 0] / level[level > 0])
+    least = float(np.finfo(fit.estimate.noise.dtype).eps)
+    return f" to {int(-np.log10(max(error, least)))} digits"
 
 
 def held_out_ratio(fit: Any) -> float | None:

@@ -1,4 +1,4 @@
-"""The verdict of a fit, a solve or a design: one of five outcomes, with the names that belong to it."""
+"""The verdict of a fit, a solve or a design: one of six outcomes, with the names that belong to it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class Outcome(Enum):
     CONVERGED = "converged"
     NOT_DETERMINED = "converged, with combinations that the data do not determine"
     AT_BOUND = "converged at a bound"
+    DOES_NOT_FIT = "converged to parameters that do not explain the data"
     STOPPED = "stopped"
     FAILED = "failed"
 
@@ -49,8 +50,8 @@ class Verdict:
 
     @property
     def converged(self) -> bool:
-        """True if the search converged, at a bound or not."""
-        return self.outcome not in (Outcome.STOPPED, Outcome.FAILED)
+        """True if the search converged, at a bound or not, and the result explains the data."""
+        return self.outcome not in (Outcome.DOES_NOT_FIT, Outcome.STOPPED, Outcome.FAILED)
 
     def __str__(self) -> str:
         """The sentence and the remarks in one line."""

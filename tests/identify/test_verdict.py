@@ -129,7 +129,7 @@ def test_ends_of_a_search_have_names(masses, records):
     assert found.verdict.outcome is Outcome.CONVERGED and found.verdict.sentence == "converged"
     # the offsets are not those of the held-out records
     assert any("held-out error is" in remark for remark in found.verdict.remarks)
-    assert found.summary().splitlines()[0].startswith("verdict: converged; held-out error")
+    assert found.summary().splitlines()[0].startswith("verdict: converged; explained variance: 99.")
 
     def interrupt(_):
         raise KeyboardInterrupt

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.stats import chi2
 
@@ -57,7 +56,7 @@ def over_seeds(estimator, parameters, base, samples, signals, truth, held_out=No
         def one(recorded):
             estimate = estimator.run(parameters, eqx.tree_at(lambda s: s.signals, samples, recorded))
             gap = base.values(parameters.plant_at(estimate.x)) - truth
-            rmse = None if other is None else other.residual_deviations(estimate.x, estimate.noise, jnp.zeros(()))
+            rmse = None if other is None else other.residual_deviations(estimate.x)
             return gap, base.covariance(parameters, estimate.x, estimate.covariance), estimate.path, rmse
 
         return eqx.filter_vmap(one)(signals)

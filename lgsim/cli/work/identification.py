@@ -190,7 +190,10 @@ def _with_constants(blocks: Mapping[str, Block], given: RecordingMap, model: Mod
 
 def reason_of(outcome: Outcome) -> Exit:
     """The exit reason after a fit."""
-    return {Outcome.STOPPED: Exit.INTERRUPTED, Outcome.FAILED: Exit.NOT_CONVERGED}.get(outcome, Exit.DONE)
+    reasons = {
+        Outcome.STOPPED: Exit.INTERRUPTED, Outcome.FAILED: Exit.NOT_CONVERGED, Outcome.DOES_NOT_FIT: Exit.DOES_NOT_FIT
+    }  # fmt: skip
+    return reasons.get(outcome, Exit.DONE)
 
 
 def _unknowns(asked: IdentificationRequest, in_map: bool) -> list[str] | None:
@@ -358,6 +361,8 @@ def _show(found: Fit, wall: float, made: list[Path], lost: tuple[str, ...], step
         ("identifiable", f"{seen.rank} of {found.parameters.size} combinations of the parameters"),
         ("residuals (rms)", _rows(columns, found.rmse())),
     ]
+    if found.goodness is not None:
+        facts.append(("explained", ", ".join(found.goodness.line(i) for i in range(len(columns)))))
     if found.validation is not None:
         facts.append(("held-out (rms)", _rows(columns, found.rmse(found.validation))))
     facts.append(("whiteness", f"{found.whiteness()[1]:.3g} (1: white)"))

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -14,6 +13,7 @@ from jaxtyping import Bool, Float, Int
 
 from lgsim._compile.linalg.levenberg_marquardt import LevenbergMarquardt, Solution, State
 from lgsim._compile.xla import control_flow
+from lgsim.identify.goodness import Signals
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.integrators.method import Method
 
@@ -42,6 +42,10 @@ class RESULTS(eqx.Enumeration):
         "The cost is finite, but a derivative of the simulated readings is not. Check the model's parameters for a"
         " value at which they are not differentiable."
     )
+    noise_not_settled = (
+        "Noise not settled: its estimate still changed after the last round. Increase noise_updates, give the noise, or"
+        " add records: an unknown may explain the noise of a signal, or a strong prior may compete with it."
+    )
     interrupted = (
         "The iterations were interrupted; the best point so far is returned. To resume, call fit again with a"
         " checkpoint."
@@ -56,8 +60,8 @@ class Estimate(NamedTuple):
         covariance: Covariance of x (p, p), zero along directions that are not identifiable.
         information: Hessian of half the squared normalized residuals (p, p), without priors.
         noise: Standard deviation of each column of the residuals (columns,), in the records' units.
-        costs: Cost at the start of each iteration (max_iterations,), NaN after the last one.
-        path: Coordinates at the start of each iteration (max_iterations, p), x after the last one.
+        costs: Cost at the start of each iteration (rows,), NaN after the last one.
+        path: Coordinates at the start of each iteration (rows, p), x after the last one.
         result: ``RESULTS.successful`` or the reason for the failure.
         starts: Initial states of the windows (windows, state) of estimators that simulate, else None.
         score_covariance: Covariance of the records' part of the gradient (p, p); None if it equals ``information``, as
@@ -145,6 +149,10 @@ class Estimator(eqx.Module):
         """Records of which other numbers of samples share the compiled programs: with samples of weight zero."""
         return samples
 
+    def signals(self, parameters: Parameters, samples: Any) -> Signals | None:
+        """The recorded signals, to judge the residuals by; None if they are unknown."""
+        return None
+
     def rounding(self, samples: Any) -> Float[Array, " columns"] | None:
         """Residuals that rounding errors explain, in the records' units; None if unknown."""
         return None
@@ -194,7 +202,7 @@ class Iteration(NamedTuple):
         cost: Cost after the iteration.
         damping: Damping of the next iteration of the round.
         round: Number of the round, from 1.
-        rounds: Number of rounds in all.
+        rounds: The largest number of rounds.
     """
 
     number: int
@@ -228,7 +236,8 @@ class RoundState(NamedTuple):
         iterations: Number of iterations so far, in all rounds.
         carry: Data from the previous rounds for this one.
         state: State of the minimization of this round.
-        found: Solution of each round (rounds, ...), zero for the remaining ones.
+        found: Solution of the previous round, with the costs and the path of all of them.
+        ended: True after the last round.
     """
 
     round: Int[Array, ""]
@@ -236,6 +245,7 @@ class RoundState(NamedTuple):
     carry: RoundStart
     state: State
     found: Solution
+    ended: Bool[Array, ""]
 
 
 class FitRounds(eqx.Module):
@@ -244,7 +254,22 @@ class FitRounds(eqx.Module):
     @property
     @abstractmethod
     def count(self) -> int:
-        """Number of rounds."""
+        """The largest number of rounds."""
+
+    @property
+    def recorded(self) -> int:
+        """Number of rounds for all of whose iterations there are rows of costs and coordinates."""
+        return self.count
+
+    def ended(self, start: RoundStart, number: Int[Array, ""], found: Solution) -> Bool[Array, ""]:
+        """True if no further round is needed.
+
+        Args:
+            start: The start of a further round.
+            number: Number of rounds so far.
+            found: Solution of the last one.
+        """
+        return number >= self.count
 
     @abstractmethod
     def opening(self) -> RoundStart:
@@ -260,24 +285,34 @@ class FitRounds(eqx.Module):
 
     @abstractmethod
     def estimate(self, end: RoundStart, found: Solution) -> Estimate:
-        """The estimate, from the start of a further round and the solution by ``concatenate_rounds``."""
+        """The estimate, from the start of a further round and the solution of the last one with the costs of all."""
 
     def close(self, start: RoundStart, found: Solution) -> RoundStart:
         """The start of the next round, from the solution of a round."""
         return RoundStart(found.x, found.rest, self.noise_after(start, found), start.noise)
 
-    def conclude(self, end: RoundStart, every: Solution) -> Estimate:
-        """The estimate, from the start of a further round and the solutions of all rounds (rounds, ...)."""
-        return self.estimate(end, concatenate_rounds(every))
+    def conclude(self, end: RoundStart, found: Solution) -> Estimate:
+        """The estimate, from the start of a further round and the solution of ``search``."""
+        path = jnp.where(jnp.isnan(found.costs)[:, None], found.x[None], found.path)
+        return self.estimate(end, found._replace(path=path))
 
     def search(self) -> tuple[RoundStart, Solution]:
-        """Run all rounds as one program; returns the start of a further round and all solutions (rounds, ...)."""
+        """Run all rounds as one program.
 
-        def once(start: RoundStart, number: Array) -> tuple[RoundStart, Solution]:
+        Returns:
+            The start of a further round, and the solution of the last one with costs and coordinates of all of them.
+        """
+
+        def once(now: tuple[RoundStart, Solution, Array, Array]) -> tuple[RoundStart, Solution, Array, Array]:
+            start, every, number, _ = now
             found = self.descent(start, number).find(start.x, start.rest)
-            return self.close(start, found), found
+            start = self.close(start, found)
+            return start, _append(every, found), number + 1, self.ended(start, number + 1, found)
 
-        return control_flow.scan(once, self.opening(), jnp.arange(self.count))
+        start, zero = self.opening(), jnp.zeros((), int)
+        descent = self.descent(start, zero)
+        blank = self._blank(descent.end(descent.begin(start.x, start.rest)))
+        return control_flow.while_loop(lambda now: ~now[3], once, (start, blank, zero, jnp.array(False)))[:2]
 
     def run(self) -> Estimate:
         """The estimate after all rounds, as one program."""
@@ -288,8 +323,7 @@ class FitRounds(eqx.Module):
         start, zero = self.opening(), jnp.zeros((), int)
         descent = self.descent(start, zero)
         state = descent.begin(start.x, start.rest)
-        every = jax.tree.map(lambda x: jnp.zeros((self.count, *x.shape), x.dtype), descent.end(state))
-        return RoundState(zero, zero, start, state, every)
+        return RoundState(zero, zero, start, state, self._blank(descent.end(state)), jnp.array(False))
 
     def advance(self, now: RoundState) -> RoundState:
         """The state after one more iteration; a finished round moves on to the start of the next."""
@@ -302,25 +336,32 @@ class FitRounds(eqx.Module):
 
         def close(now: RoundState) -> RoundState:
             found = self.descent(now.carry, now.round).end(now.state)
-            every = jax.tree.map(lambda all, one: all.at[now.round].set(one), now.found, found)
             start, number = self.close(now.carry, found), now.round + 1
             # after the last round the state is not used
             state = self.descent(start, jnp.minimum(number, self.count - 1)).begin(start.x, start.rest)
-            return RoundState(number, now.iterations, start, state, every)
+            ended = self.ended(start, number, found)
+            return RoundState(number, now.iterations, start, state, _append(now.found, found), ended)
 
         return control_flow.cond(now.state.unfinished, iterate, close, now)
 
+    def _blank(self, found: Solution) -> Solution:
+        """The solution before the first round, with empty rows for the iterations of ``recorded`` rounds."""
+        rows, x = self.recorded * found.costs.size, found.x
+        costs, path = jnp.full(rows, jnp.nan, x.dtype), jnp.zeros((rows, x.size), x.dtype)
+        return found._replace(costs=costs, path=path, iterations=jnp.zeros_like(found.iterations))
 
-def concatenate_rounds(rounds: Solution) -> Solution:
-    """The solution of the last of some rounds (rounds, ...), with concatenated costs and coordinates of all of them."""
-    last: Solution = jax.tree.map(lambda a: a[-1], rounds)
-    costs = rounds.costs.reshape(-1)
-    # the costs of each round end with NaN
-    order = jnp.argsort(jnp.isnan(costs), stable=True)
-    costs = costs[order]
-    path = rounds.path.reshape(-1, last.x.size)[order]
-    path = jnp.where(jnp.isnan(costs)[:, None], last.x[None], path)
-    return last._replace(costs=costs, path=path, iterations=jnp.sum(rounds.iterations))
+
+def _append(every: Solution, found: Solution) -> Solution:
+    """The solution of a round, with the costs and coordinates of earlier rounds before its own.
+
+    Iterations beyond the last row are counted and not recorded.
+    """
+    index, rows = jnp.arange(found.costs.size), every.costs.size
+    row = jnp.where(index < found.iterations, every.iterations + index, rows)
+    return found._replace(
+        costs=every.costs.at[row].set(found.costs, mode="drop"), path=every.path.at[row].set(found.path, mode="drop"),
+        iterations=every.iterations + found.iterations,
+    )  # fmt: skip
 
 
 class StepwiseEstimator(Estimator):

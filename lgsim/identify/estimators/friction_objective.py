@@ -19,7 +19,6 @@ from lgsim.identify.estimators.torque_objective import (
     TILE,
     TorqueObjective,
     correlation_times,
-    standard_deviations,
     torque_objective,
 )
 from lgsim.identify.estimators.uncertainty import scaled_spectrum
@@ -134,15 +133,9 @@ class FrictionObjective(TorqueObjective):
         r, w, _ = self._weighted(*self._unknowns(x), noise)
         return correlation_times((jnp.sqrt(w) * r).T)
 
-    def residual_deviations(
-        self,
-        x: Float[Array, " p"],
-        noise: Float[Array, " nv"],
-        unknowns: Float[Array, ""],
-        least: Float[Array, " nv"],
-    ) -> Float[Array, " nv"]:
-        r, w, _ = self._weighted(*self._unknowns(x), noise)
-        return standard_deviations(jnp.sum(w * r**2, axis=1), jnp.sum(w, axis=1), least, unknowns)
+    def residual_deviations(self, x: Float[Array, " p"]) -> Float[Array, " nv"]:
+        r, _, _ = self._weighted(*self._unknowns(x), jnp.ones(len(self.base), x.dtype))
+        return self.loss.deviation(r.T, self.weights.T)
 
     def start(self) -> Float[Array, " p"]:
         """The prior with the speeds of the profile's minimum.

@@ -6,10 +6,14 @@ from abc import abstractmethod
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float
 
 from lgsim._compile.xla import number_field
+
+_NORMAL_QUARTILE = 0.6744897501960817
+"""The median of the absolute value of a standard normal variable."""
 
 
 class Loss(eqx.Module):
@@ -23,9 +27,41 @@ class Loss(eqx.Module):
     def weight(self, s: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         """The derivative rho'(s): the weights of the residuals in a Gauss-Newton step."""
 
+    def deviation(
+        self, residuals: Float[Array, "n columns"], weights: Float[Array, "n columns"]
+    ) -> Float[Array, " columns"]:
+        """The standard deviation of the noise in each column of residuals, unaffected by outliers; 0 without weight.
+
+        It is the weighted median of the absolute residuals, divided by that of the standard normal distribution: it is
+        consistent for normal noise, and bounded as long as outliers have less than half of the weight.
+
+        Source: Huber and Ronchetti 2009, Robust statistics, sec. 5.1, for the median absolute deviation.
+        """
+        size = jnp.abs(residuals)
+        order = jnp.argsort(size, axis=0)
+        size, weights = (jnp.take_along_axis(x, order, axis=0) for x in (size, weights))
+        below = jnp.cumsum(weights, axis=0)
+        half = below[-1] / 2
+        # a sum that is half the weight but for rounding: the median lies between two residuals
+        rounding = 4 * float(np.finfo(size.dtype).eps) * below[-1]
+        lowest, highest = ((half + sign * rounding)[None] for sign in (-1, 1))
+        middle = [jnp.argmax(below >= lowest, axis=0), jnp.argmax(below > highest, axis=0)]
+        first, second = (jnp.take_along_axis(size, i[None], axis=0)[0] for i in middle)
+        return jnp.where(half > 0, (first + second) / (2 * _NORMAL_QUARTILE), 0)
+
 
 class SquaredLoss(Loss):
     """Least squares, ``rho(s) = s``: optimal for normal noise."""
+
+    def deviation(
+        self, residuals: Float[Array, "n columns"], weights: Float[Array, "n columns"]
+    ) -> Float[Array, " columns"]:
+        """The weighted root mean square of each column of residuals; 0 without weight."""
+        total = jnp.sum(weights, axis=0)
+        squares = jnp.sum(jnp.where(weights > 0, residuals, 0) ** 2 * weights, axis=0)
+        # the derivative of a root is infinite at zero
+        some = (squares > 0) & (total > 0)
+        return jnp.where(some, jnp.sqrt(jnp.where(some, squares, 1) / jnp.where(total > 0, total, 1)), 0)
 
     def cost(self, s: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         return s

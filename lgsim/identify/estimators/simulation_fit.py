@@ -44,6 +44,7 @@ from lgsim.identify.estimators.structured_descent import (
     substitute,
 )
 from lgsim.identify.estimators.uncertainty import covariance
+from lgsim.identify.goodness import Signals, sensor_signals
 from lgsim.identify.recording.coordinates import dof_names
 from lgsim.identify.unknowns.coupled_plant import refuse_couplings
 from lgsim.identify.unknowns.parameters import Parameters
@@ -136,6 +137,9 @@ class SimulationFit(StepwiseEstimator):
         model = parameters.plant.model
         return [label for channel in samples.channels.values() for label in channel.sensor.labels(model)]
 
+    def signals(self, parameters: Parameters, samples: SensorRecords) -> Signals:
+        return sensor_signals(parameters.plant.model, samples, self.estimate_noise, self.loss)
+
     def residuals(
         self, parameters: Parameters, x: Float[Array, " p"], samples: SensorRecords
     ) -> tuple[Float[Array, "nodes columns"], Float[Array, "nodes columns"]]:
@@ -206,8 +210,8 @@ class SimulationFit(StepwiseEstimator):
         self, parameters: Parameters, x: Float[Array, " p"], covariance: Float[Array, "p p"], samples: SensorRecords
     ) -> Float[Array, "nodes columns"]:
         rounds = self.in_rounds(parameters, samples).with_known_plant(x)
-        end, every = rounds.search()
-        now, starts, normal = rounds.shooting, end.rest, jax.tree.map(lambda a: a[-1], every.normal)
+        end, last = rounds.search()
+        now, starts, normal = rounds.shooting, end.rest, last.normal
         n, p = normal.gs.shape[1], x.size
         following = jnp.roll(starts, -1, axis=0)
         J = jax.vmap(lambda w, y0, y1: window_jacobian(now, w, x, y0, y1, n)[0])(rounds.windows, starts, following)

@@ -35,11 +35,11 @@ from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.estimators.torque_objective import (
     TILE,
     TorqueObjective,
-    standard_deviations,
     torque_residual_jacobian,
     torque_residuals,
 )
 from lgsim.identify.estimators.uncertainty import covariance
+from lgsim.identify.goodness import Signals, torque_signals
 from lgsim.identify.recording.coordinates import dof_names
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike, refuse_contacts
@@ -47,9 +47,14 @@ from lgsim.support import check
 
 FINEST = 1e-6
 """The smallest noise of a recorded torque, relative to its root mean square."""
+SATURATED = 1e-3
+"""The smallest share of the values of a signal that the unknowns must leave for an estimate of its noise."""
+SETTLED = 0.01
+"""Change of an estimate of the noise, relative to its own standard error, below which it has settled."""
+ROUNDS = 3
+"""Number of rounds after which a round that fails ends the search, and whose iterations are all recorded."""
 FALL, FALLS = 5.0, 3
-"""Factor by which the barriers of bodies without a prior decrease from round to round, and the minimum number of
-rounds.
+"""Factor by which the barriers of bodies without a prior decrease from round to round, and the number of these rounds.
 """
 
 
@@ -99,12 +104,19 @@ class TorqueFit(StepwiseEstimator, TorqueEstimator):
     """Weighted nonlinear least squares of joint torques over the coordinates of any blocks.
 
     ``min_x 1/2 sum_t sum_j w_tj rho(r_tj^2 / noise_j^2) + 1/2 |prior_residuals(x)|^2``, ``r = signals(q, v, a; x) -
-    recorded``. The noise of each joint is estimated from its residuals after each round of iterations, unless it is
-    given. With log-Cholesky coordinates every iterate is physically consistent.
+    recorded``. With log-Cholesky coordinates every iterate is physically consistent.
+
+    Unless it is given, the noise of each signal is estimated after each round of iterations, until it settles:
+    ``noise_j = deviation_j / sqrt(1 - k_j / n_j)``. Here deviation_j is ``loss.deviation`` of the residuals, n_j the
+    number of values, and ``k_j = trace(C H_j)`` the number of unknowns that the signal determines: H_j is its
+    information and C the covariance of x. For least squares this is the estimate of restricted maximum likelihood. The
+    noise of a signal that determines as many unknowns as it has values stays at the initial guess, the root mean square
+    of the signal.
 
     Attributes:
         noise: Standard deviations of the signals (nv,); None to estimate them.
-        noise_updates: Number of rounds, each followed by an estimate of the noise; at least four for bodies without a
+        noise_updates: The largest number of rounds, each followed by an estimate of the noise. They end if it changes
+            by less than a hundredth of its own standard error. There are at least four rounds for bodies without a
             prior, whose solution approaches the limit of physical consistency round by round.
         lags: Treatment of correlated noise in the covariance. None: from the correlation time of each signal's
             residuals, ``correlation_times``; 0: as white noise; a number of samples: from the covariance of the scores
@@ -114,34 +126,40 @@ class TorqueFit(StepwiseEstimator, TorqueEstimator):
         tolerance: As in ``LevenbergMarquardt``; by default a thousandth of a squared residual.
 
     Source: Newey and West 1987, A simple, positive semi-definite, heteroskedasticity and autocorrelation consistent
-    covariance matrix, Econometrica 55(3), for correlated noise.
+    covariance matrix, Econometrica 55(3), for correlated noise; Harville 1977, Maximum likelihood approaches to
+    variance component estimation, J. Am. Stat. Assoc. 72, for the noise.
     """
 
     loss: Loss = SquaredLoss()
     noise: NumbersLike | None = None
-    noise_updates: int = eqx.field(static=True, default=3)
+    noise_updates: int = eqx.field(static=True, default=50)
     lags: int | None = eqx.field(static=True, default=None)
     max_iterations: int = eqx.field(static=True, default=300)
     tolerance: ArrayLike | None = None
 
     def __check_init__(self) -> None:
         check.count("max_iterations", self.max_iterations)
+        check.count("noise_updates", self.noise_updates)
+
+    def signals(self, parameters: Parameters, samples: TorqueSamples) -> Signals:
+        return torque_signals(parameters.plant.model, samples, self.noise, self.loss)
 
     def in_rounds(self, parameters: Parameters, samples: TorqueSamples) -> FitRounds:
         count = jnp.maximum(jnp.sum(samples.weight > 0, dtype=samples.weight.dtype), 1)
         tolerance = 2e-3 / count if self.tolerance is None else self.tolerance
         objective = friction_objective(parameters, samples, self.loss)
-        noise = initial_noise(self.noise, samples)
+        noise, floor = initial_noise(self.noise, samples), noise_floor(samples)
         bounds = parameters.bounds(search=True)
-        return NoiseRounds(self, parameters, objective, bounds, noise, noise_floor(samples), tolerance)
+        return NoiseRounds(self, parameters, objective, bounds, noise, floor, counts(samples), tolerance)
 
 
 class NoiseRounds(FitRounds):
-    """Rounds of minimization with an estimate of the noise after each one, unless it is given.
+    """Rounds of minimization with an estimate of the noise after each one until it settles, unless it is given.
 
     Attributes:
         noise: Standard deviations of the signals (nv,) in the first round.
         floor: The smallest estimate of the noise (nv,).
+        counts: Number of values of each signal (nv,).
         tolerance: As in ``LevenbergMarquardt``.
     """
 
@@ -151,13 +169,30 @@ class NoiseRounds(FitRounds):
     bounds: tuple[Float[Array, " p"], Float[Array, " p"]]
     noise: Float[Array, " nv"]
     floor: Float[Array, " nv"]
+    counts: Float[Array, " nv"]
     tolerance: ArrayLike
 
     @property
-    def count(self) -> int:
-        rounds = 1 if self.fit.noise is not None else self.fit.noise_updates
+    def least(self) -> int:
+        """The smallest number of rounds."""
         least = 1 if self.objective.held_at_first() is None else 2
-        return max(rounds, 1 + FALLS if self.parameters.has_barrier else least)
+        return 1 + FALLS if self.parameters.has_barrier else least
+
+    @property
+    def count(self) -> int:
+        return self.least if self.fit.noise is not None else max(self.fit.noise_updates, self.least)
+
+    @property
+    def recorded(self) -> int:
+        return min(self.count, max(ROUNDS, self.least))
+
+    def ended(self, start: RoundStart, number: Int[Array, ""], found: Solution) -> Bool[Array, ""]:
+        failed = (number >= self.recorded) & ~(found.result == RESULTS.successful)
+        return (number >= self.count) | failed | (number >= self.least) & self.settled(start)
+
+    def settled(self, start: RoundStart) -> Bool[Array, ""]:
+        """True if the noise of no signal changed in the previous round."""
+        return noise_settled(start.noise_before, start.noise, self.floor, self.counts)
 
     def opening(self) -> RoundStart:
         start = jnp.clip(self.objective.start(), *self.bounds)
@@ -167,7 +202,7 @@ class NoiseRounds(FitRounds):
         parameters, objective, noise = self.parameters, self.objective, start.noise
         # from the center of the physically consistent set to its boundary, round by round: near a wrong point of the
         # boundary only short steps leave it; hence also tolerances in proportion to the barriers
-        left = jnp.minimum(self.count - 1 - number, FALLS) if parameters.has_barrier else jnp.zeros_like(number)
+        left = jnp.maximum(FALLS - number, 0) if parameters.has_barrier else jnp.zeros_like(number)
         barrier = FALL ** left.astype(noise.dtype)
         return LevenbergMarquardt(
             lambda x, _: _descent_equations(parameters, x, objective.normal_equations(x, noise), barrier),
@@ -190,15 +225,25 @@ class NoiseRounds(FitRounds):
         return estimate_noise(self.parameters, self.objective, found.x, start.noise, ~found.held, self.floor)
 
     def estimate(self, end: RoundStart, found: Solution) -> Estimate:
-        return torque_estimate(self.parameters, self.objective, end.x, end.noise, self.fit.lags, found)
+        estimate = torque_estimate(self.parameters, self.objective, end.x, end.noise, self.fit.lags, found)
+        if self.fit.noise is not None:
+            return estimate
+        fine = self.settled(end) | ~(found.result == RESULTS.successful)
+        return estimate._replace(result=RESULTS.where(fine, found.result, RESULTS.noise_not_settled))
 
 
 def initial_noise(given: NumbersLike | None, samples: TorqueSamples) -> Float[Array, " nv"]:
     """Standard deviations of the signals: the given ones, or the root mean squares of the signals."""
     if given is not None:
         return jnp.broadcast_to(jnp.asarray(given, samples.signals.dtype), samples.signals.shape[-1:])
-    w = samples.weight
-    return standard_deviations(jnp.sum(jnp.where(w > 0, samples.signals, 0) ** 2 * w, axis=0), jnp.sum(w, axis=0))
+    size = SquaredLoss().deviation(samples.signals, samples.weight)
+    # a joint without any signal or weight must not divide by zero
+    return jnp.where(size > 0, size, 1)
+
+
+def counts(samples: TorqueSamples) -> Float[Array, " nv"]:
+    """The number of values of each signal: the sum of its weights."""
+    return jnp.sum(samples.weight, axis=0)
 
 
 def noise_floor(samples: TorqueSamples) -> Float[Array, " nv"]:
@@ -219,7 +264,7 @@ def estimate_noise(
     floor: Float[Array, " nv"],
     C: Float[Array, "p p"] | None = None,
 ) -> Float[Array, " nv"]:
-    """Standard deviations of the residuals at x, corrected for the number of unknowns that the records determine.
+    """Standard deviations of the noise at x, by the equation of ``TorqueFit``.
 
     Args:
         noise: Previous standard deviations.
@@ -227,9 +272,29 @@ def estimate_noise(
         floor: The smallest result.
         C: The covariance of x if it is known already.
     """
-    data = objective.normal_equations(x, noise)
-    C = covariance(with_priors(parameters, x, data).hessian, free) if C is None else C
-    return objective.residual_deviations(x, noise, jnp.sum(C * data.hessian), floor)
+    each = objective.informations(x, noise)
+    if C is None:
+        zero = NormalEquations(jnp.zeros((), x.dtype), jnp.zeros_like(x), jnp.sum(each, axis=0))
+        C = covariance(with_priors(parameters, x, zero).hessian, free)
+    weight = jnp.sum(objective.tiles.weight, axis=(0, 1))
+    left = 1 - jnp.einsum("pq,jqp->j", C, each) / jnp.where(weight > 0, weight, 1)
+    fine = (left > SATURATED) & (weight > 0)
+    found = objective.residual_deviations(x) / jnp.sqrt(jnp.where(fine, left, 1))
+    return jnp.where(fine, jnp.maximum(found, floor), noise)
+
+
+def noise_settled(
+    before: Float[Array, " nv"], noise: Float[Array, " nv"], floor: Float[Array, " nv"], counts: Float[Array, " nv"]
+) -> Bool[Array, ""]:
+    """True if an estimate of the noise changed by much less than its standard error, ``noise / sqrt(2 n)``.
+
+    Args:
+        floor: The smallest estimate: the rounding errors of the squares are its square.
+        counts: Number n of values of each signal.
+    """
+    bound = SETTLED / jnp.sqrt(2 * jnp.maximum(counts, 1)) + (floor / noise) ** 2
+    # noise that is not finite does not change
+    return ~jnp.any(jnp.abs(jnp.log(noise / before)) > bound)
 
 
 class StraightStep(BoxStep):

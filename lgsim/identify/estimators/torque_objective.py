@@ -56,21 +56,15 @@ class TorqueObjective(eqx.Module):
     def informations(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, "nv p p"]:
         """The Gauss-Newton Hessian of the contribution of each signal."""
 
-    @abstractmethod
-    def residual_deviations(
-        self,
-        x: Float[Array, " p"],
-        noise: Float[Array, " nv"],
-        unknowns: Float[Array, ""],
-        least: Float[Array, " nv"],
-    ) -> Float[Array, " nv"]:
-        """Standard deviations of the residuals, with outliers weighted by the loss.
+    def residual_deviations(self, x: Float[Array, " p"]) -> Float[Array, " nv"]:
+        """Standard deviations of the residuals by ``Loss.deviation``, 0 for a signal without weight."""
 
-        Args:
-            noise: Standard deviations by which the loss identifies outliers.
-            unknowns: Number of degrees of freedom used by the unknowns.
-            least: The smallest result.
-        """
+        def one(tile: TorqueSamples) -> Float[Array, "t nv"]:
+            return torque_residuals(self.parameters, x, tile)
+
+        nv = self.tiles.signals.shape[-1]
+        r, w = jax.lax.map(one, self.tiles), self.tiles.weight
+        return self.loss.deviation(r.reshape(-1, nv), w.reshape(-1, nv))
 
     def rounding(self, noise: Float[Array, " nv"]) -> Float[Array, ""]:
         """The rounding error of the cost that does not decrease with it."""
@@ -131,22 +125,6 @@ class StreamedObjective(TorqueObjective):
 
         return control_flow.scan(add, jnp.zeros((noise.size, x.size, x.size), x.dtype), self.tiles)[0]
 
-    def residual_deviations(
-        self,
-        x: Float[Array, " p"],
-        noise: Float[Array, " nv"],
-        unknowns: Float[Array, ""],
-        least: Float[Array, " nv"],
-    ) -> Float[Array, " nv"]:
-        def add(total: tuple[Array, Array], tile: TorqueSamples) -> tuple[tuple[Array, Array], None]:
-            r = torque_residuals(self.parameters, x, tile)
-            w = tile.weight * self.loss.weight((r / noise[None]) ** 2)
-            return (total[0] + jnp.sum(w * r**2, axis=0), total[1] + jnp.sum(w, axis=0)), None
-
-        zero = jnp.zeros_like(noise)
-        (squares, weight), _ = control_flow.scan(add, (zero, zero), self.tiles)
-        return standard_deviations(squares, weight, least, unknowns)
-
 
 class CompressedObjective(TorqueObjective):
     """The quadratic objective of signals that are affine in all unknowns: the samples are read once.
@@ -181,14 +159,10 @@ class CompressedObjective(TorqueObjective):
         T = jax.jacfwd(self.parameters.affine_change)(x)
         return jnp.einsum("kp,jkl,lq->jpq", T, self.gram / noise[:, None, None] ** 2, T)
 
-    def residual_deviations(
-        self,
-        x: Float[Array, " p"],
-        noise: Float[Array, " nv"],
-        unknowns: Float[Array, ""],
-        least: Float[Array, " nv"],
-    ) -> Float[Array, " nv"]:
-        return standard_deviations(self._squares(self.parameters.affine_change(x)), self.weight, least, unknowns)
+    def residual_deviations(self, x: Float[Array, " p"]) -> Float[Array, " nv"]:
+        mean = self._squares(self.parameters.affine_change(x)) / jnp.where(self.weight > 0, self.weight, 1)
+        # the derivative of a root is infinite at zero
+        return jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1)), 0)
 
     def rounding(self, noise: Float[Array, " nv"]) -> Float[Array, ""]:
         # the sum of squares at the optimum is a difference of terms of the size of that at the prior
@@ -256,25 +230,3 @@ def correlation_times(residuals: Float[Array, "n columns"]) -> Float[Array, " co
     ended = (lags.astype(sums.dtype) >= WINDOW * sums) | (lags == n - 1)
     last = jnp.argmax(ended, axis=0)
     return jnp.maximum(jnp.take_along_axis(sums, last[None], axis=0)[0], 1)
-
-
-def standard_deviations(
-    squares: Float[Array, " nv"],
-    weight: Float[Array, " nv"],
-    least: Float[Array, " nv"] | float = 0.0,
-    unknowns: Float[Array, ""] | float = 0.0,
-) -> Float[Array, " nv"]:
-    """Standard deviations from weighted sums of squares; 1 for a signal without weight, or with sum and ``least`` zero.
-
-    Args:
-        squares: The sum of squares of each signal.
-        weight: The sum of the weights of each signal.
-        least: The smallest result.
-        unknowns: Number of degrees of freedom used by the unknowns, distributed over the signals by their weights.
-    """
-    total = jnp.sum(weight)
-    left = 1 - unknowns / jnp.where(total > unknowns, total, jnp.inf)
-    mean = squares / jnp.where(weight > 0, weight * left, 1)
-    found = jnp.maximum(jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1)), 0), least)
-    # a joint without any signal or weight must not divide by zero
-    return jnp.where((found > 0) & (weight > 0), found, 1)

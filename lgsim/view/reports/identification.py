@@ -257,16 +257,18 @@ def _residuals(page: Page, fit: Fit, drawn: dict[str, Figure]) -> None:
     other = np.full(len(names), np.nan) if fit.validation is None else fit.rmse(fit.validation)
     spread = np.sqrt(np.mean(np.asarray(fit.signal_deviations()) ** 2, axis=0))
     rho, _ = fit.whiteness()
+    shares = np.full(len(names), np.nan) if fit.goodness is None else fit.goodness.explained
     page.add_section("Residuals")
     page.add_table(
-        ["signal", "unit", "recorded", "noise", "training error", "held-out error", "held-out / training",
+        ["signal", "unit", "recorded", "explained", "noise", "training error", "held-out error", "held-out / training",
          "parameter error", "lag 1"],
         [
-            [name, units[i], size[i], float(np.asarray(fit.estimate.noise)[i]), own[i], other[i],
+            [name, units[i], size[i], shares[i], float(np.asarray(fit.estimate.noise)[i]), own[i], other[i],
              other[i] / own[i] if own[i] else None, spread[i], rho[0, i]]
             for i, name in enumerate(names)
         ],
-        caption="Root mean squares. Parameter error: the effect of the parameter covariance on the signals; it should"
+        caption="Root mean squares. Explained: 1 minus mean squared residual relative to the variance of the signal."
+        " Parameter error: the effect of the parameter covariance on the signals; it should"
         " be small relative to the noise. Lag 1: autocorrelation at a lag of one sample.",
     )  # fmt: skip
     page.add_figure(drawn["residuals"], "Recorded and computed signals, and residuals.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from lgsim.identify import Fit, PositionSensor, TorqueSamples, VelocitySensor
+from lgsim.identify import Fit
 from lgsim.simulation.trajectory import tau_names
 
 
@@ -53,15 +53,5 @@ def position_units(fit: Fit) -> list[str]:
 
 def column_units(fit: Fit) -> list[str]:
     """Unit of each column of the residuals; "" for sensors other than joint sensors."""
-    if isinstance(fit.samples, TorqueSamples):
-        return _force_units(fit)
-    positions = position_units(fit)
-    found: list[str] = []
-    for channel in fit.samples.channels.values():
-        if isinstance(channel.sensor, PositionSensor):
-            found += positions
-        elif isinstance(channel.sensor, VelocitySensor):
-            found += [f"{unit}/s" for unit in positions]
-        else:
-            found += [""] * len(channel.sensor.labels(fit.model))
-    return found
+    signals = fit.estimator.signals(fit.parameters, fit.samples)
+    return [""] * len(fit.estimate.noise) if signals is None else signals.units

@@ -141,7 +141,7 @@ def test_the_objective_of_friction_agrees_with_that_of_any_unknowns(loss):
         slow = StreamedObjective(p, fast.tiles, loss)
         return [
             (e.cost(x, noise), e.normal_equations(x, noise), e.correlation_times(x, noise),
-             e.residual_deviations(x, noise, jnp.asarray(3.0), 0 * noise))
+             e.residual_deviations(x))
             for e in (fast, slow)
         ]  # fmt: skip
 

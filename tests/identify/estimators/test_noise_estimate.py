@@ -1,0 +1,191 @@
+"""The noise of joint torques: rounds until it settles, degrees of freedom, and scales that outliers do not move."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.spatial.transform import Rotation
+
+import lgsim
+from lgsim.identify.estimators.linear_fit import LinearFit
+from lgsim.identify.estimators.loss import Cauchy, Huber, SquaredLoss
+from lgsim.identify.estimators.samples import TorqueSamples
+from lgsim.identify.estimators.torque_fit import TorqueFit
+from lgsim.identify.fit import fit
+from lgsim.identify.unknowns.base_parameters import base_parameters
+from lgsim.identify.unknowns.body_blocks import Inertias, Masses
+from lgsim.identify.unknowns.joint_blocks import JointParameter, TorqueOffset
+from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.identify.unknowns.plant import Plant
+from lgsim.support.verdict import Outcome
+from tests.identify import arms
+
+G = 9.81
+
+
+def normal(seed, *shape):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+@pytest.mark.parametrize("loss", [Huber(), Cauchy()])
+def test_robust_deviation_is_the_normalized_median(loss):
+    r = normal(0, 101, 3) * np.array([1.0, 1e-9, 1e9])
+    expected = np.median(np.abs(r), axis=0) / 0.67448975
+    np.testing.assert_allclose(loss.deviation(jnp.asarray(r), jnp.ones(r.shape)), expected, rtol=1e-8)
+    # an even number of values; a third of them twice by their weight; rows without weight
+    weights = np.ones((102, 1))
+    weights[:34], weights[100:] = 2, 0
+    values = normal(1, 102, 1)
+    values[100:] = 1e6
+    repeated = np.concatenate([values[:34], values[:100]])
+    found = loss.deviation(jnp.asarray(values), jnp.asarray(weights))
+    np.testing.assert_allclose(found, np.median(np.abs(repeated), axis=0) / 0.67448975, rtol=1e-8)
+    assert loss.deviation(jnp.ones((4, 1)), jnp.zeros((4, 1))) == 0
+
+
+def test_squared_deviation_is_the_root_mean_square():
+    r, w = normal(2, 50, 2), np.random.default_rng(3).uniform(size=(50, 2))
+    expected = np.sqrt(np.average(r**2, axis=0, weights=w))
+    np.testing.assert_allclose(SquaredLoss().deviation(jnp.asarray(r), jnp.asarray(w)), expected, rtol=1e-12)
+    assert np.all(np.isfinite(jax.grad(lambda r: SquaredLoss().deviation(r, jnp.asarray(w)).sum())(jnp.zeros((50, 2)))))
+
+
+def few_torques(count=8, seed=0, sizes=(0.3, 0.05)):
+    """Torques at few states, of noise that differs between the joints."""
+    samples = arms.samples(arms.planar(damping=0.3), count, seed)
+    noise = normal([seed, 5], count, 2) * np.array(sizes)
+    return eqx.tree_at(lambda s: s.signals, samples, samples.signals + noise)
+
+
+def test_degrees_of_freedom_of_each_signal():
+    """Two unknowns of each joint: the unbiased variances of two regressions by numpy."""
+    samples = few_torques()
+    unknown = Parameters(arms.planar(damping=0.1), [JointParameter("damping", lower=-np.inf), TorqueOffset()])
+    found = fit(unknown, samples)
+    v, clean = np.asarray(samples.v), np.asarray(arms.signals(Plant(arms.planar()), samples.q, samples.v, samples.a))
+    for j in range(2):
+        X = np.stack([v[:, j], np.ones(8)], axis=1)
+        y = np.asarray(samples.signals)[:, j] - clean[:, j]
+        b, squares, *_ = np.linalg.lstsq(X, y, rcond=None)
+        np.testing.assert_allclose(list(found.values.values())[j::2], b, rtol=1e-5)
+        np.testing.assert_allclose(found.estimate.noise[j], np.sqrt(squares[0] / 6), rtol=1e-5)
+    assert "from 6 values more than unknowns: intervals are too narrow" in str(found.verdict)
+    assert "too narrow" not in str(fit(unknown, samples, TorqueFit(noise=[0.3, 0.05])).verdict)
+
+
+def likelihood(logs, x, y):
+    """Twice the negative restricted log-likelihood of one slope for two signals, written out."""
+    s2 = np.exp(2 * logs)
+    information = np.sum(x**2 / s2)
+    slope = np.sum(x * y / s2) / information
+    return len(x) * np.sum(2 * logs) + np.sum((y - slope * x) ** 2 / s2) + np.log(information)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_noise_is_that_of_restricted_maximum_likelihood(seed):
+    """One mass that moves the torques of two joints: each counts for the share of it that it determines."""
+    samples, model = few_torques(4, seed), arms.planar(damping=0.3)
+    found = fit(Parameters(model, [Masses(["fore"])]), samples)
+    none, one = (
+        np.asarray(arms.signals(Plant(model.replace(inertias=model.inertias * factor)), *motion))
+        for motion in [(samples.q, samples.v, samples.a)]
+        for factor in (np.array([[1.0], [0.0]]), np.array([[1.0], [1.0]]))
+    )
+    x, y = one - none, np.asarray(samples.signals) - none
+    best = minimize(likelihood, np.log([0.3, 0.05]), (x, y), "Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-12})
+    np.testing.assert_allclose(found.estimate.noise, np.exp(best.x), rtol=5e-3)
+
+
+def payload(mass, center, inertia):
+    return (
+        lgsim.ModelBuilder()
+        .add_body("payload", "world", lgsim.joints.Free(), mass=mass, center=center, inertia=inertia * np.eye(3))
+        .build()
+    )
+
+
+def static_wrenches(seed):
+    """Six wrenches of 0.8 kg at (0.02, -0.01, 0.11) m on a force sensor, weight and moment written out."""
+    R = Rotation.from_euler(
+        "xyz", [[0, 0, 0], [180, 0, 0], [90, 0, 0], [-90, 0, 0], [0, 90, 0], [0, -90, 0]], degrees=True
+    )
+    force = 0.8 * G * R.inv().apply([0, 0, 1])
+    wrench = np.concatenate([force, np.cross([0.02, -0.01, 0.11], force)], axis=1)
+    wrench = wrench + normal(seed, 6, 6) * np.array([0.3, 0.3, 0.3, 0.02, 0.02, 0.02])
+    q = np.concatenate([np.zeros((6, 3)), R.as_quat(scalar_first=True)], axis=1)
+    return TorqueSamples(q, np.zeros((6, 6)), np.zeros((6, 6)), wrench)
+
+
+@pytest.mark.slow
+def test_a_payload_from_six_static_wrenches():
+    """The prior is a body whose radius of gyration is a quarter of the distance of its true center."""
+    unknown = Parameters(payload(0.5, [0, 0, 0], 4e-4), Inertias())
+    found = fit(unknown, static_wrenches(0))
+    assert found.verdict.converged
+    assert found.values["m of payload, kg"] == pytest.approx(0.8, abs=0.03)
+    name = next(name for name in found.values if name.startswith("mz of payload"))
+    assert found.values[name] == pytest.approx(0.088, abs=0.003) and found.deviations[name] < 0.003
+    # three rounds are not enough, which the verdict says
+    early = fit(unknown, static_wrenches(0), TorqueFit(noise_updates=3))
+    assert early.verdict.outcome is Outcome.FAILED and "Noise not settled" in str(early.verdict)
+    assert early.values[name] < 0.06
+
+
+def test_noise_that_did_not_settle():
+    unknown = Parameters(arms.planar(damping=0.1), [JointParameter("damping")])
+    samples = few_torques(40)
+    found = fit(unknown, samples, TorqueFit(noise_updates=1))
+    assert found.verdict.outcome is Outcome.FAILED and "Noise not settled" in str(found.verdict)
+    assert "noise_updates" in found.message
+    assert fit(unknown, samples, TorqueFit(noise_updates=1, noise=0.1)).message == ""
+    rows = []
+    again = fit(unknown, samples, progress=rows.append)
+    assert again.message == "" and rows[-1].round < rows[-1].rounds
+    np.testing.assert_allclose(again.estimate.noise, fit(unknown, samples).estimate.noise, rtol=1e-6)
+
+
+def outliers(samples, share, size):
+    rng = np.random.default_rng(9)
+    bad = size * rng.choice([-1, 1], samples.signals.shape) * (rng.random(samples.signals.shape) < share)
+    return eqx.tree_at(lambda s: s.signals, samples, samples.signals + bad)
+
+
+@pytest.mark.parametrize("loss", [Huber(), Cauchy()])
+@pytest.mark.parametrize("linear", [False, True])
+def test_outliers_do_not_move_the_scale(loss, linear):
+    """Five of a hundred torques are off by 20 times the noise: the noise, values and errors stay those without them."""
+    blocks = [JointParameter("damping", lower=-np.inf), TorqueOffset()]
+    unknown = Parameters(arms.planar(damping=0.1), blocks)
+    clean = arms.samples(arms.planar(damping=0.3), 400, noise=0.1)
+    estimator = LinearFit(base_parameters(unknown), loss) if linear else TorqueFit(loss=loss)
+    plain = LinearFit(base_parameters(unknown)) if linear else TorqueFit()
+    without, found = fit(unknown, clean, plain), fit(unknown, outliers(clean, 0.05, 2.0), estimator)
+    assert found.message == ""
+    np.testing.assert_allclose(found.estimate.noise, 0.1, rtol=0.15)
+    for name, value in found.values.items():
+        assert abs(value - without.values[name]) < 0.7 * without.deviations[name]
+        assert 0.8 < found.deviations[name] / without.deviations[name] < 1.4
+
+
+def test_as_many_unknowns_as_values():
+    """Two torques decide damping and offset of a joint and leave nothing for its noise, which is not zero."""
+    unknown = Parameters(arms.planar(damping=0.1), [JointParameter("damping", lower=-np.inf), TorqueOffset()])
+    samples = few_torques(2)
+    found = fit(unknown, samples)
+    np.testing.assert_allclose(found.estimate.noise, np.sqrt(np.mean(np.asarray(samples.signals) ** 2, axis=0)))
+    assert found.message == "" and "exact" not in str(found.verdict)
+
+
+def test_each_entry_of_a_batch_settles_by_itself():
+    unknown = Parameters(arms.planar(np.float32, damping=np.float32(0.1)), [JointParameter("damping")])
+    true = arms.planar(np.float32, damping=np.float32(0.3))
+    each = [arms.samples(true, 100, seed=seed, noise=noise) for seed, noise in enumerate([0.0, 0.1, 3.0])]
+    each.append(eqx.tree_at(lambda s: s.v, each[0], each[0].v * np.float32(np.nan)))
+    stack = jax.tree.map(lambda *x: jnp.stack(x), *each)
+    found = eqx.filter_jit(eqx.filter_vmap(lambda s: TorqueFit().run(unknown, s)))(stack)
+    alone = [TorqueFit().run(unknown, s) for s in each[1:3]]
+    np.testing.assert_allclose(found.noise[1:3], [e.noise for e in alone], rtol=2e-3)
+    codes = [int(x) for x in found.result._value]
+    assert codes[:3] == [0, 0, 0] and codes[3] != 0
