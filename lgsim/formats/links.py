@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
-from lxml import etree
+from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from lgsim.formats.report import FileWarning, Finding, Inertia, Report
 from lgsim.formats.xml import Element, is_size
