@@ -114,7 +114,7 @@ def goodness(
         noise: Standard deviations of the noise (columns,), by which the loss identifies outliers.
     """
     y, s2 = signals.values, (residuals / noise) ** 2
-    w = np.where(weights > 0, weights * np.asarray(signals.loss.weight(jnp.asarray(np.where(weights > 0, s2, 0)))), 0)
+    w = np.where(weights > 0, weights * _loss_weights(signals.loss, np.where(weights > 0, s2, 0)), 0)
     total = np.sum(w, axis=0)
     total = np.where(total > 0, total, 1)
 
@@ -190,6 +190,13 @@ def reachable(
             left += float(np.sum((np.clip(X[block] @ b, y[others].min(), y[others].max()) - y[block]) ** 2))
         found = float(np.fmax(found, 1 - left / np.sum((y - y.mean()) ** 2)))
     return found
+
+
+def _loss_weights(loss: Loss, squares: Float[np.ndarray, "n columns"]) -> Float[np.ndarray, "n columns"]:
+    """The weights of a loss; rows are padded to a power of two, so that other numbers of them compile nothing."""
+    padded = np.zeros((1 << max(len(squares) - 1, 0).bit_length(), squares.shape[1]), squares.dtype)
+    padded[: len(squares)] = squares
+    return np.asarray(loss.weight(jnp.asarray(padded)))[: len(squares)]
 
 
 def torque_signals(model: Model, samples: Any, stated: Any, loss: Loss) -> Signals:

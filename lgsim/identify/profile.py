@@ -17,7 +17,7 @@ RISE = 1.92
 """Rise of the cost, half a sum of squares, at the ends of a 95 % interval: half the quantile of chi-square, 3.84."""
 WIDE = 0.5
 """A combination is followed if its interval extends to this fraction of a parameter, or of its prior value."""
-WALKS, _DOUBLINGS, _ITERATIONS = 3, 4, 3
+WALKS, _DOUBLINGS, _ITERATIONS = 3, 4, 10
 """The largest number of combinations, of doublings of the distance, and of Gauss-Newton steps at each distance."""
 _NORMAL_95 = 1.96
 _SETTLED = 0.05

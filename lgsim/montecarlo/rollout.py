@@ -183,22 +183,24 @@ class Rollout(eqx.Module):
         if self.model.topology.loops:
             check_measured(self.model, _measured_starts(self, dict(values)))
 
-    def check_numbers(self, name: str, values: Shaped[np.ndarray, "samples ..."]) -> None:
-        """Check that some values of a number of the model are physical.
+    def check_numbers(self, values: Mapping[str, Shaped[np.ndarray, "samples ..."]]) -> None:
+        """Check that some values of numbers of the model, by name, are physical.
 
         Raises:
             ValueError: no model has such a number, or no mass distribution such a body.
         """
         bodies = self.model.topology.body_names
         known = [inertia.defect(row) for row in np.asarray(self.model.inertias)]
-        for value in values:
+        names = ", ".join(values)
+        for i in range(len(next(iter(values.values()), ()))):
+            own = {name.partition(".")[2]: x[i] for name, x in values.items()}
             try:
-                self.model.replace(**{name.partition(".")[2]: value})
+                self.model.replace(**own)
             except ModelError as error:
-                raise ValueError(f"distributions: {name}: {error}; {_PHYSICAL}") from error
-            for body, row, before in zip(bodies, value if name == "model.inertias" else (), known, strict=False):
+                raise ValueError(f"distributions: {names}: {error}; {_PHYSICAL}") from error
+            for body, row, before in zip(bodies, own.get("inertias", ()), known, strict=False):
                 if before is None and (wrong := inertia.defect(row)) is not None:
-                    raise ValueError(f"distributions: {name}: in a sample the body {body!r} {wrong}; {_PHYSICAL}")
+                    raise ValueError(f"distributions: {names}: in a sample the body {body!r} {wrong}; {_PHYSICAL}")
 
     def with_values(self, values: Mapping[str, PyTree]) -> Rollout:
         """The rollout with a sample's values."""

@@ -288,10 +288,12 @@ class Study(eqx.Module):
         values = jax.eval_shape(self.sampler.draw, jnp.uint32(0)).values
         if isinstance(self.rollout, Rollout):
             self.rollout.check(values)
+            rng, drawn = np.random.default_rng(0), {}
             for name, each in self.sampler.distributions.items():
                 if name.startswith("model.") and not each.is_physical:
-                    z = np.random.default_rng(0).normal(size=(CPU_TILE, each.dim)).astype(each.dtype)
-                    self.rollout.check_numbers(name, np.asarray(jax.vmap(each)(jnp.asarray(z))))
+                    z = rng.normal(size=(CPU_TILE, each.dim)).astype(each.dtype)
+                    drawn[name] = np.asarray(jax.vmap(each)(jnp.asarray(z)))
+            self.rollout.check_numbers(drawn)
             if self.rollout.model.topology.loops and values:
                 first = jnp.asarray(tile_indices(0, CPU_TILE, self.samples))
                 self.rollout.check_starts(_draw_tile(self.sampler, first).values)

@@ -303,7 +303,7 @@ def test_steps_that_are_too_long(tmp_path):
     assert "note: not resolved: with dt = 0.3 s and MK4 the integration error is" in " ".join(result.stderr.split())
     assert "steps not converged, see below" in " ".join(result.stdout.split())
     if plots:
-        assert '<p class="remark bad">Not resolved: steps of 0.3 s by MK4' in (tmp_path / "out.html").read_text()
+        assert '<p class="remark bad">Not resolved: with dt = 0.3 s and MK4' in (tmp_path / "out.html").read_text()
     result = command(*words, "--no-step-check", "--restart")
     assert result.exit_code == 0 and "resolved" not in result.output
 
