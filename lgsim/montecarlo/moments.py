@@ -122,7 +122,7 @@ class Moments:
         return self.std / math.sqrt(n) if self.scores is None else np.sqrt(self.scores[1] * n / (n - 1)) / self.weight
 
     @property
-    def degrees(self) -> float:
+    def degrees(self) -> float | int:
         """The number of degrees of freedom of ``error``."""
         return self.effective - 1 if self.replicates is None else len(self.replicates[0]) - 1
 

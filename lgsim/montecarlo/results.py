@@ -14,7 +14,7 @@ from jaxtyping import Float, Integer, Shaped
 
 from lgsim.lie.group import LieGroup
 from lgsim.montecarlo.accuracy.step_error import StudyStepError
-from lgsim.montecarlo.intervals import Numbers, Real, clopper_pearson, student_quantile
+from lgsim.montecarlo.intervals import Numbers, clopper_pearson, student_quantile
 from lgsim.montecarlo.moments import Moments, RunningReplicates
 from lgsim.montecarlo.spaces import IntrinsicMoments, Space, intrinsic_moments
 from lgsim.montecarlo.store import Chunk, Store, StoreMetadata, flat_names, package_versions
@@ -87,7 +87,7 @@ class RunningStatistics:
         """
         m, part, shape = self._moments, self._slices[name], self._shapes[name]
 
-        def own(x: Real) -> Real:
+        def own(x: Float[np.ndarray, ...] | np.floating) -> Float[np.ndarray, ...]:
             return np.asarray(x)[part].reshape(shape)
 
         scores = None if m.scores is None else (own(m.scores[0]), own(m.scores[1]))

@@ -212,7 +212,7 @@ def test_locked_joints_are_fixed_ones(locked, tmp_path):
             np.testing.assert_allclose(getattr(again, what), getattr(model, what), rtol=0, atol=1e-14)
         if "elbow" in locked:  # Pinocchio reads no mimic as lgsim does
             x, v, a = np.random.default_rng(1).normal(size=(3, model.nv))
-            tau = np.asarray(lgsim.inverse_dynamics(model, x, v, a))
+            tau = np.asarray(lgsim.inverse_dynamics(model, *map(jnp.asarray, (x, v, a))))
             other = pinocchio.buildModelFromUrdf(str(tmp_path / "new.urdf"))
             found = pinocchio.rnea(other, other.createData(), x, v, a)
             np.testing.assert_allclose(found, tau, rtol=1e-11, atol=1e-12)

@@ -140,7 +140,7 @@ def test_the_interval_of_a_sequence_covers(kind):
     wanted, covered, widths = 3 * np.sin(0.5) * np.exp(-0.5), 0, []
     for seed in range(40):
         points = kind().points(seed, 256, 3)
-        z = np.asarray(jax.vmap(lambda i: points.normal(i, jnp.float64))(jnp.arange(256, dtype=jnp.uint32)))  # noqa: B023
+        z = np.asarray(jax.vmap(lambda i: points.normal(i, jnp.dtype(float)))(jnp.arange(256, dtype=jnp.uint32)))  # noqa: B023
         y = np.sin(z + 0.5).sum(axis=1)
         running = RunningReplicates(8, 1)
         for first in range(0, 256, 50):

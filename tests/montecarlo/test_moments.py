@@ -46,7 +46,7 @@ def test_intervals():
             np.testing.assert_allclose(ours(k, n), [theirs.low, theirs.high], atol=1e-12)
     for interval in (wilson, clopper_pearson):
         assert interval(0, 0) == (0.0, 1.0)
-        np.testing.assert_allclose(np.transpose(interval(np.array([1, 2]), 30)), [interval(1, 30), interval(2, 30)])
+        np.testing.assert_allclose(np.transpose(interval(np.array([1.0, 2.0]), 30)), [interval(1, 30), interval(2, 30)])
 
 
 def coverage(draw, truth, interval, count=1000):

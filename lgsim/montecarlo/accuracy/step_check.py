@@ -183,7 +183,7 @@ def _spread(count: int, chosen: int, seed: int) -> Int[np.ndarray, " chosen"]:
     return edges[:-1] + (places * np.diff(edges)).astype(int)
 
 
-def pick(results: Results, samples: Int[np.ndarray, " k"], most: float = math.inf) -> Columns:
+def pick(results: Results, samples: Int[np.ndarray, " k"], most: float | int = math.inf) -> Columns:
     """The columns of some samples of a study.
 
     Args:
