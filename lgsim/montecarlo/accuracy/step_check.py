@@ -57,6 +57,8 @@ _POOL, _SMALLEST, _ENTRIES = 2**16, 4, 32
 """Maximum number of samples from which those to run again are chosen, number in the smallest stratum, and largest
 number of values of an output that are looked at for it.
 """
+_BLOCK = 2**10
+"""Number of samples whose initial velocities are drawn at once."""
 _NEAREST = 5
 """Number of samples closest to a bound that estimate the density there."""
 Z = normal_quantile(CONFIDENCE)
@@ -124,7 +126,11 @@ def extremeness(results: Results, samples: Int[np.ndarray, " k"]) -> Float[np.nd
     diverged = columns.pop(DIVERGED) != 0
     columns.pop(WEIGHT, None)
     if "v0" in results.study.sampler.distributions:
-        columns["v0"] = np.asarray(_initial_velocities(results.study.sampler, jnp.asarray(samples, jnp.uint32)))
+        # blocks of one size, so that another number of samples compiles nothing
+        blocks = [samples[k : k + _BLOCK] for k in range(0, len(samples), _BLOCK)]
+        padded = (np.pad(block, (0, _BLOCK - len(block)), mode="edge").astype(np.uint32) for block in blocks)
+        drawn = [np.asarray(_initial_velocities(results.study.sampler, jnp.asarray(block))) for block in padded]
+        columns["v0"] = np.concatenate(drawn)[: len(samples)]
     found = np.zeros(len(samples))
     for x in columns.values():
         numbers = x.reshape(len(x), -1).astype(float)

@@ -150,6 +150,6 @@ def test_a_joint_without_weight():
     assert found.estimate.noise[1] == 1 and "held-out" not in str(found.verdict)
 
 
-def test_names_of_channels_are_strings():
+def test_names_of_channels_are_strings(without_import_hook):
     with pytest.raises(TypeError, match="channels: expected names that are strings, got 1"):
         SensorRecords(0.01, {1: Channel(PositionSensor(), np.zeros((10, 2)), 1e-3)})
