@@ -220,6 +220,20 @@ def _memory_share():
         return 1.0
 
 
+@pytest.fixture(scope="module")
+def lowered():
+    """Names of the programs that JAX lowers, from now on; one listener, since none can be taken away."""
+    names, on = [], [True]
+
+    def took(event, *_, **more):
+        if on and event == "/jax/core/compile/jaxpr_to_mlir_module_duration":
+            names.append(more.get("fun_name", "a program"))
+
+    jax.monitoring.register_event_duration_secs_listener(took)
+    yield names
+    on.clear()
+
+
 @pytest.fixture
 def dtype(request):
     """float32 and float64; in the float32 lane float32 alone."""

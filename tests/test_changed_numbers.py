@@ -70,20 +70,6 @@ def test_no_number_of_a_public_class_chooses_a_program():
     assert sorted(set(faults) - known) == []
 
 
-@pytest.fixture(scope="module")
-def lowered():
-    """Names of the programs that JAX lowers, from now on; one listener, since none can be taken away."""
-    names, on = [], [True]
-
-    def took(event, *_, **more):
-        if on and event == "/jax/core/compile/jaxpr_to_mlir_module_duration":
-            names.append(more.get("fun_name", "a program"))
-
-    jax.monitoring.register_event_duration_secs_listener(took)
-    yield names
-    on.clear()
-
-
 def check_all(lowered, call, tree):
     """Change one float of the arguments after another, and see that nothing is lowered."""
     assert lowered or call(tree) is not None, "nothing is counted"

@@ -185,6 +185,8 @@ class RunningReplicates:
         self.mean, self.weight = self.mean + share * gap, total
 
     def spread(self, part: slice, shape: tuple[int, ...]) -> tuple[Parts, Parts]:
-        """Means and standard deviations of some columns, ``(parts, *shape)``."""
-        variance = self.deviations[:, part] / np.where(self.weight > 0, self.weight, np.nan)
-        return self.mean[:, part].reshape(-1, *shape), np.sqrt(variance).reshape(-1, *shape)
+        """Means and standard deviations of some columns, ``(parts, *shape)``; NaN for a part without samples."""
+        weight = np.where(self.weight > 0, self.weight, np.nan)
+        # no interval follows from the other parts alone
+        mean, variance = np.where(self.weight > 0, self.mean[:, part], np.nan), self.deviations[:, part] / weight
+        return mean.reshape(-1, *shape), np.sqrt(variance).reshape(-1, *shape)

@@ -157,5 +157,7 @@ def test_the_interval_of_a_sequence_covers(kind):
 def test_the_interval_of_a_sequence_needs_parts():
     study = mc.Study({"x": mc.Normal(0.0, 1.0)}, lambda v: {"y": v["x"]}, samples=64, sequence=mc.Sobol(1), tile=16)
     assert np.isnan(mc.run(study).moments("y").half_width())
+    few = mc.Study({"x": mc.Normal(0.0, 1.0)}, lambda v: {"y": v["x"]}, samples=7, sequence=mc.Sobol(), tile=16)
+    assert np.isnan(mc.run(few).moments("y").half_width())  # the last part has no sample
     with pytest.raises(ValueError, match="replicates: expected at least 1"):
         mc.Sobol(0)

@@ -27,20 +27,6 @@ def unknowns():
     return Parameters(arms.planar(damping=0.1), [Masses(), JointParameter("damping"), TorqueOffset()])
 
 
-@pytest.fixture(scope="module")
-def lowered():
-    """Names of the programs that JAX lowers, from now on; one listener, since none can be taken away."""
-    names, on = [], [True]
-
-    def took(event, *_, **more):
-        if on and event == "/jax/core/compile/jaxpr_to_mlir_module_duration":
-            names.append(more.get("fun_name", "a program"))
-
-    jax.monitoring.register_event_duration_secs_listener(took)
-    yield names
-    on.clear()
-
-
 def everything(found):
     """All results of a fit."""
     found.residuals(), found.signal_deviations(), found.rmse(found.validation), found.whiteness()
