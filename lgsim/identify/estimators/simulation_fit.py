@@ -72,7 +72,8 @@ class SimulationFit(StepwiseEstimator):
     Attributes:
         window_steps: Number of steps of a window; None: one window for each data set.
         gap_deviations: Standard deviations of the gaps, rad or m; for velocities they are divided by the duration of a
-            window. There is one round of iterations for each; a round starts from the previous solution.
+            window. There is one round of iterations for each; a round starts from the previous solution. They are at
+            least the root of the rounding unit, 3.5e-4 in float32.
         known_start: True to start each data set exactly at its guess.
         start_deviation: Standard deviations (2 nv,), or one for all, of the initial state of each data set about its
             guess, or None. States that are not observable from the sensors need it.
@@ -125,7 +126,11 @@ class SimulationFit(StepwiseEstimator):
             start = jnp.broadcast_to(jnp.asarray(self.start_deviation, model.dtype), (space.dim,))
         chained = len(windows.start) > len(next(iter(records.channels.values())).values)
         gaps = self.gap_deviations if chained else self.gap_deviations[-1:]
-        gaps = jnp.stack([size * gap for gap in (*gaps, *(gaps[-1:] if self.estimate_noise else ()))])
+        # below, the rounding of states is beyond the gaps, which then shifts the estimate
+        least = float(np.sqrt(np.finfo(model.dtype).eps))
+        gaps = jnp.stack(
+            [size * jnp.maximum(gap, least) for gap in (*gaps, *(gaps[-1:] if self.estimate_noise else ()))]
+        )
         shooting = Shooting(
             parameters, records.channels, records.dt, self.method, self.loss, gaps[-1], start, self.known_start,
             self.tile, records.substeps,
