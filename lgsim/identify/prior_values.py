@@ -114,7 +114,7 @@ def left_at_prior(
     metric += np.diag(np.where(bodies, 0, np.diagonal(weak) + _LIGHT * np.diagonal(data)))
     slope = T.T @ known.own @ x
     for share in _SHARES:
-        y = np.array(_nearest_to_prior(inside, metric, _directions(data, weak, share)))
+        y = np.clip(_nearest_to_prior(inside, metric, _directions(data, weak, share)), inside.lower, inside.upper)
         d = y - inside.point
         if d @ data @ d / 2 - slope @ d <= _RISE:
             y[np.abs(y) <= _ROUNDED * np.abs(inside.point)] = 0

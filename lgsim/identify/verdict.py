@@ -229,8 +229,8 @@ def _remarks(fit: Any) -> list[str]:
         freedom = (values - fit.parameters.size) / len(fit.goodness.columns)
         if freedom < FREEDOM and np.all(np.isnan(fit.goodness.normalized)):
             found.append(
-                f"the noise of each signal is estimated from {max(freedom, 0):.2g} values more than unknowns: intervals"
-                " are too narrow"
+                f"the noise of each signal is estimated from only {max(freedom, 0):.2g} values beyond the unknowns:"
+                " intervals are too narrow"
             )
     white = fit.whiteness()[1]
     if white > WHITE:

@@ -335,7 +335,8 @@ def _descent_equations(
 
     zero = jnp.zeros_like(x)
     gradient, hessian = jax.grad(cost)(zero), jax.jacfwd(jax.grad(cost))(zero)
-    values, vectors = jnp.linalg.eigh(hessian - J.T @ J)
+    # derivatives of a fit do not depend on that of the curvature, and equal eigenvalues have none
+    values, vectors = jnp.linalg.eigh(jax.lax.stop_gradient(hessian - J.T @ J))
     hessian = J.T @ J + (vectors * jnp.maximum(values, 0)[None]) @ vectors.T
     total = data.cost + parameters.prior_cost(x, barrier)
     return NormalEquations(total, data.gradient + gradient, data.hessian + hessian)

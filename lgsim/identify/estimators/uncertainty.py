@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -43,12 +44,38 @@ def scaled_spectrum(
     diagonal = jnp.diagonal(information)
     seen = has_information(diagonal) if free is None else has_information(diagonal) & free
     scale = jnp.where(seen, 1 / jnp.sqrt(jnp.where(seen, diagonal, 1)), 0)
-    values, vectors = jnp.linalg.eigh(scale[:, None] * information * scale[None, :])
+    inverse, singular, vectors = _pseudo_inverse(scale[:, None] * information * scale[None, :])
+    return scale[:, None] * inverse * scale[None, :], singular, vectors.T
+
+
+@jax.custom_jvp
+def _pseudo_inverse(
+    A: Float[Array, "p p"],
+) -> tuple[Float[Array, "p p"], Float[Array, " p"], Float[Array, "p p"]]:
+    """(pseudo-inverse, relative singular values in descending order, their directions as columns) of a scaled
+    information matrix; only the pseudo-inverse has a derivative.
+    """
+    values, vectors = jnp.linalg.eigh(A)
     values, vectors = values[::-1], vectors[:, ::-1]
     singular = jnp.sqrt(jnp.maximum(values, 0) / jnp.where(values[0] > 0, values[0], 1))
-    kept = singular > rank_tolerance(information.dtype)
+    kept = singular > rank_tolerance(A.dtype)
     inverse = (vectors * jnp.where(kept, 1 / jnp.where(kept, values, 1), 0)[None]) @ vectors.T
-    return scale[:, None] * inverse * scale[None, :], singular, vectors.T
+    return inverse, singular, vectors
+
+
+@_pseudo_inverse.defjvp
+def _pseudo_inverse_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Any, Any]:
+    """The derivative at constant rank; those of eigenvectors are infinite where coordinates are held.
+
+    Source: Golub and Pereyra 1973, The differentiation of pseudo-inverses and nonlinear least squares problems whose
+    variables separate, SIAM J. Numer. Anal. 10(2).
+    """
+    (A,), (dA,) = primals, tangents
+    P, singular, vectors = _pseudo_inverse(A)
+    rest = jnp.eye(len(A), dtype=A.dtype) - A @ P
+    outer = P @ P @ dA @ rest
+    dP = -P @ dA @ P + outer + outer.T
+    return (P, singular, vectors), (dP, jnp.zeros_like(singular), jnp.zeros_like(vectors))
 
 
 def _directions(

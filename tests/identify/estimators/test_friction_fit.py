@@ -259,3 +259,21 @@ def test_intervals_cover_the_truth():
     for seed in range(20):
         inside += list(np.abs(distances(fit(p, recorded(smooth, seed)), TRUE)) < 1.96)
     assert 0.9 <= np.mean(inside) <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "unknown", [[Masses(), JointParameter("friction"), JointParameter("friction_speed")], [Inertias()]]
+)
+def test_estimates_have_derivatives(unknown):
+    """Of coordinates that a round holds, and of those with a barrier, with respect to the records."""
+    p = Parameters(arms.planar(damping=0.1, friction=0.1), [*unknown, JointParameter("damping")])
+    s = recorded(smooth)
+
+    def found(k):
+        return TorqueFit().run(p, TorqueSamples(s.q, s.v, s.a, s.signals * k)).x
+
+    h = 1e-4
+    wanted = (found(1 + h) - found(1 - h)) / (2 * h)
+    assert np.max(np.abs(wanted)) > 0.1
+    np.testing.assert_allclose(jax.jvp(found, (1.0,), (1.0,))[1], wanted, rtol=1e-3, atol=1e-3)

@@ -71,7 +71,7 @@ def test_degrees_of_freedom_of_each_signal():
         b, squares, *_ = np.linalg.lstsq(X, y, rcond=None)
         np.testing.assert_allclose(list(found.values.values())[j::2], b, rtol=1e-5)
         np.testing.assert_allclose(found.estimate.noise[j], np.sqrt(squares[0] / 6), rtol=1e-5)
-    assert "from 6 values more than unknowns: intervals are too narrow" in str(found.verdict)
+    assert "from only 6 values beyond the unknowns: intervals are too narrow" in str(found.verdict)
     assert "too narrow" not in str(fit(unknown, samples, TorqueFit(noise=[0.3, 0.05])).verdict)
 
 

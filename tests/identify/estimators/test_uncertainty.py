@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from lgsim.identify.estimators.uncertainty import covariance, identifiability, scaled_spectrum, undetermined, whiteness
 
@@ -59,3 +60,22 @@ def test_whiteness_tells_white_from_correlated_residuals():
 def test_nothing_is_identifiable_without_information():
     found = identifiability(np.zeros((2, 2)), ["a", "b"])
     assert found.rank == 0 and found.unidentifiable == [{"a": 1.0}, {"b": 1.0}]
+
+
+@pytest.mark.parametrize("held", [[], [1, 3], [0, 1, 2]])
+def test_covariances_have_derivatives_where_coordinates_are_held(held):
+    """In both modes, against differences: eigenvectors of coordinates that are held have none."""
+    rng = np.random.default_rng(0)
+    J, change = rng.normal(size=(9, 5)), rng.normal(size=(9, 5))
+    free = jnp.asarray(~np.isin(np.arange(5), held))
+
+    def found(k):
+        A = jnp.asarray(J) + k * jnp.asarray(change)
+        return covariance(A.T @ A, free)
+
+    h = 1e-6
+    wanted = (found(h) - found(-h)) / (2 * h)
+    for mode in (jax.jacfwd, jax.jacrev):
+        np.testing.assert_allclose(mode(found)(0.0), wanted, rtol=1e-6, atol=1e-7)
+    rest = np.flatnonzero(free)
+    np.testing.assert_allclose(found(0.0)[np.ix_(rest, rest)], np.linalg.inv((J.T @ J)[np.ix_(rest, rest)]), rtol=1e-9)
