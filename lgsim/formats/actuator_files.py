@@ -54,7 +54,7 @@ def read_actuators(
     Raises:
         FileError, ImportError, TypeError, ValueError: see ``load_actuators``.
     """
-    file, node = read(path, text)
+    file, node, _ = read(path, text)
     if node.tag == "mujoco":
         return read_mjcf_actuators(model, path, text=text)
     if node.tag != "robot":

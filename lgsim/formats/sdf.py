@@ -12,7 +12,6 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Float
 
-from lgsim.formats import sdf_elements
 from lgsim.formats.contacts.file_contacts import Names
 from lgsim.formats.links import TREATMENTS, link_parameters, massless, thin, warn_of_links
 from lgsim.formats.loop_files import add_loops
@@ -20,6 +19,7 @@ from lgsim.formats.poses import plane_axes
 from lgsim.formats.poses import pose as pose_of
 from lgsim.formats.report import Dropped, FileWarning, Finding, Report
 from lgsim.formats.sdf_elements import SdfJoint, SdfModel, collision_pose
+from lgsim.formats.sdf_models import sdf_model
 from lgsim.formats.sdf_tree import Frames, spanning_tree
 from lgsim.formats.solids.collision_shapes import add_shapes
 from lgsim.formats.solids.model_solids import SolidNames
@@ -50,14 +50,20 @@ def load_sdf(
     solids: SolidNames = (),
     solid_meshes: Mapping[str, int] | None = None,
 ) -> Model:
-    """Load a model from an SDF file of the versions 1.6 to 1.11.
+    """Load a model from an SDF file of the versions 1.3 to 1.12.
 
-    Supported joints are revolute, continuous, prismatic, screw, universal, ball and fixed. They are ordered depth
-    first, children in the order of the file. Their coordinates are zero at the poses of the file. A joint to a link
-    that another joint of the tree already moves closes a kinematic loop. The loop has the joint's name and connects the
-    frames "<joint>.a" on the parent and "<joint>.b" on the child. Such a joint is revolute, continuous, prismatic, ball
-    or fixed; a hinge rotates about z of both frames. The tree grows from the world by the first joint of the file that
-    reaches a new link.
+    Supported joints are revolute, continuous, prismatic, screw, universal, revolute2, ball and fixed. They are ordered
+    depth first, children in the order of the file. Their coordinates are zero at the poses of the file. A joint to a
+    link that another joint of the tree already moves closes a kinematic loop, which has the joint's name and connects
+    the frames "<joint>.a" on the parent and "<joint>.b" on the child. Such a joint is revolute, continuous, prismatic,
+    ball or fixed; a hinge rotates about z of both frames. The tree grows from the world by the first joint of the file
+    that reaches a new link.
+
+    Names in nested and included models are "<model>::<name>", without a scope for merge="true". An <include> names a
+    file or a folder with a model.config or model.sdf: relative to the file, as model://<folder> above it or in the
+    folders of GZ_SIM_RESOURCE_PATH, SDF_PATH and GAZEBO_MODEL_PATH. All models of a <world> become one model, static
+    ones fixed to the world; the names of the only one that moves have no scope. The inertia of a link with
+    <inertial auto="true"> is that of its collision geometry, of 1000 kg/m^3 by default.
 
     A link that no joint moves has a floating base, ``root_joint``, or "root_joint:<link>" if there are several such
     links. Its pose in the file is not part of the model. A joint of the parent "world" fixes its link there.
@@ -133,8 +139,8 @@ def read_sdf(
     """
     if physical not in TREATMENTS:
         raise ValueError(f"physical: expected one of {', '.join(TREATMENTS)}, got {physical!r}")
-    file, node = read(path, text)
-    sdf = sdf_elements.sdf_model(file, Element(file, node))
+    file, node, remarks = read(path, text)
+    sdf = sdf_model(file, Element(file, node))
     frames = Frames(sdf)
     tree, closing = spanning_tree(sdf, frames)
     # overflow of numbers near the largest float is detected by the checks below, without NumPy's warnings
@@ -162,7 +168,7 @@ def read_sdf(
         massless=tuple(massless(links, model)),
         thin=tuple(thin(links, model)),
         units=tuple(_odd_units(sdf, frames, tree)),
-        assumed=tuple(sdf.assumed),
+        assumed=(*remarks, *sdf.assumed),
         ignored=tuple(sorted(sdf.ignored, key=lambda finding: finding.line)),
     )
     return model, report

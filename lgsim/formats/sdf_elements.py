@@ -11,11 +11,18 @@ from jaxtyping import Float
 from lgsim.formats.links import MOMENTS, Link, Machine, Mimic, armature, inertia_matrix, rotor_tags
 from lgsim.formats.poses import pose, rotation_from_quaternion, rotation_from_rpy
 from lgsim.formats.report import Dropped
-from lgsim.formats.xml import Element, is_bound, is_size
+from lgsim.formats.solids.element_solids import element_solids
+from lgsim.formats.solids.solid_inertia import solid_parameters
+from lgsim.formats.xml import Element, FileError, is_bound, is_size
 from lgsim.multibody import joints
+from lgsim.multibody.inertia import central_inertia
 from lgsim.multibody.joint import Joint
+from lgsim.support.unused_names import unused_name
 
-_VERSIONS = ("1.6", "1.7", "1.8", "1.9", "1.10", "1.11")
+_OLD = ("1.3", "1.4")
+"""Versions whose axes are given in the frame of the model."""
+_EITHER = ("1.5", "1.6")
+"""Versions whose axes may be given in the frame of the model."""
 
 TYPES: dict[str, Joint] = {
     "revolute": joints.Revolute(),
@@ -23,6 +30,7 @@ TYPES: dict[str, Joint] = {
     "prismatic": joints.Prismatic(),
     "screw": joints.Helical(),
     "universal": joints.Universal(),
+    "revolute2": joints.Universal(),
     "ball": joints.Spherical(),
     "fixed": joints.Fixed(),
 }
@@ -34,8 +42,13 @@ MODEL = "__model__"
 _UNLIMITED = 1e16
 """Limits of at least this size mean no limit."""
 
+DENSITY = 1000.0
+"""Default density of collision geometry, kg/m^3."""
 DEFAULT_MOMENTS = (1.0, 0.0, 0.0, 1.0, 0.0, 1.0)
 """Default ``MOMENTS`` of inertia, kg m^2."""
+
+Inertial = tuple[float, Float[np.ndarray, " 3"], Float[np.ndarray, "3 3"]]
+"""Mass, kg; center of mass, m; inertia about it, kg m^2, in the link's axes."""
 
 QUIET = frozenset({"visual", "collision", "sensor", "light", "self_collide", "allow_auto_disable", "enable_wind"})
 """Tags of elements that do not affect the motion."""
@@ -113,57 +126,8 @@ class SdfModel(Machine):
     canonical: str = ""
 
 
-def sdf_model(file: str, root: Element) -> SdfModel:
-    """The model of a file.
-
-    Raises:
-        FileError: not an SDF file of a supported version with one model, a missing or invalid value, or two elements
-            with one name.
-    """
-    if root.tag != "sdf":
-        hint = {"robot": ": a URDF file, which lgsim.load_urdf reads", "mujoco": ": an MJCF file, see lgsim.load_mjcf"}
-        raise root.error(f"expected <sdf>, the root of an SDF file, got <{root.tag}>{hint.get(root.tag, '')}")
-    version = root.choice("version", _VERSIONS)
-    worlds, models = root.children("world"), root.children("model")
-    if worlds:
-        raise worlds[0].error("expected a <model>, got a world; put the model into a file of its own")
-    if len(models) != 1:
-        line = f", the second one in line {models[1].line}" if models else ""
-        raise root.error(f"expected one <model>, got {len(models)}{line}")
-    element = models[0]
-    for tag in ("model", "include"):
-        for nested in element.children(tag):
-            raise nested.error("expected only links and joints, got a nested model, which is not supported")
-    out = SdfModel(element)
-    for link in element.children("link"):
-        _add_link(link, out)
-    if not out.links:
-        raise element.error("expected at least one <link>, got none")
-    out.canonical = element.text("canonical_link") or next(iter(out.links))
-    if out.canonical not in out.links:
-        raise element.error(f"canonical_link: there is no link {out.canonical!r}")
-    for frame in element.children("frame"):
-        _add_frame(frame, out)
-    for joint in element.children("joint"):
-        _add_joint(joint, version, out)
-    static = element.child("static")
-    if static is not None and static.flag():
-        raise static.error("expected a model that is not static, got a static one")
-    at, relative_to = _pose(element, "", out)
-    if relative_to:
-        raise element.error(f"<pose>: relative_to: there is no {relative_to!r} outside of the model")
-    out.places[MODEL] = Place(element, at, "", out.canonical)
-    for attribute in ("name", "placement_frame"):
-        element.text(attribute)
-    for plugin in element.children("plugin"):
-        out.ignored.append(_dropped(plugin, "is not run"))
-    for gripper in element.children("gripper"):
-        out.ignored.append(_dropped(gripper, "is not represented"))
-    out.ignored.extend([*root.unread(), *element.unread(QUIET)])
-    return out
-
-
-def _dropped(element: Element, text: str) -> Dropped:
+def dropped(element: Element, text: str) -> Dropped:
+    """A finding about a feature that affects the motion and is not represented."""
     return Dropped(element.line, element.subject, text)
 
 
@@ -177,73 +141,111 @@ def _take_name(element: Element, out: SdfModel) -> str:
     return name
 
 
-def _add_link(element: Element, out: SdfModel) -> None:
-    name, center, inertia = _take_name(element, out), np.zeros(3), np.eye(3)
-    mass, inertial = 1.0, element.child("inertial")
+def _joint_name(element: Element, version: str, out: SdfModel) -> str:
+    """The name of a joint; up to version 1.6 it may be that of a link, and "_joint" tells it apart."""
+    name = element.name()
+    if version not in _OLD + _EITHER or not (name in out.links or name in ("world", MODEL)):
+        return _take_name(element, out)
+    name = unused_name(f"{name}_joint", {*out.places, *out.links})
+    out.assumed.append(element.finding(f"has the name of a link or the world; the name is {name!r}"))
+    return name
+
+
+def add_link(element: Element, out: SdfModel) -> None:
+    """Read a <link>."""
+    name, inertial = _take_name(element, out), element.child("inertial")
     if inertial is None:
         out.assumed.append(element.finding("has no <inertial>; a mass of 1 kg and inertias of 1 kg m^2 are assumed"))
+        mass, center, inertia = 1.0, np.zeros(3), np.eye(3)
+    elif (inertial.text("auto") or "false").lower() in ("true", "1"):
+        mass, center, inertia = _solid_inertial(element, inertial, name, out)
     else:
-        if (inertial.text("auto") or "false").lower() in ("true", "1"):
-            raise inertial.error("expected a mass and inertias, got inertias from geometry (auto), not supported")
-        weight, moments = inertial.child("mass"), inertial.child("inertia")
-        if weight is not None:
-            mass = weight.value(is_size)
-        else:
-            out.assumed.append(inertial.finding("has no <mass>; 1 kg is assumed"))
-        at, relative_to = _pose(inertial, name, out)
-        if relative_to != name:
-            raise inertial.error("<pose>: expected the pose in the link's own frame, without relative_to")
-        center, turn, numbers = at[:3, 3], at[:3, :3], DEFAULT_MOMENTS
-        if moments is None:
-            out.assumed.append(inertial.finding("has no <inertia>; inertias of 1 kg m^2 are assumed"))
-        else:
-            given = zip([moments.child(key) for key in MOMENTS], DEFAULT_MOMENTS, strict=True)
-            numbers = [usual if x is None else x.value() for x, usual in given]
-            out.ignored.extend(moments.unread())
-        inertia = inertia_matrix(numbers, turn)
-        out.ignored.extend(inertial.unread())
-    out.places[name] = Place(element, *_pose(element, MODEL, out), name)
+        mass, center, inertia = _inertial(inertial, name, out)
+    out.places[name] = Place(element, *pose_in(element, MODEL, out), name)
     out.links[name] = Link(name, element, mass, center, inertia)
     weightless, kinematic = element.child("gravity"), element.child("kinematic")
     if weightless is not None and not weightless.flag():
-        out.ignored.append(_dropped(element, "has no gravity in the file"))
+        out.ignored.append(dropped(element, "has no gravity in the file"))
     if kinematic is not None and kinematic.flag():
-        out.ignored.append(_dropped(element, "is kinematic in the file"))
+        out.ignored.append(dropped(element, "is kinematic in the file"))
     decay = element.child("velocity_decay")
     if decay is not None and any(x.value() for x in (decay.child("linear"), decay.child("angular")) if x is not None):
-        out.ignored.append(_dropped(element, "has a velocity_decay, which is not represented"))
+        out.ignored.append(dropped(element, "has a velocity_decay, which is not represented"))
     element.child("must_be_base_link")
     out.ignored.extend(element.unread(QUIET))
 
 
-def _add_frame(element: Element, out: SdfModel) -> None:
+def _inertial(inertial: Element, name: str, out: SdfModel) -> Inertial:
+    """The inertia of a link as in the file."""
+    weight, moments = inertial.child("mass"), inertial.child("inertia")
+    if weight is None:
+        out.assumed.append(inertial.finding("has no <mass>; 1 kg is assumed"))
+    mass = 1.0 if weight is None else weight.value(is_size)
+    at, relative_to = pose_in(inertial, name, out)
+    if relative_to != name:
+        raise inertial.error("<pose>: expected the pose in the link's own frame, without relative_to")
+    numbers = DEFAULT_MOMENTS
+    if moments is None:
+        out.assumed.append(inertial.finding("has no <inertia>; inertias of 1 kg m^2 are assumed"))
+    else:
+        given = zip([moments.child(key) for key in MOMENTS], DEFAULT_MOMENTS, strict=True)
+        numbers = [usual if x is None else x.value() for x, usual in given]
+        out.ignored.extend(moments.unread())
+    out.ignored.extend(inertial.unread())
+    return mass, at[:3, 3], inertia_matrix(numbers, at[:3, :3])
+
+
+def _solid_inertial(element: Element, inertial: Element, name: str, out: SdfModel) -> Inertial:
+    """The inertia of a link's collision geometry of constant density, or of a given mass."""
+    usual, weight = inertial.child("density"), inertial.child("mass")
+    density = DENSITY if usual is None else usual.value(is_size)
+    total, collisions = np.zeros(10), element.children("collision")
+    solids = element_solids(name, element, lambda owner: collision_pose(owner, name, out))
+    for collision, solid in zip(collisions, solids, strict=True):
+        own = collision.child("density")
+        if solid.geometry is None:
+            raise solid.error(f"expected a shape whose inertia is known, got {solid.kind}")
+        try:
+            total += solid_parameters(solid.geometry(), density if own is None else own.value(is_size), solid.pose)
+        except ValueError as fault:
+            raise fault if isinstance(fault, FileError) else solid.error(str(fault)) from fault
+    if not total[0] > 0:
+        raise inertial.error("expected collision geometry with a volume and a density, got none")
+    total *= 1 if weight is None else weight.value(is_size) / total[0]
+    out.ignored.extend(inertial.unread(frozenset({"pose", "inertia"})))
+    return float(total[0]), *central_inertia(total)
+
+
+def add_frame(element: Element, out: SdfModel) -> None:
+    """Read a <frame>."""
     name = _take_name(element, out)
     attached_to = element.text("attached_to") or MODEL
-    out.places[name] = Place(element, *_pose(element, attached_to, out), attached_to)
+    out.places[name] = Place(element, *pose_in(element, attached_to, out), attached_to)
     out.frames.append(name)
     out.ignored.extend(element.unread())
 
 
-def _add_joint(element: Element, version: str, out: SdfModel) -> None:
-    name, kind = _take_name(element, out), element.choice("type", TYPES, ", which lgsim does not represent")
+def add_joint(element: Element, version: str, out: SdfModel) -> None:
+    """Read a <joint> of a version."""
+    name, kind = _joint_name(element, version, out), element.choice("type", TYPES, ", which lgsim does not represent")
     ends = element.required("parent"), element.required("child")
     parent, child = (end.words for end in ends)
     for end in ends:
         if not end.words:
             raise end.error("expected the name of a link, got none")
-    tags = {"universal": ("axis", "axis2"), "fixed": ()}.get(kind, ("axis",))
+    tags = ("axis", "axis2")[: TYPES[kind].nv] if kind != "ball" else ("axis",)
     axes = tuple(_axis(element, tag, name, version, out) for tag in tags)
     rotor = armature(element, None)
     if rotor is not None and len(axes) == 1 and kind != "ball":
         axes[0].numbers["armature"] = rotor
     elif rotor is not None:
         out.ignored.append(element.finding("the rotor drives no joint of one degree of freedom"))
-    out.places[name] = Place(element, *_pose(element, child, out), child)
+    out.places[name] = Place(element, *pose_in(element, child, out), child)
     out.joints[name] = SdfJoint(name, element, TYPES[kind], parent, child, ends, axes, _pitch(element, kind))
     if kind == "ball":
         acting = [key for axis in axes for key in ("damping", "friction", "stiffness") if axis.numbers.get(key)]
         if acting:
-            out.ignored.append(_dropped(element, f"is a ball with {', '.join(acting)}, which is not represented"))
+            out.ignored.append(dropped(element, f"is a ball with {', '.join(acting)}, which is not represented"))
     physics = element.child("physics")
     if physics is not None:
         out.ignored.append(element.finding("<physics>"))
@@ -259,15 +261,15 @@ def _axis(element: Element, tag: str, joint: str, version: str, out: SdfModel) -
         return Axis(element, np.array([0.0, 0.0, 1.0]), joint, {}, None)
     xyz, frame, direction = axis.child("xyz"), joint, np.array([0.0, 0.0, 1.0])
     if xyz is not None:
-        direction, frame = np.array(xyz.content(3)), xyz.text("expressed_in") or joint
+        direction, frame = np.array(xyz.content(3)), xyz.text("expressed_in") or (MODEL if version in _OLD else joint)
         if not np.any(direction):
             raise xyz.error(f"expected a nonzero vector, got {xyz.words!r}")
         out.ignored.extend(xyz.unread())
     old = axis.child("use_parent_model_frame")
     if old is not None:
-        if version != "1.6":
+        if version not in _OLD + _EITHER:
             raise old.error(f"version {version} has no such element; expected <xyz expressed_in='{MODEL}'>")
-        frame = MODEL if old.flag() else frame
+        frame = MODEL if old.flag() else joint
     numbers = _limits(axis, out) | _dynamics(axis, out)
     mimic = _mimic(axis, out)
     out.ignored.extend(axis.unread())
@@ -285,7 +287,8 @@ def _limits(axis: Element, out: SdfModel) -> dict[str, float]:
     lower, upper = values.get("lower", -math.inf), values.get("upper", math.inf)
     lower, upper = (-math.inf if lower <= -_UNLIMITED else lower), (math.inf if upper >= _UNLIMITED else upper)
     if lower > upper:
-        raise limit.error(f"expected lower <= upper, got {lower:g} and {upper:g}")
+        out.assumed.append(limit.finding(f"has lower > upper, {lower:g} and {upper:g}; no limits are assumed"))
+        lower, upper = -math.inf, math.inf
     # negative values mean no limit
     sizes = {f"{tag}_limit": values[tag] for tag in ("effort", "velocity") if 0 <= values.get(tag, -1) < _UNLIMITED}
     return {"lower": lower, "upper": upper} | sizes
@@ -346,13 +349,13 @@ def collision_pose(owner: Element, link: str, out: SdfModel) -> Float[np.ndarray
     Raises:
         FileError: the pose is relative to another frame.
     """
-    at, frame = _pose(owner, link, out)
-    if frame != link:
+    at, frame = pose_in(owner, link, out)
+    if frame not in (link, link.rpartition("::")[2]):
         raise owner.error(f"<pose>: expected a pose in the frame of the link {link!r}, got one in {frame!r}")
     return at
 
 
-def _pose(owner: Element, usual: str, out: SdfModel) -> tuple[Float[np.ndarray, "4 4"], str]:
+def pose_in(owner: Element, usual: str, out: SdfModel) -> tuple[Float[np.ndarray, "4 4"], str]:
     """The pose of an element and the name of its reference frame."""
     element = owner.child("pose")
     if element is None:

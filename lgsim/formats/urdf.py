@@ -146,7 +146,7 @@ def read_urdf(
         raise ValueError(f"physical: expected one of {', '.join(TREATMENTS)}, got {physical!r}")
     if missing_mimic not in ("error", "free"):
         raise ValueError(f"missing_mimic: expected error or free, got {missing_mimic!r}")
-    file, node = read(path, text)
+    file, node, remarks = read(path, text)
     robot = urdf_elements.robot(file, Element(file, node))
     if missing_mimic == "free":
         urdf_tree.free_missing_mimics(robot)
@@ -172,7 +172,7 @@ def read_urdf(
             for joint in robot.joints.values()
             if joint.name in robot.links
         ),
-        assumed=tuple(robot.assumed),
+        assumed=(*remarks, *robot.assumed),
         ignored=tuple(sorted(robot.ignored, key=lambda finding: finding.line)),
     )
     return model, report

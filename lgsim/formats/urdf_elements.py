@@ -77,6 +77,7 @@ def robot(file: str, root: Element) -> Robot:
     """
     if root.tag != "robot":
         hints = {"sdf": ": an SDF file, which lgsim.load_sdf reads"}
+        hints["gazebo"] = ": an SDF file of the versions 1.0 to 1.2, see lgsim.load_sdf"
         hints["mujoco"] = ": an MJCF file, which lgsim.load_mjcf reads"
         raise root.error(f"expected <robot>, the root of a URDF file, got <{root.tag}>{hints.get(root.tag, '')}")
     for node in root.node.iter("{*}*"):
@@ -220,7 +221,8 @@ def _limit(element: Element, joint: Joint, out: Robot) -> dict[str, float]:
     elif not given:
         out.assumed.append(limit.finding("has neither lower nor upper; no limits are assumed"))
     if lower > upper:
-        raise limit.error(f"expected lower <= upper, got {lower:g} and {upper:g}")
+        out.assumed.append(limit.finding(f"has lower > upper, {lower:g} and {upper:g}; no limits are assumed"))
+        return numbers
     return numbers | {"lower": lower, "upper": upper}
 
 

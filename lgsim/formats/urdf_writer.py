@@ -53,7 +53,7 @@ def write_urdf(source: str | os.PathLike[str], model: Model, path: str | os.Path
         FileError: the source cannot be read, or its joints or bodies differ from those of the model.
         ValueError: a parameter of the model is not finite.
     """
-    file, node = read(source, None)
+    file, node, _ = read(source, None)
     robot = urdf_elements.robot(file, Element(file, node))
     floating = ROOT_JOINT in model.joint_names and ROOT_JOINT not in robot.joints
     before, _ = read_urdf(source, floating, dtype=model.dtype)

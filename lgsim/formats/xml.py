@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -276,10 +278,24 @@ _EXPECTED = {
 }
 
 
-def read(path: str | os.PathLike[str] | None, text: str | None) -> tuple[str, etree._Element]:
-    """The name of a file and its root element, from a path or from XML text.
+class Document(NamedTuple):
+    """A file of XML.
 
-    Entities are not expanded, and neither the network nor any other file is accessed.
+    Attributes:
+        root: The root element.
+        remarks: Findings about what other readers of XML refuse.
+    """
+
+    file: str
+    root: etree._Element
+    remarks: list[Finding]
+
+
+def read(path: str | os.PathLike[str] | None, text: str | None) -> Document:
+    """Read a file, from a path or from XML text.
+
+    Entities are not expanded, and neither the network nor any other file is accessed. An XML declaration that is not at
+    the start or has another version, "--" in comments and a default namespace are read with a remark.
 
     Raises:
         FileError: the file cannot be read or is not XML.
@@ -288,7 +304,16 @@ def read(path: str | os.PathLike[str] | None, text: str | None) -> tuple[str, et
     if (path is None) == (text is None):
         raise TypeError("expected either a path or text, the XML itself")
     file, content = file_content(path, text)
-    return file, _root(file, content, None if text is None else "utf-8")
+    remarks: list[Finding] = []
+    content = _repaired(content, remarks)
+    root = _root(file, content, None if text is None else "utf-8")
+    space = root.nsmap.get(None)
+    # macros are no XML of another kind, see urdf_elements.robot
+    if space and root.tag.startswith("{") and "xacro" not in space:
+        remarks.append(Finding(int(root.sourceline or 1), f"the namespace {space!r}", "is ignored"))
+        for node in root.iter(f"{{{space}}}*"):
+            node.tag = etree.QName(node).localname
+    return Document(file, root, remarks)
 
 
 def file_content(path: str | os.PathLike[str] | None, text: str | None) -> tuple[str, bytes]:
@@ -307,6 +332,34 @@ def file_content(path: str | os.PathLike[str] | None, text: str | None) -> tuple
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or getattr(error, "reason", None) or error
         raise FileError(file, None, f"the file cannot be read: {reason}") from error
+
+
+_DECLARATION = re.compile(rb"<\?xml\s[^>]*\?>")
+_COMMENT = re.compile(rb"<!--(.*?)-->", re.DOTALL)
+_VERSION = re.compile(rb"version\s*=\s*[\"']1\.\d+[\"']")
+
+
+def _repaired(content: bytes, remarks: list[Finding]) -> bytes:
+    """The content without what XML forbids and a reader need not; lines stay where they are."""
+
+    def blank(match: re.Match[bytes], subject: str, text: str) -> bytes:
+        remarks.append(Finding(content.count(b"\n", 0, match.start()) + 1, subject, text))
+        return re.sub(rb"[^\n]", b" ", match.group())
+
+    def comment(match: re.Match[bytes]) -> bytes:
+        inside = match.group(1)
+        if b"--" not in inside and not inside.endswith(b"-"):
+            return match.group()
+        return blank(match, "comment", 'contains "--"')
+
+    content = _COMMENT.sub(comment, content)
+    declaration = _DECLARATION.search(content)
+    # a byte order mark may precede it
+    if declaration and content[: declaration.start()] not in (b"", b"\xef\xbb\xbf"):
+        return _DECLARATION.sub(lambda match: blank(match, "XML declaration", "is not at the start"), content, 1)
+    if declaration and not _VERSION.search(declaration.group()):
+        return _DECLARATION.sub(lambda match: blank(match, "XML declaration", "has no version 1.0"), content, 1)
+    return content
 
 
 def _root(file: str, content: bytes, encoding: str | None) -> etree._Element:

@@ -90,7 +90,7 @@ def defect(parameters: np.ndarray) -> str | None:
     if values[0] == 0:
         return "has no mass but an inertia" if np.any(values) else None
     with np.errstate(over="ignore", invalid="ignore"):
-        _, central = _central(values)
+        _, central = central_inertia(values)
     if not np.all(np.isfinite(central)):
         return "has inertial parameters out of the range of floats"
     moments = np.linalg.eigvalsh(central)
@@ -115,7 +115,7 @@ def directions_without_extent(parameters: np.ndarray) -> int:
     The parameters have a mass and are consistent, see ``defect``.
     """
     values = np.asarray(parameters, float)
-    center, central = _central(values)
+    center, central = central_inertia(values)
     spread = np.linalg.eigvalsh(0.5 * np.trace(central) * np.eye(3) - central)
     # files have numbers of few digits; moving the inertia to the center has the rounding error of the model
     digits = 16 * np.finfo(np.float32).eps * spread[-1]
@@ -130,7 +130,7 @@ def nearest_physical(parameters: np.ndarray) -> np.ndarray:
     mass and center.
     """
     mass = float(parameters[0])
-    center, central = _central(np.asarray(parameters, float))
+    center, central = central_inertia(np.asarray(parameters, float))
     values, axes = np.linalg.eigh(0.5 * np.trace(central) * np.eye(3) - central)
     sigma = axes @ np.diag(np.maximum(values, 0.0)) @ axes.T
     fixed = np.trace(sigma) * np.eye(3) - sigma
@@ -138,7 +138,7 @@ def nearest_physical(parameters: np.ndarray) -> np.ndarray:
     return np.concatenate([[mass], mass * center, [moved[i, j] for i, j in _ENTRIES]])
 
 
-def _central(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def central_inertia(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Center of mass and inertia about it, in float64 independent of JAX's default."""
     center = values[1:4] / values[0]
     return center, values[PLACES] - values[0] * (center @ center * np.eye(3) - np.outer(center, center))

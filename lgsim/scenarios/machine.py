@@ -16,6 +16,7 @@ from lgsim import data
 from lgsim.formats import FileError, Report, read_mjcf, read_sdf, read_urdf
 from lgsim.formats.loop_files import add_loops
 from lgsim.formats.solids.model_solids import SolidNames
+from lgsim.formats.xml import read
 from lgsim.multibody import Model
 from lgsim.scenarios.obstacles import solid_names, with_obstacles
 from lgsim.simulation.stops import resolved_contact_time, with_stops
@@ -146,6 +147,10 @@ def first_tag(path: Path) -> str:
     """Tag of the root element of an XML file; "" without a root element, which the URDF reader reports."""
     try:
         with path.open("rb") as file:
-            return str(next(ElementTree.iterparse(file, ("start",)))[1].tag)
+            return str(next(ElementTree.iterparse(file, ("start",)))[1].tag).rpartition("}")[2]
     except (ElementTree.ParseError, OSError, StopIteration, ValueError, LookupError):
+        pass
+    try:
+        return str(read(path, None).root.tag)
+    except FileError:
         return ""

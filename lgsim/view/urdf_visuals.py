@@ -14,7 +14,7 @@ from jaxtyping import Float
 from lgsim.formats import urdf_elements
 from lgsim.formats.report import FileWarning
 from lgsim.formats.solids.element_solids import primitive
-from lgsim.formats.solids.mesh_files import mesh_file
+from lgsim.formats.solids.mesh_files import file_at
 from lgsim.formats.xml import TEXT, Element, read
 from lgsim.multibody.geometry import Mesh
 from lgsim.support.messages import one_line
@@ -41,7 +41,7 @@ def read_visuals(path: str | os.PathLike[str] | None = None, *, text: str | None
         TypeError: both or neither of ``path`` and ``text`` are given.
         ModuleNotFoundError: there are meshes, and trimesh is missing; ``pip install 'lgsim[view]'``.
     """
-    file, node = read(path, text)
+    file, node, _ = read(path, text)
     root = Element(file, node)
     if root.tag != "robot":
         raise root.error(f"expected <robot>, the root of a URDF file, got <{root.tag}>")
@@ -64,7 +64,7 @@ def missing_meshes(path: str | os.PathLike[str]) -> list[str]:
     Raises:
         FileError: the file is missing, is not XML, or a mesh has no name.
     """
-    file, node = read(path, None)
+    file, node, _ = read(path, None)
     root = Element(file, node)
     reader, found = _Reader(root), {}
     for link in root.children("link"):
@@ -138,7 +138,7 @@ class _Reader:
     def _find(self, name: str) -> Path | None:
         """Path of a mesh file; None if it does not exist or the name is invalid."""
         try:
-            return mesh_file(name, self.folder)
+            return file_at(name, self.folder)
         except OSError:
             # name too long
             return None

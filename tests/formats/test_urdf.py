@@ -15,6 +15,7 @@ from lgsim.dynamics.mass_matrix import mass_matrix
 from lgsim.formats import FileError, FileWarning, load_urdf, read_urdf
 from lgsim.multibody import joints
 from lgsim.multibody.inertia import defect, mass_center_inertia
+from lgsim.scenarios.machine import read_machine
 from tests.formats.robots import Twin
 from tests.multibody.trees import state
 
@@ -354,3 +355,41 @@ def test_joints_from_the_world():
     assert "has joints from 'world' without such a link; the world is assumed" in str(report)
     named = load_urdf(text=f'<robot name="r"><link name="world"/>{links}{ends}</robot>')
     chex.assert_trees_all_equal(model.placements, named.placements)
+
+
+HINGE = ("revolute", '<axis xyz="0 0 1"/><limit lower="-1" upper="1" effort="1" velocity="1"/>')
+
+
+@pytest.mark.parametrize(
+    ("change", "remarks"),
+    [
+        (lambda text: '\n <?xml version="1.0"?>\n' + text, ["2: XML declaration is not at the start"]),
+        (lambda text: '<!-- a\n -->\n<?xml version="1.0" ?>\n' + text, ["3: XML declaration is not at the start"]),
+        (lambda text: '<?xml version="0.0" ?>\n' + text, ["1: XML declaration has no version 1.0"]),
+        (lambda text: text.replace("<joint", "<!-- a -- b --->\n<!-- fine - -->\n<joint", 1),
+         ['6: comment contains "--"']),
+        (lambda text: text.replace("<robot", '<robot xmlns="http://drake.mit.edu"', 1),
+         ["1: the namespace 'http://drake.mit.edu' is ignored"]),
+        (lambda text: "\ufeff" + text, []),
+        (lambda text: '\ufeff<?xml version="1.1" encoding="utf-8"?>' + text, []),
+    ],
+)  # fmt: skip
+def test_what_is_nearly_xml_is_read_with_a_remark(change, remarks, tmp_path):
+    text = robot(HINGE)
+    (tmp_path / "a.urdf").write_text(change(text), encoding="utf-8")
+    model, report = read_urdf(tmp_path / "a.urdf")
+    assert [str(finding) for finding in report.assumed] == remarks
+    np.testing.assert_array_equal(model.inertias, load_urdf(text=text).inertias)
+    assert read_machine(tmp_path / "a.urdf")[0].joint_names == ("j0",)
+
+
+def test_errors_keep_their_lines_where_the_file_is_nearly_xml():
+    text = '\n<?xml version="1.0"?>\n<!-- -- \n-->\n' + robot(HINGE, more="<joint/>")
+    with pytest.raises(FileError, match="11: <joint>: "):
+        read_urdf(text=text)
+
+
+def test_limits_that_cross_are_none():
+    model, report = read_urdf(text=robot(("revolute", '<limit lower="5" upper="1" effort="2" velocity="3"/>')))
+    assert (float(model.lower[0]), float(model.upper[0]), float(model.effort_limit[0])) == (-np.inf, np.inf, 2)
+    assert "has lower > upper, 5 and 1; no limits are assumed" in str(report)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from lgsim.formats.report import Finding
 from lgsim.formats.solids.file_solid import FileSolid
-from lgsim.formats.solids.mesh_files import mesh_file, read_mesh
+from lgsim.formats.solids.mesh_files import file_at, read_mesh
 from lgsim.formats.xml import TEXT, Element, FileError, is_size
 from lgsim.multibody.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, HalfSpace, Mesh, Sphere
 from lgsim.support.messages import one_line
@@ -69,7 +69,7 @@ def _element_mesh(at: Element) -> Mesh:
     child = at.child("scale")
     scale = np.array(at.numbers("scale", 3, (1.0, 1.0, 1.0)) if child is None else child.content(3))
     try:
-        path = mesh_file(name, None if at.file == TEXT else Path(at.file).resolve().parent)
+        path = file_at(name, None if at.file == TEXT else Path(at.file).resolve().parent)
         if path is None:
             raise at.error(f"there is no file {name!r}")
         check_size(path, path.stat().st_size, "has")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,19 +11,22 @@ import numpy as np
 
 from lgsim.multibody.geometry import Mesh
 
-PACKAGES = ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH")
-"""Environment variables that list folders of packages."""
+FOLDERS = ("GZ_SIM_RESOURCE_PATH", "SDF_PATH", "GAZEBO_MODEL_PATH")
+"""Environment variables that list folders of models."""
+PACKAGES = ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH", *FOLDERS)
+"""Environment variables that list folders of packages and models."""
 
 _FACET = np.dtype([("numbers", "<f4", 12), ("attribute", "<u2")])
 _HEAD = 84
 
 
-def mesh_file(name: str, folder: Path | None) -> Path | None:
-    """The path of a mesh file; None if it does not exist.
+def file_at(name: str, folder: Path | None, suits: Callable[[Path], bool] = Path.is_file) -> Path | None:
+    """The path of a file that another one names; None if it does not exist.
 
     Args:
         name: Name in the robot's file: a path, "package://name/...", "model://name/..." or "file://...".
         folder: Folder of the robot's file; None if it was given as text.
+        suits: Condition on the path.
     """
     listed = [Path(folder) for key in PACKAGES for folder in os.environ.get(key, "").split(os.pathsep) if folder]
     above = [] if folder is None else [folder, *folder.parents]
@@ -34,10 +37,10 @@ def mesh_file(name: str, folder: Path | None) -> Path | None:
         inner = Path(*Path(rest).parts[1:])
         candidates = [folder / rest for folder in (*above, *listed)]
         candidates += [folder / "share" / rest for folder in listed]
-        candidates += [folder / inner for folder in above[:-1]]
+        candidates += [folder / inner for folder in above[:-1] if inner.parts]
     else:
         candidates = [Path(rest)]
-    return next((path for path in candidates if path.is_file()), None)
+    return next(filter(suits, candidates), None)
 
 
 def read_mesh(path: Path) -> Mesh:
