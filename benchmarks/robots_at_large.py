@@ -16,12 +16,13 @@ import sys
 import warnings
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import Any
 
 import harness  # isort: skip
 import jax
-import mujoco
+import mujoco as mujoco_module
 import numpy as np
-import pinocchio as pin
+import pinocchio
 
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.passive_forces import passive_forces
@@ -30,6 +31,9 @@ from lgsim.formats.report import Dropped
 from lgsim.scenarios.machine import first_tag, read_machine
 
 jax.config.update("jax_enable_x64", True)
+
+pin: Any = pinocchio
+mujoco: Any = mujoco_module
 
 EXAMPLES = "cmeel.prefix/share/example-robot-data/robots"
 SUFFIXES = (".urdf", ".sdf", ".xml", ".mjcf")

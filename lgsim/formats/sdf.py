@@ -18,9 +18,9 @@ from lgsim.formats.loop_files import add_loops
 from lgsim.formats.poses import plane_axes
 from lgsim.formats.poses import pose as pose_of
 from lgsim.formats.report import Dropped, FileWarning, Finding, Report
-from lgsim.formats.sdf_elements import SdfJoint, SdfModel, collision_pose
-from lgsim.formats.sdf_models import sdf_model
-from lgsim.formats.sdf_tree import Frames, spanning_tree
+from lgsim.formats.sdformat.elements import SdfJoint, SdfModel, collision_pose
+from lgsim.formats.sdformat.models import sdf_model
+from lgsim.formats.sdformat.tree import Frames, spanning_tree
 from lgsim.formats.solids.collision_shapes import add_shapes
 from lgsim.formats.solids.model_solids import SolidNames
 from lgsim.formats.unit_checks import odd_length, odd_range

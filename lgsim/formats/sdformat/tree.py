@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 from jaxtyping import Float
 
-from lgsim.formats.sdf_elements import MODEL, Place, SdfJoint, SdfModel
+from lgsim.formats.sdformat.elements import MODEL, Place, SdfJoint, SdfModel
 from lgsim.formats.xml import Element, FileError
 from lgsim.multibody.topology import ROOT
 from lgsim.support.messages import unknown_name

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lgsim.formats.sdf_elements import (
+from lgsim.formats.sdformat.elements import (
     MODEL,
     QUIET,
     TYPES,
@@ -22,7 +22,7 @@ from lgsim.formats.sdf_elements import (
     dropped,
     pose_in,
 )
-from lgsim.formats.sdf_tree import Frames
+from lgsim.formats.sdformat.tree import Frames
 from lgsim.formats.solids.mesh_files import FOLDERS, file_at
 from lgsim.formats.xml import TEXT, Element, read
 from lgsim.multibody.topology import ROOT
@@ -59,7 +59,7 @@ def sdf_model(file: str, root: Element) -> SdfModel:
         out = _model(models[0], version, 0)
         static = models[0].child("static")
         if static is not None and static.flag():
-            raise static.error("expected a model that is not static; a <world> may include it beside one that moves")
+            raise static.error("expected a model that is not static; a <world> may include it")
         if out.places[MODEL].relative_to:
             raise models[0].error(f"<pose>: relative_to: there is no {out.places[MODEL].relative_to!r} outside of it")
     out.ignored.extend(root.unread())
@@ -175,9 +175,7 @@ def _included(include: Element) -> Element:
     """The root of an included file: the file of the URI, or that of the newest version in its folder."""
     uri = include.required("uri").words
     if uri.partition("://")[0] in ("http", "https"):
-        raise include.error(
-            f"expected the files of this machine, got {uri!r}; download it and include model://<folder>"
-        )
+        raise include.error(f"expected a local file, got {uri!r}; download it and include model://<folder>")
     folder = None if include.file == TEXT else Path(include.file).resolve().parent
     found = file_at(uri, folder, Path.exists) or file_at(f"model://{uri}", folder, Path.exists)
     if found is None:

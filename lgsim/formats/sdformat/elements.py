@@ -142,7 +142,7 @@ def _take_name(element: Element, out: SdfModel) -> str:
 
 
 def _joint_name(element: Element, version: str, out: SdfModel) -> str:
-    """The name of a joint; up to version 1.6 it may be that of a link, and "_joint" tells it apart."""
+    """The name of a joint; up to version 1.6 it may be that of a link, and then ends with "_joint"."""
     name = element.name()
     if version not in _OLD + _EITHER or not (name in out.links or name in ("world", MODEL)):
         return _take_name(element, out)

@@ -1,0 +1,1 @@
+"""SDF files: elements, nested models, and the tree of joints."""
