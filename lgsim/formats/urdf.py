@@ -31,6 +31,8 @@ from lgsim.multibody.topology import ROOT
 
 ROOT_JOINT = "root_joint"
 """Joint of a floating base."""
+NOTHING_MOVES = "expected at least one joint that is not fixed"
+"""Beginning of the error about a file without a moving joint."""
 
 
 def load_urdf(
@@ -211,7 +213,7 @@ def _build(
                 **joint.numbers,
             )
     if not floating and all(joint.joint.nv == 0 for joint in robot.joints.values()):
-        raise robot.element.error("expected at least one joint that is not fixed, or floating_base=True, got neither")
+        raise robot.element.error(f"{NOTHING_MOVES}, or floating_base=True, got neither")
     with errors_at(robot.element.error):
         return builder.build()
 

@@ -83,6 +83,15 @@ def test_bad_files(tmp_path, text, message):
     assert message in refused("info", tmp_path / "bad.urdf")
 
 
+def test_a_file_without_joints_has_a_floating_base(tmp_path):
+    inertia = '<inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    (tmp_path / "cup.urdf").write_text(f'<robot name="cup"><link name="cup">{inertia}</link></robot>')
+    result = lgsim("info", tmp_path / "cup.urdf")
+    assert "1 moving body on a floating base, 2 kg in total" in squeezed(result.stdout)
+    assert "no joint of the file moves: this is the model of --floating-base" in squeezed(result.stderr)
+    assert "or floating_base=True" in refused("simulate", tmp_path / "cup.urdf")
+
+
 def test_a_run_and_a_folder_are_no_machines(tmp_path):
     assert "expected a robot's URDF, SDF or MJCF file, got the name of a run" in refused("info", tmp_path / "run.npz")
     assert f"{tmp_path}: the file cannot be read: Is a directory" in refused("info", tmp_path)
