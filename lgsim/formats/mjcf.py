@@ -61,8 +61,8 @@ def load_mjcf(
     what is not represented, such as contacts and tendons.
 
     An active ``<equality>`` is a closed kinematic loop with its name: "connect" a ball joint between the frames
-    "<name>.a" and "<name>.b", "weld" a fixed joint, "joint" a coupling, by bodies or by sites. Loops are closed
-    exactly: ``solref`` and ``solimp`` are not read.
+    "<name>.a" and "<name>.b", "weld" a fixed joint, "joint" a coupling, by bodies or by sites, and "tendon" a
+    coupling if it is linear in two joints. Loops are closed exactly: ``solref`` and ``solimp`` are not read.
 
     Args:
         text: The MJCF itself instead of a path; its files are searched in the working directory.

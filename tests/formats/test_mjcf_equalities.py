@@ -105,6 +105,35 @@ def test_joints_are_couplings_from_their_references():
     close(line.loops, np.array([np.deg2rad(20), 2.0]))
 
 
+def tendons(*ties):
+    fixed = "".join(f'<fixed name="t{i}">{joints}</fixed>' for i, joints in enumerate(ties))
+    return f"<tendon>{fixed}</tendon>"
+
+
+def of(joint, coefficient):
+    return f'<joint joint="{joint}" coef="{coefficient}"/>'
+
+
+@pytest.mark.parametrize(
+    ("ties", "equality", "slope"),
+    [
+        ([of("ja", 0.5) + of("jd", -2)], '<tendon name="tie" tendon1="t0" polycoef=".3"/>', -2),
+        ([of("jd", 3), of("ja", 0.4)], '<tendon name="tie" tendon1="t0" tendon2="t1" polycoef=".3 .7"/>', 3),
+        ([of("jd", 3) + of("jb", 1), of("ja", 0.4) + of("jb", 2)],
+         '<tendon name="tie" tendon1="t0" tendon2="t1" polycoef=".3 .5"/>', 3),
+    ],
+)  # fmt: skip
+def test_equalities_of_tendons_with_two_joints_are_couplings(ties, equality, slope):
+    """MuJoCo's residual is that of the coupling times the coefficient of its second joint, here jd."""
+    text = text_of(equality, tendons(*ties))
+    model, theirs = load(text), mujoco.MjModel.from_xml_string(text)
+    (loop,) = model.topology.loops
+    assert (loop.a, loop.b, loop.kind) == ("ja", "jd", Coupling(1, turns=False))
+    for q in states(theirs):
+        value = loop.kind.values(jnp.asarray(q[model.q_slices["ja"].start]), list(model.loops))[0]
+        close(slope * (q[model.q_slices["jd"].start] - float(value)), residuals(theirs, q), 1e-12)
+
+
 def test_equalities_that_are_not_active_are_no_loops():
     text = text_of('<connect name="tie" body1="b" body2="c" anchor="0 0 0" active="false"/>')
     model, report = read_mjcf(text=text)
@@ -131,11 +160,21 @@ ERRORS = {
         '<connect name="tie" body1="d" body2="fixed" anchor="0 0 0"/>',
         "equality 'tie': loop 'tie': both ends, 'tie.a' and 'tie.b', are on 'd'; expected frames of two bodies",
     ),
-    "a tendon": ('<tendon name="tie" tendon1="t"/>', "it is neither a connect, a weld nor a joint equality"),
+    "a tendon of one joint": ('<tendon name="tie" tendon1="t"/>', "'tie': it couples 1 joint, not two"),
+    "a polynomial of tendons": (
+        '<tendon name="tie" tendon1="t" tendon2="u" polycoef="0 1 1"/>',
+        "it is an equality of spatial tendons, or a polynomial",
+    ),
+    "a spatial tendon": ('<tendon name="tie" tendon1="s"/>', "it is an equality of spatial tendons, or a polynomial"),
+    "a joint among others in a tendon": (
+        '<tendon name="tie" tendon1="u"/>', "joint 'e1' is not the only hinge or slide of its body"
+    ),
 }  # fmt: skip
 MORE = """<worldbody>
 <body name="e"><joint name="e1" axis="1 0 0"/><joint name="e2" axis="0 1 0"/><geom size=".1"/></body>
-</worldbody><tendon><fixed name="t"><joint joint="ja" coef="1"/></fixed></tendon>"""
+</worldbody><tendon><fixed name="t"><joint joint="ja" coef="1"/></fixed>
+<fixed name="u"><joint joint="ja" coef="1"/><joint joint="e1" coef="1"/></fixed>
+<spatial name="s"><site site="sb"/><site site="sc"/></spatial></tendon>"""
 
 
 @pytest.mark.parametrize("case", ERRORS)
