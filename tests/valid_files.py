@@ -370,6 +370,11 @@ SDF = """<?xml version="1.0"?>
       <dynamics><damping>0.1</damping></dynamics></axis></joint>
   <joint name="elbow" type="revolute"><parent>upper</parent><child>fore</child>
     <axis><xyz>0 1 0</xyz><limit><lower>-2.5</lower><upper>2.5</upper></limit></axis></joint>
+  <model name="tool" placement_frame="tip"><pose relative_to="fore">0 0 0.3 0 0 0</pose>
+    <link name="cup"><inertial auto="true"><density>500</density></inertial>
+      <collision name="c"><geometry><capsule><radius>0.1</radius><length>0.2</length></capsule></geometry></collision>
+    </link><frame name="tip" attached_to="cup"><pose>0 0 0.1 0 0 0</pose></frame></model>
+  <joint name="hold" type="fixed"><parent>fore</parent><child>tool::tip</child></joint>
 </model></sdf>
 """
 
