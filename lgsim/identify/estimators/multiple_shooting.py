@@ -88,7 +88,8 @@ class ShootingNormalEquations(NamedTuple):
         ss: Hessian with respect to each window's initial state (windows, n, n).
         near: Mixed Hessian of the initial states of a window and the next (windows, n, n), zero if none follows.
         prior_hessian: The contribution of the plant's priors to xx (p, p).
-        squares: Weighted sums of squares of each column, with robust weights, and sums of the weights (2, columns).
+        deviations: Standard deviations of the normalized residuals of each column by ``Loss.deviation``, 1 for a column
+            without weights (columns,).
         gap: Largest gap, in standard deviations.
     """
 
@@ -100,7 +101,7 @@ class ShootingNormalEquations(NamedTuple):
     ss: Float[Array, "windows n n"]
     near: Float[Array, "windows n n"]
     prior_hessian: Float[Array, "p p"]
-    squares: Float[Array, "2 columns"]
+    deviations: Float[Array, " columns"]
     gap: Float[Array, ""]
 
 
@@ -427,25 +428,26 @@ def linearize_keeping(
         g = jnp.einsum("kmz,km->z", J, robust * r)
         slopes, J = J, J.reshape(-1, p + n) * jnp.sqrt(robust).reshape(-1, 1)
         H = J.T @ J
-        squares = jnp.stack([jnp.sum(robust * s, axis=0), jnp.sum(w, axis=0)])
         scores = r * shooting.loss.weight(s) * jnp.sqrt(w)
         each = jnp.where(w > 0, shooting.loss.weight(s), 0)
         kept = Sensitivities(readings, scores, each, slopes * jnp.sqrt(w)[..., None]) if keep else None
         if not n:
-            return cost, g, H, squares, jnp.zeros((), x.dtype), kept
+            return cost, g, H, (r, w), jnp.zeros((), x.dtype), kept
         B = jax.jacfwd(lambda d: space.difference(space.move(d, y1), space.move(gap[:n], y1)))(jnp.zeros(n, x.dtype))
         counted = _gap_factors(shooting, window)
         B = jnp.concatenate([B, jnp.zeros((gap.size - n, n), x.dtype)])
         gap, A, B = gap * counted, A * counted[:, None], B * counted[:, None]
         WA, WB = gamma[:, None] * A, gamma[:, None] * B
         return (
-            cost + gap @ (gamma * gap) / 2, g + A.T @ (gamma * gap), H + A.T @ WA, squares,
+            cost + gap @ (gamma * gap) / 2, g + A.T @ (gamma * gap), H + A.T @ WA, (r, w),
             jnp.max(jnp.abs(gap) * jnp.sqrt(gamma)), kept, B.T @ (gamma * gap), B.T @ WB, WA.T @ B,
         )  # fmt: skip
 
     given = (windows, starts, following)
     out = jax.lax.map(one, given, batch_size=shooting.tile) if shooting.tile else jax.vmap(one)(given)
-    cost, g, H, squares, gap, kept = out[:6]
+    cost, g, H, read, gap, kept = out[:6]
+    residuals, weights = (a.reshape(-1, a.shape[-1]) for a in read)
+    deviations = jnp.where(jnp.any(weights > 0, axis=0), shooting.loss.deviation(residuals, weights), 1)
     r = shooting.parameters.prior_residuals(x)
     J = jax.jacfwd(shooting.parameters.prior_residuals)(x)
     total, gx, xx = jnp.sum(cost) + r @ r / 2, jnp.sum(g[:, :p], axis=0) + J.T @ r, jnp.sum(H[:, :p, :p], axis=0)
@@ -462,9 +464,7 @@ def linearize_keeping(
             total, gs, ss = total + jnp.sum(each), gs + add_g, ss + add_H
         if shooting.known_start:
             ss = ss + windows.first[:, None, None] * jnp.eye(n, dtype=x.dtype)[None]
-    normal = ShootingNormalEquations(
-        total, gx, gs, xx + J.T @ J, xs, ss, near, J.T @ J, jnp.sum(squares, axis=0), jnp.max(gap)
-    )
+    normal = ShootingNormalEquations(total, gx, gs, xx + J.T @ J, xs, ss, near, J.T @ J, deviations, jnp.max(gap))
     return normal, kept
 
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from lgsim._compile.linalg.levenberg_marquardt import LevenbergMarquardt, Solution
 from lgsim.identify.estimators.estimator import (
@@ -26,7 +26,6 @@ from lgsim.identify.estimators.estimator import (
 from lgsim.identify.estimators.loss import Loss, SquaredLoss
 from lgsim.identify.estimators.multiple_shooting import (
     Shooting,
-    ShootingNormalEquations,
     linearize,
     linearize_keeping,
     plant_space,
@@ -43,6 +42,7 @@ from lgsim.identify.estimators.structured_descent import (
     state_sensitivities,
     substitute,
 )
+from lgsim.identify.estimators.torque_fit import noise_settled
 from lgsim.identify.estimators.uncertainty import covariance
 from lgsim.identify.goodness import Signals, sensor_signals
 from lgsim.identify.recording.coordinates import dof_names
@@ -78,7 +78,9 @@ class SimulationFit(StepwiseEstimator):
         start_deviation: Standard deviations (2 nv,), or one for all, of the initial state of each data set about its
             guess, or None. States that are not observable from the sensors need it.
         estimate_noise: True to estimate the standard deviations of the sensors' columns from the residuals after each
-            round, and to repeat the last round with them.
+            round by ``loss.deviation``, and to repeat the last round with them until they settle.
+        noise_updates: The largest number of these repetitions. They end if the noise changes by less than a hundredth
+            of its own standard error.
         loss: The loss of the squared normalized residuals.
         guess_halfwidth: Number of nodes on either side whose positions are used for the guesses of the states.
         max_iterations: Maximum number of iterations of each round; each simulates all records once, with derivatives.
@@ -93,6 +95,7 @@ class SimulationFit(StepwiseEstimator):
     known_start: bool = eqx.field(static=True, default=False)
     start_deviation: NumbersLike | None = None
     estimate_noise: bool = eqx.field(static=True, default=False)
+    noise_updates: int = eqx.field(static=True, default=50)
     loss: Loss = SquaredLoss()
     method: Method = MK4
     guess_halfwidth: int = eqx.field(static=True, default=5)
@@ -102,6 +105,7 @@ class SimulationFit(StepwiseEstimator):
 
     def __check_init__(self) -> None:
         check.count("max_iterations", self.max_iterations)
+        check.count("noise_updates", self.noise_updates)
         if self.window_steps is not None:
             check.count("window_steps", self.window_steps)
 
@@ -128,9 +132,7 @@ class SimulationFit(StepwiseEstimator):
         gaps = self.gap_deviations if chained else self.gap_deviations[-1:]
         # below, the rounding of states is beyond the gaps, which then shifts the estimate
         least = float(np.sqrt(np.finfo(model.dtype).eps))
-        gaps = jnp.stack(
-            [size * jnp.maximum(gap, least) for gap in (*gaps, *(gaps[-1:] if self.estimate_noise else ()))]
-        )
+        gaps = jnp.stack([size * jnp.maximum(gap, least) for gap in gaps])
         shooting = Shooting(
             parameters, records.channels, records.dt, self.method, self.loss, gaps[-1], start, self.known_start,
             self.tile, records.substeps,
@@ -233,7 +235,8 @@ class GapRounds(FitRounds):
 
     Attributes:
         shooting: The settings of the last round.
-        gaps: Standard deviations of the gaps of each round (rounds, n).
+        gaps: Standard deviations of the gaps of each round (rounds, n); further rounds with estimates of the noise
+            have the last ones.
         weights: Weights of the records (sets, nodes, columns).
         x: Starting coordinates of the plant (p,).
         bounds: Their lower and upper bounds.
@@ -249,7 +252,25 @@ class GapRounds(FitRounds):
 
     @property
     def count(self) -> int:
-        return len(self.gaps)
+        return len(self.gaps) + (self.fit.noise_updates if self.fit.estimate_noise else 0)
+
+    @property
+    def recorded(self) -> int:
+        return len(self.gaps) + int(self.fit.estimate_noise)
+
+    def ended(self, start: RoundStart, number: Int[Array, ""], found: Solution) -> Bool[Array, ""]:
+        failed = ~(found.result == RESULTS.successful)
+        return (number >= self.count) | (number >= self.recorded) & (failed | self.settled(start))
+
+    def settled(self, start: RoundStart) -> Bool[Array, ""]:
+        """True if the noise of no column changed in the previous round."""
+        return noise_settled(start.noise_before, start.noise, self.floor, jnp.sum(self.weights, axis=(0, 1)))
+
+    @property
+    def floor(self) -> Float[Array, " columns"]:
+        """The smallest estimate of the noise: exact records have no residuals to estimate it from."""
+        least = 10.0 ** (-0.4 * np.finfo(self.x.dtype).precision)
+        return jnp.full(self.weights.shape[-1], least, self.x.dtype)
 
     def with_known_plant(self, x: Float[Array, " p"]) -> GapRounds:
         """The rounds with fixed plant coordinates x, in which only initial states are unknown."""
@@ -275,7 +296,8 @@ class GapRounds(FitRounds):
         return RoundStart(self.x, self.windows.start, one, one)
 
     def descent(self, start: RoundStart, number: Int[Array, ""]) -> LevenbergMarquardt:
-        now = _scale_deviations(self.shooting._replace(gap_deviations=self.gaps[number]), start.noise)
+        gaps = self.gaps[jnp.minimum(number, len(self.gaps) - 1)]
+        now = _scale_deviations(self.shooting._replace(gap_deviations=gaps), start.noise)
         space, tolerance = plant_space(self.shooting.parameters.plant), self.fit.tolerance
         count = sum(w.size for w in self.windows.weights.values())
 
@@ -292,9 +314,7 @@ class GapRounds(FitRounds):
     def noise_after(self, start: RoundStart, found: Solution) -> Float[Array, " columns"]:
         if not self.fit.estimate_noise:
             return start.noise
-        # exact records have no residuals to estimate the noise from
-        least = 10.0 ** (-0.4 * np.finfo(start.noise.dtype).precision)
-        return jnp.maximum(start.noise * _column_rms(found.normal), least)
+        return jnp.maximum(start.noise * found.normal.deviations, self.floor)
 
     def estimate(self, end: RoundStart, found: Solution) -> Estimate:
         """The estimate at a solution, with its covariance after elimination of the initial states."""
@@ -305,6 +325,9 @@ class GapRounds(FitRounds):
         cause = RESULTS.where(defined, RESULTS.unobservable, RESULTS.nonfinite_derivative)
         known = jnp.all(jnp.isfinite(schur)) | (found.result == RESULTS.nonfinite)
         result = RESULTS.where(known, found.result, cause)
+        if self.fit.estimate_noise:
+            fine = self.settled(end) | ~(result == RESULTS.successful)
+            result = RESULTS.where(fine, result, RESULTS.noise_not_settled)
         return Estimate(
             found.x, covariance(schur, ~found.held), schur - linear.prior_hessian, noise, found.costs, found.path,
             found.iterations, result, found.rest,
@@ -346,11 +369,3 @@ def _scale_deviations(shooting: Shooting, factor: Float[Array, " columns"]) -> S
         out[name] = eqx.tree_at(lambda c: c.deviation, channel, channel.deviation * factor[first : first + size])
         first += size
     return shooting._replace(channels=out)
-
-
-def _column_rms(linear: ShootingNormalEquations) -> Float[Array, " columns"]:
-    """Root mean square of the normalized residuals of each column, 1 for a column without weights."""
-    squares, weight = linear.squares
-    mean = squares / jnp.where(weight > 0, weight, 1)
-    rms = jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1)), 0)
-    return jnp.where(weight > 0, rms, 1)

@@ -11,7 +11,10 @@ from scipy.spatial.transform import Rotation
 import lgsim
 from lgsim.identify.estimators.linear_fit import LinearFit
 from lgsim.identify.estimators.loss import Cauchy, Huber, SquaredLoss
+from lgsim.identify.estimators.records import Channel, SensorRecords
 from lgsim.identify.estimators.samples import TorqueSamples
+from lgsim.identify.estimators.sensors import PositionSensor, VelocitySensor
+from lgsim.identify.estimators.simulation_fit import SimulationFit
 from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.fit import fit
 from lgsim.identify.unknowns.base_parameters import base_parameters
@@ -189,3 +192,95 @@ def test_each_entry_of_a_batch_settles_by_itself():
     np.testing.assert_allclose(found.noise[1:3], [e.noise for e in alone], rtol=2e-3)
     codes = [int(x) for x in found.result._value]
     assert codes[:3] == [0, 0, 0] and codes[3] != 0
+
+
+STEPS, DT = 300, 0.02
+
+
+def cart(seed, sizes=(2e-3, 1e-2), outliers=0.05):
+    """A mass of 2 kg with damping 0.5 N s/m from rest, driven by two sines: positions and velocities.
+
+    Closed form of a force held over a step: ``v' = e v + (1 - e) u / d``, ``q' = q + (u dt - m (v' - v)) / d``.
+    """
+    rng = np.random.default_rng(seed)
+    t = DT * np.arange(STEPS)
+    u = 3 * np.sin(2 * t) + 2 * np.cos(5 * t)
+    noise = rng.standard_normal((STEPS + 1, 2))
+    hit = rng.uniform(size=noise.shape) < outliers
+    return cart_motion(u, 2.0, 0.5) + sizes * np.where(hit, 20 * np.sign(noise), noise), u
+
+
+def cart_motion(u, m, d):
+    e, rows = np.exp(-d * DT / m), [(0.0, 0.0)]
+    for force in u:
+        q, v = rows[-1]
+        after = e * v + (1 - e) * force / d
+        rows.append((q + (force * DT - m * (after - v)) / d, after))
+    return np.array(rows)
+
+
+def m_estimate(y, u, rho):
+    """(m, d) and scales s: the minimum of ``sum rho((r / s)^2)`` and the normalized medians, in turn."""
+    x, s = np.array([1.5, 0.4]), np.ones(2)
+    for _ in range(100):
+        before = s
+        s = np.median(np.abs(cart_motion(u, *x) - y), axis=0) / 0.67448975
+        x = minimize(lambda x, s=s: np.sum(rho(((cart_motion(u, *x) - y) / s) ** 2)) / 2, x, method="Nelder-Mead",
+                     options={"xatol": 1e-9, "fatol": 1e-9}).x  # fmt: skip
+        if np.all(np.abs(s / before - 1) < 1e-8):
+            return x, s
+    raise AssertionError("the scales do not settle")
+
+
+RHO = {
+    Huber: lambda s: np.where(s > 1.345**2, 2 * 1.345 * np.sqrt(s) - 1.345**2, s),
+    Cauchy: lambda s: 2.385**2 * np.log1p(s / 2.385**2),
+}
+
+
+def cart_problem(y, u, dtype=np.float64, deviations=(1e-3, 3e-2)):
+    builder = lgsim.ModelBuilder(gravity=(0, 0, 0), dtype=dtype)
+    model = builder.add_body("cart", "world", lgsim.joints.Prismatic(), mass=1.5, damping=0.4).build()
+    y = y.astype(dtype)
+    channels = {
+        "q": Channel(PositionSensor(), y[:, :1], deviations[0]), "v": Channel(VelocitySensor(), y[:, 1:], deviations[1])
+    }  # fmt: skip
+    states = np.zeros((len(y), 2), dtype)
+    records = SensorRecords(DT, channels, u.astype(dtype)[:, None], states=states)
+    return Parameters(model, [Masses(), JointParameter("damping", lower=-np.inf)]), records
+
+
+@pytest.mark.parametrize("loss", [Huber, pytest.param(Cauchy, marks=pytest.mark.slow)])
+def test_simulated_fit_with_outliers_is_the_m_estimate(loss):
+    """5 % outliers of 20 deviations; the stated deviations are off by factors of 2 and 1/3."""
+    y, u = cart(0)
+    found = fit(*cart_problem(y, u), SimulationFit(known_start=True, loss=loss(), estimate_noise=True))
+    x, s = m_estimate(y, u, RHO[loss])
+    assert not found.message
+    off = np.array([found.estimate.x[0] - np.log(x[0] / 1.5), found.estimate.x[1] - (x[1] - 0.4)])
+    assert np.all(np.abs(off) < 0.05 * np.sqrt(np.diag(found.estimate.covariance)))
+    np.testing.assert_allclose(found.estimate.noise, s, rtol=2e-3)
+    np.testing.assert_allclose(list(found.values.values()), (2.0, 0.5), rtol=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", [Huber, Cauchy])
+def test_standard_errors_of_robust_simulated_fits_cover(loss):
+    estimator = SimulationFit(known_start=True, loss=loss(), estimate_noise=True)
+    records = [cart_problem(*cart(seed))[1] for seed in range(20)]
+    unknown = cart_problem(*cart(0))[0]
+    many = eqx.filter_jit(eqx.filter_vmap(lambda r: estimator.run(unknown, r)))(
+        jax.tree.map(lambda *a: jnp.stack(a), *records)
+    )
+    x = np.asarray(many.x)
+    off = np.stack([x[:, 0] - np.log(2 / 1.5), x[:, 1] - 0.1], axis=1)
+    inside = np.abs(off) < 1.96 * np.sqrt(np.diagonal(np.asarray(many.covariance), axis1=1, axis2=2))
+    assert 0.9 <= np.mean(inside) <= 1
+    np.testing.assert_allclose(np.median(np.asarray(many.noise), axis=0), (2e-3, 1e-2), rtol=0.15)
+
+
+@pytest.mark.slow
+def test_noise_of_a_simulated_fit_that_has_not_settled_is_reported():
+    y, u = cart(1)
+    estimator = SimulationFit(known_start=True, loss=Huber(), estimate_noise=True, noise_updates=1)
+    assert "Noise not settled" in fit(*cart_problem(y, u, deviations=(1.0, 1e-5)), estimator).message
