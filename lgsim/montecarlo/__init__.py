@@ -18,6 +18,8 @@ memory or into a store that survives interruptions, and returns ``Results``.
 - Results: ``Results`` with ``Moments`` of an output, also on its group, histograms and failure probabilities.
 - Estimated integration error: ``Results.step_error``, for each output and failure; ``check_steps`` computes it for
   results of other schedulers.
+- Smaller variance: ``control_variates`` with ``linear_covariance`` or known expectations; ``multilevel`` over the
+  time step.
 - Sensitivity: Sobol indices by ``sobol_study`` and ``sobol_indices``, first-order covariance by ``linear_covariance``.
 """
 
@@ -38,6 +40,10 @@ from lgsim.montecarlo.engine import Engine as Engine
 from lgsim.montecarlo.engine import check_steps as check_steps
 from lgsim.montecarlo.engine import open_store as open_store
 from lgsim.montecarlo.engine import run as run
+from lgsim.montecarlo.estimators.control_variates import ControlledMean as ControlledMean
+from lgsim.montecarlo.estimators.control_variates import control_variates as control_variates
+from lgsim.montecarlo.estimators.multilevel import MultilevelMean as MultilevelMean
+from lgsim.montecarlo.estimators.multilevel import multilevel as multilevel
 from lgsim.montecarlo.estimators.subset_simulation import RareEvent as RareEvent
 from lgsim.montecarlo.estimators.subset_simulation import subset_simulation as subset_simulation
 from lgsim.montecarlo.linear_covariance import linear_covariance as linear_covariance

@@ -305,7 +305,7 @@ _FEWEST = 0.1
 
 
 def _next_level(y: Float[np.ndarray, " n"], above: float, seeds: int) -> float | None:
-    """The value up to ``above`` and above the smallest one that about ``seeds`` samples reach; None if there is none.
+    """The value up to ``above`` and above the smallest one that about ``seeds`` samples reach; None if no value does.
 
     For a continuous output exactly that many reach it; for a discrete one the nearest number in logarithms.
     """
