@@ -108,20 +108,14 @@ def _linear_controls(
 
 def _intercept(y: Float[np.ndarray, " n"], c: Float[np.ndarray, "n controls"]) -> tuple[float, float, int]:
     """Mean, standard error, degrees of freedom of the regression of y on c at c = 0."""
-    n = len(y)
-    middle, gaps = c.mean(axis=0), c - c.mean(axis=0)
+    n, middle, gaps = len(y), c.mean(axis=0), c - c.mean(axis=0)
     # columns of one scale, so that the rank does not depend on units
     size = np.sqrt((gaps**2).sum(axis=0))
     unit = np.where(size > 0, size, 1.0)
-    left, values, right = np.linalg.svd(gaps / unit, full_matrices=False)
-    kept = values > values.max(initial=0.0) * max(gaps.shape) * np.finfo(float).eps
-    left, values, right = left[:, kept], values[kept], right[kept]
-    scores = left.T @ (y - y.mean())
-    lever = (right @ (middle / unit)) / values
-    mean = y.mean() - lever @ scores
-    degrees = n - 1 - int(kept.sum())
+    coefficients, _, rank, _ = np.linalg.lstsq(gaps / unit, y - y.mean())
+    mean, degrees = y.mean() - middle / unit @ coefficients, n - 1 - int(rank)
     if degrees < 1:
         return mean, math.nan, degrees
-    residual = y - y.mean() - left @ scores
-    variance = residual @ residual / degrees * (1 / n + lever @ lever)
-    return mean, math.sqrt(variance), degrees
+    residual = y - y.mean() - gaps / unit @ coefficients
+    lever = np.linalg.lstsq((gaps / unit).T, middle / unit)[0]
+    return mean, math.sqrt(residual @ residual / degrees * (1 / n + lever @ lever)), degrees

@@ -162,12 +162,12 @@ class _Levels:
 
     def _result(self, bound: Real, converged: bool) -> MultilevelMean:
         parts = [m.variance / m.count for m in self.moments]
-        total = sum(parts)
+        total = np.sum(parts, axis=0)
         # Welch and Satterthwaite
         spread = sum(part**2 / (m.count - 1) for part, m in zip(parts, self.moments, strict=True))
         degrees = np.where(spread > 0, total**2 / np.where(spread > 0, spread, 1.0), self.moments[0].count - 1)
         counts = tuple(m.count for m in self.moments)
         return MultilevelMean(
-            sum(m.mean for m in self.moments), np.sqrt(total), degrees, bound, counts,
+            np.sum([m.mean for m in self.moments], axis=0), np.sqrt(total), degrees, bound, counts,
             float(self._costs @ np.array(counts)), converged,
         )  # fmt: skip

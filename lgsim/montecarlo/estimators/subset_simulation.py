@@ -334,7 +334,5 @@ def _discrete(y: Float[np.ndarray, " n"], kept: Bool[np.ndarray, " n"]) -> str:
 
 def _rank_correlation(a: Float[np.ndarray, " n"], b: Float[np.ndarray, " n"]) -> float:
     """Spearman's rank correlation; 0 where an output is constant."""
-    ranks = [np.unique(x, return_inverse=True)[1].astype(float) for x in (a, b)]
-    if min(x.std() for x in ranks) == 0:
-        return 0.0
-    return float(np.corrcoef(*ranks)[0, 1])
+    first, last = (np.unique(x, return_inverse=True)[1].astype(float) for x in (a, b))
+    return float(np.corrcoef(first, last)[0, 1]) if min(first.std(), last.std()) > 0 else 0.0
