@@ -411,7 +411,7 @@ def _draw_tile(sampler: Sampler, indices: UInt32[Array, " tile"]) -> Sample:
 
 
 @compiled
-def draw_latents(sampler: Sampler, indices: UInt32[Array, " tile"]) -> Latents:
+def draw_latents(sampler: Sampler, indices: UInt32[Array, " tile"]) -> dict[str, Float[Array, "tile _"]]:
     """The standard normal numbers of some samples, before tilts, (tile, dim) each."""
     return jax.vmap(sampler.latents)(indices)
 

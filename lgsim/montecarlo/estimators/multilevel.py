@@ -126,7 +126,7 @@ class _Levels:
         while True:
             variances = np.array([m.variance.max() for m in self.moments])
             each = np.sqrt(variances / self._costs) * np.sqrt(variances * self._costs).sum()
-            wanted = np.ceil(2 * each / error**2).astype(int)
+            wanted = np.ceil(2 * each / error**2).astype(int).tolist()
             more = [max(0, n - m.count) for n, m in zip(wanted, self.moments, strict=True)]
             if not any(more):
                 return
