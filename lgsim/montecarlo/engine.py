@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
+import equinox as eqx
 import jax
 import numpy as np
 from jax import Array
@@ -25,7 +26,7 @@ from lgsim.montecarlo.accuracy.step_error import StudyStepError
 from lgsim.montecarlo.results import Results, RunningStatistics
 from lgsim.montecarlo.rollout import Rollout
 from lgsim.montecarlo.store import LOCK, Chunk, Store, StoreMetadata, flat_names, package_versions
-from lgsim.montecarlo.study import SAMPLE, Study, tile_indices
+from lgsim.montecarlo.study import SAMPLE, Sampler, Study, tile_indices
 from lgsim.montecarlo.traced_programs import (
     TracedProgram,
     array_leaves,
@@ -153,6 +154,18 @@ class Engine:
             found = jax.device_get(evaluate(leaves, draw(leaves, self._on_devices(padded))))
             parts.append({name: x[: len(part)] for name, x in found.items()})
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def from_sampler(self, sampler: Sampler, count: int) -> dict[str, Shaped[np.ndarray, "n ..."]]:
+        """The columns of the first samples of a sampler that differs from that of the study in its numbers only.
+
+        Args:
+            count: Number of samples, at most a tile.
+        """
+        study = eqx.tree_at(lambda s: s.sampler, self.study, sampler)
+        leaves = self._placed(study.with_substeps(1) if self._checks else study)
+        draw, evaluate = self._programs
+        indices = self._on_devices(tile_indices(0, self.width, count))
+        return {name: x[:count] for name, x in jax.device_get(evaluate(leaves, draw(leaves, indices))).items()}
 
     def _indices(self, first: int) -> Array:
         return self._on_devices(tile_indices(first, self.width, self.study.samples))

@@ -410,6 +410,12 @@ def _draw_tile(sampler: Sampler, indices: UInt32[Array, " tile"]) -> Sample:
     return jax.vmap(sampler.draw)(indices)
 
 
+@compiled
+def draw_latents(sampler: Sampler, indices: UInt32[Array, " tile"]) -> dict[str, Float[Array, "tile _"]]:
+    """The standard normal numbers of some samples, before tilts, (tile, dim) each."""
+    return jax.vmap(sampler.latents)(indices)
+
+
 def _by_name(outputs: Mapping[str, Any] | Iterable[Any]) -> dict[str, Callable[[PyTree], ArrayLike]]:
     """Outputs by name; functions without names use their own.
 
