@@ -37,9 +37,6 @@ FINE = 8
 TOLERANCE = 1e-3
 """Fraction of a limit by which the search may violate it; the search uses limits that are tighter by as much."""
 
-PENALTY, STIFFEST = 10.0, 1e6
-"""Penalties of the limits: the first one, and the largest one for a search that ends below its start."""
-
 ROUNDING = 1e-12
 """Sensitivities below this fraction of the largest one count as rounding."""
 
@@ -352,10 +349,8 @@ def design_excitation(
     shape = (problem.parameters.plant.model.nv, problem.series.size)
     if found.shape != shape:
         raise ValueError(f"start: expected shape {shape}, got {found.shape}")
-    first, initial = found, float(_judge(problem, found)[0])
-    fraction, dtype, penalty = problem.grid_fraction - TOLERANCE, found.dtype, PENALTY
-    # the search must not end below a start that is within its limits
-    floor = initial if float(jnp.max(problem.constraints(first, jnp.asarray(fraction)))) <= TOLERANCE else -np.inf
+    initial = float(_judge(problem, found)[0])
+    fraction, dtype = problem.grid_fraction - TOLERANCE, found.dtype
     margins: dict[str, float] = {}
     for _ in range(outer_iterations):
         x, history = maximize(
@@ -366,15 +361,10 @@ def design_excitation(
             iterations=iterations,
             outer_iterations=outer_iterations,
             tolerance=TOLERANCE,
-            penalty=penalty,
         )
         found = jnp.asarray(x.reshape(shape), dtype)
         reached, rows = _judge(problem, found)
         margins = {name: float(np.min(m)) for name, m in rows.items()}
-        if min(margins.values()) >= 0 and reached < floor - TOLERANCE and penalty < STIFFEST:
-            # it left the limits and came back to a lower maximum: with a larger penalty it stays closer
-            found, penalty = first, 10 * penalty
-            continue
         if min(margins.values()) >= 0:
             verdict = _verdict(problem, found, fraction, history, iterations)
             return OptimalExcitation(
