@@ -145,7 +145,7 @@ class Moments:
             level: Confidence level, between 0 and 1.
         """
         if self.truth and self.scores is None:
-            seen, count = np.rint(self.mean * self.count), self.count + self.missing
+            seen, count = np.rint(np.nan_to_num(self.mean) * self.count), self.count + self.missing
             return clopper_pearson(seen, count, level)[0], clopper_pearson(seen + self.missing, count, level)[1]
         half = student_quantile(level, self.degrees) * self.error
         low, high = self.mean - half, self.mean + half

@@ -125,6 +125,9 @@ class RunningStatistics:
         names = next(names for names in self._groups if name in names)
         place = np.reshape(np.r_[self._places(names)[name]], shape).astype(int)
         found = self._groups[names].columns(place)
+        if not found.count:
+            unknown = np.full(shape, np.nan)
+            found = replace(found, mean=unknown, low=unknown, high=unknown)
         replicates = None if self._replicates is None else self._replicates.spread(part, shape)
         return replace(found, replicates=replicates, truth=name in self._truths, missing=self.samples - found.count)
 

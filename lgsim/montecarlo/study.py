@@ -274,8 +274,11 @@ class Study(eqx.Module):
         self.samples, self.seed, self.bound, self.stop = int(samples), int(seed), float(bound), stop
         self.tile = (CPU_TILE if traced_platform() == "cpu" else DEVICE_TILE) if tile is None else int(tile)
         self.sampler = Sampler(distributions, self.seed, self.samples, sequence, tilts)
-        self.rollout = rollout
         self.outputs, self.failures = _by_name(outputs), dict(failures or {})
+        if isinstance(rollout, Rollout) and any(getattr(f, "uses_all_steps", False) for f in self.outputs.values()):
+            rollout = copy.copy(rollout)
+            object.__setattr__(rollout, "every_step", True)  # static, like a tile
+        self.rollout = rollout
         self._check()
 
     def __repr__(self) -> str:

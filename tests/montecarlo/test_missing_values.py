@@ -130,3 +130,14 @@ def test_a_probability_that_missing_values_leave_open(results):
 
     few = mc.run(mc.Study(CASES, rare, samples=3000, tile=1000, failures={"far": lambda y: y["x"] > 1}))
     assert few.moments("x").missing > 0 and few.undecided() == {}
+
+
+def test_an_output_without_any_value():
+    """Unknown, not zero; a probability of which nothing is known is between 0 and 1."""
+    found = mc.run(mc.Study(CASES, lambda v: {"x": v["x"], "no": jnp.full(2, jnp.nan) + v["x"]}, samples=20, tile=10,
+                            failures={"no": lambda y: y["no"][0] > 0}))  # fmt: skip
+    m, failed = found.moments("no"), found.failures("no")
+    for x in (m.mean, m.std, m.error, m.low, m.high, found.quantiles("no", [0.5])):
+        assert np.isnan(x).all()
+    assert (m.count, m.missing, failed.interval) == (0, 20, (0.0, 1.0)) and np.isnan(failed.probability)
+    assert found.moments("x").count == 20 and list(found.undecided()) == ["no"]
