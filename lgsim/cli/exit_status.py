@@ -24,6 +24,7 @@ class Exit(Enum):
     OPEN_FINDINGS = 2, "the check of the record found unresolved issues", ("identify",)
     DIVERGED = 3, "the motion diverged", ("simulate", "optimize")
     ALL_DIVERGED = 3, "all samples diverged", ("montecarlo run",)
+    PROBABILITY_OPEN = 3, "samples without a value leave the probability of a failure open", ("montecarlo run",)
     STOPPED = 3, "the motion stopped before its end", ("simulate",)
     NO_OPTIMUM = 3, "no optimum was found", ("optimize",)
     NOT_CONVERGED = 3, "the fit failed", ("identify",)

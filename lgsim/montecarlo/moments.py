@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Integer, Shaped
 
 from lgsim.montecarlo.intervals import Real, clopper_pearson, student_quantile
 
@@ -34,7 +34,7 @@ class Moments:
         replicates: Means and standard deviations of independent parts of a sequence, ``(parts, *shape)`` each; None for
             independent samples.
         truth: True if the samples are Booleans, whose mean is a probability.
-        missing: Number of further samples without a value; the interval of a probability covers both of theirs.
+        missing: Number of further samples without a value; the interval of a probability covers both cases for them.
     """
 
     count: int
@@ -83,6 +83,16 @@ class Moments:
             self.squared_deviations + other.squared_deviations + self.weight * share * gap**2,
             np.minimum(self.low, other.low), np.maximum(self.high, other.high), scores,
         )  # fmt: skip
+
+    def columns(self, places: Integer[np.ndarray, "*shape"]) -> Moments:
+        """The moments of some entries of samples of shape (n,).
+
+        Args:
+            places: Indices of the entries.
+        """
+        own = {name: getattr(self, name)[places] for name in ("mean", "squared_deviations", "low", "high")}
+        scores = None if self.scores is None else (self.scores[0][places], self.scores[1][places])
+        return replace(self, scores=scores, **own)
 
     def _scores_about(self, mean: Real) -> tuple[Real, Real]:
         """``scores`` with another mean."""
@@ -135,7 +145,7 @@ class Moments:
             level: Confidence level, between 0 and 1.
         """
         if self.truth and self.scores is None:
-            seen, count = np.rint(self.mean * self.count), self.count + self.missing
+            seen, count = np.rint(np.nan_to_num(self.mean) * self.count), self.count + self.missing
             return clopper_pearson(seen, count, level)[0], clopper_pearson(seen + self.missing, count, level)[1]
         half = student_quantile(level, self.degrees) * self.error
         low, high = self.mean - half, self.mean + half
@@ -161,22 +171,21 @@ class RunningReplicates:
     """Running means and standard deviations of the independent parts of a sequence.
 
     Attributes:
-        weight: Sums of weights, (parts, 1).
+        weight: Sums of weights, (parts, columns).
         mean: Means, (parts, columns).
         deviations: Weighted sums of squared deviations, (parts, columns).
     """
 
     def __init__(self, parts: int, columns: int) -> None:
-        self.weight = np.zeros((parts, 1))
-        self.mean, self.deviations = np.zeros((parts, columns)), np.zeros((parts, columns))
+        self.weight, self.mean, self.deviations = np.zeros((3, parts, columns))
 
-    def add(self, first: int, numbers: Float[np.ndarray, "n columns"], weights: Float[np.ndarray, " n"]) -> None:
-        """Add the samples from ``first`` on; those of weight zero do not count."""
+    def add(self, first: int, numbers: Float[np.ndarray, "n columns"], weights: Float[np.ndarray, "n columns"]) -> None:
+        """Add the samples from ``first`` on; values of weight zero do not count."""
         parts, columns = self.mean.shape
         before = first % parts
-        after = -(before + len(numbers)) % parts
-        w = np.pad(weights, (before, after)).reshape(-1, parts, 1)
-        x = np.pad(np.where(weights[:, None] > 0, numbers, 0.0), ((before, after), (0, 0))).reshape(-1, parts, columns)
+        ends = (before, -(before + len(numbers)) % parts), (0, 0)
+        w = np.pad(weights, ends).reshape(-1, parts, columns)
+        x = np.pad(np.where(weights > 0, numbers, 0.0), ends).reshape(-1, parts, columns)
         own = w.sum(axis=0)
         mean = (w * x).sum(axis=0) / np.where(own > 0, own, 1)
         total = self.weight + own
@@ -186,7 +195,8 @@ class RunningReplicates:
 
     def spread(self, part: slice, shape: tuple[int, ...]) -> tuple[Parts, Parts]:
         """Means and standard deviations of some columns, ``(parts, *shape)``; NaN for a part without samples."""
-        weight = np.where(self.weight > 0, self.weight, np.nan)
+        known = self.weight[:, part] > 0
         # no interval follows from the other parts alone
-        mean, variance = np.where(self.weight > 0, self.mean[:, part], np.nan), self.deviations[:, part] / weight
+        mean = np.where(known, self.mean[:, part], np.nan)
+        variance = np.where(known, self.deviations[:, part] / np.where(known, self.weight[:, part], 1.0), np.nan)
         return mean.reshape(-1, *shape), np.sqrt(variance).reshape(-1, *shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -17,6 +18,7 @@ from lgsim.lie import conversions
 from lgsim.lie.group import norm
 from lgsim.montecarlo.rollout import SampledMotion
 from lgsim.simulation import sensors
+from lgsim.simulation.between_states import Negative, Quantity, States, first_crossing, largest
 
 
 def final_q(motion: SampledMotion) -> Float[Array, " nq"]:
@@ -37,6 +39,71 @@ def peak_torque(motion: SampledMotion) -> Float[Array, " nv"]:
 def peak_speed(motion: SampledMotion) -> Float[Array, " nv"]:
     """The largest ``|v|`` of each degree of freedom over the saved states, rad/s or m/s."""
     return jnp.max(jnp.abs(motion.v), axis=0)
+
+
+def _every_step(motion: SampledMotion) -> States:
+    """The states at all steps; the saved ones if an output was called outside of a study."""
+    return States(motion.time, motion.q, motion.v) if motion.steps is None else motion.steps
+
+
+class Extreme(eqx.Module):
+    """The largest or smallest value of a quantity over the motion, see ``maximum`` and ``minimum``.
+
+    Attributes:
+        sign: 1 for the largest value, -1 for the smallest.
+    """
+
+    quantity: Quantity
+    sign: int = eqx.field(static=True)
+    uses_all_steps: ClassVar[bool] = True
+
+    def __call__(self, motion: SampledMotion) -> Float[Array, ""]:
+        """The value, in the quantity's unit."""
+        quantity = self.quantity if self.sign > 0 else Negative(self.quantity)
+        return self.sign * largest(quantity, motion.model, _every_step(motion))[0]
+
+
+class CrossingTime(eqx.Module):
+    """The first time at which a quantity crosses a value, see ``time_of``."""
+
+    quantity: Quantity
+    value: ArrayLike
+    rising: bool | None = eqx.field(static=True)
+    uses_all_steps: ClassVar[bool] = True
+
+    def __call__(self, motion: SampledMotion) -> Float[Array, ""]:
+        """The time, s."""
+        value = jnp.asarray(self.value, motion.q.dtype)
+        return first_crossing(self.quantity, value, self.rising, motion.model, _every_step(motion))
+
+
+def maximum(quantity: Quantity) -> Extreme:
+    """The output with the largest value of a quantity over the motion: at all steps, and interpolated between them.
+
+    It does not depend on ``save_every``. The interpolation on the group has an error O(dt^4), of velocities O(dt^3),
+    which is part of the study's integration error.
+
+    Args:
+        quantity: ``quantity(t, q, v, model)``, a scalar that JAX can trace, such as ``lambda t, q, v, model: q[0]``.
+    """
+    return Extreme(quantity, 1)
+
+
+def minimum(quantity: Quantity) -> Extreme:
+    """The output with the smallest value of a quantity over the motion, see ``maximum``."""
+    return Extreme(quantity, -1)
+
+
+def time_of(quantity: Quantity, value: ArrayLike = 0.0, *, rising: bool | None = None) -> CrossingTime:
+    """The output with the first time at which a quantity crosses a value, s; infinite if it does not.
+
+    A motion that starts at the value crosses it when it returns. See ``maximum``.
+
+    Args:
+        value: The value, in the quantity's unit.
+        rising: True for upward crossings only, False for downward ones only, None for both.
+    """
+    return CrossingTime(quantity, value, rising)
 
 
 class LeastClearance(eqx.Module):

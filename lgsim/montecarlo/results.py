@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from jaxtyping import Float, Integer, Shaped
 from lgsim.lie.group import LieGroup
 from lgsim.montecarlo.accuracy.step_error import StudyStepError
 from lgsim.montecarlo.intervals import Numbers, clopper_pearson, student_quantile
+from lgsim.montecarlo.missing import BLOWN_UP, NOT_FINITE, PARTIAL, Mask
 from lgsim.montecarlo.moments import Moments, RunningReplicates
 from lgsim.montecarlo.spaces import IntrinsicMoments, Space, intrinsic_moments
 from lgsim.montecarlo.store import Chunk, Store, StoreMetadata, flat_names, package_versions
@@ -23,6 +25,7 @@ from lgsim.montecarlo.traced_programs import study_fingerprint
 from lgsim.multibody.model import Model
 from lgsim.simulation import Trajectory
 from lgsim.support.check import unknown_name
+from lgsim.support.messages import counted
 from lgsim.support.packages import package
 
 
@@ -30,23 +33,31 @@ class RunningStatistics:
     """Running moments of all columns, and counts.
 
     They are merged tile by tile in the order of the samples, so that they are bitwise identical for any chunk size.
-    Diverged samples are counted, but enter no moments.
+    Diverged samples are counted, but enter no moments; a sample without a value of an output is missing there only.
     """
 
     def __init__(self, study: Study) -> None:
         self.study = study
         columns = {name: kind for name, kind in study.columns().items() if name not in (DIVERGED, WEIGHT)}
-        kinds = {name: kind.shape for name, kind in columns.items()}
+        self._shapes = {name: kind.shape for name, kind in columns.items()}
         self._truths = {name for name, kind in columns.items() if kind.dtype == bool}
-        sizes = [math.prod(shape) for shape in kinds.values()]
-        ends = np.cumsum(sizes).tolist()
-        self._shapes = kinds
-        self._slices = {name: slice(end - size, end) for name, end, size in zip(kinds, ends, sizes, strict=True)}
-        self._moments = Moments.of(np.zeros((0, sum(sizes))))
+        self._slices = self._places(self._shapes)
+        width = sum(math.prod(shape) for shape in self._shapes.values())
+        # columns that have had values of the same samples share their counts
+        self._groups = {tuple(self._shapes): Moments.of(np.zeros((0, width)))}
+        self.known_values = study.known_values
         points = study.sampler.points
-        self._replicates = None if points is None else RunningReplicates(points.replicates, sum(sizes))
+        self._replicates = None if points is None else RunningReplicates(points.replicates, width)
         self.samples = self.diverged = 0
         self.stopped = False
+
+    def _places(self, names: Iterable[str]) -> dict[str, slice]:
+        """The columns of each output in an array with those of some outputs."""
+        names, found, start = tuple(names), {}, 0
+        for name in names:
+            size = math.prod(self._shapes[name])
+            found[name], start = slice(start, start + size), start + size
+        return found
 
     def add(self, chunk: Chunk) -> None:
         """Add the next samples, until the study stops.
@@ -61,23 +72,48 @@ class RunningStatistics:
             raise ValueError(f"chunk: expected samples from {self.samples} on, got {chunk.start} on")
         n, tile, rule = chunk.count, self.study.tile, self.study.stop
         numbers = np.concatenate([chunk.columns[name].reshape(n, -1).astype(float) for name in self._shapes], axis=1)
-        good = chunk.columns[DIVERGED] == 0
+        codes = chunk.columns[DIVERGED]
+        lost = (codes == NOT_FINITE) | (codes == BLOWN_UP)
+        kept = {name: self.known_values.mask(codes, chunk.columns, name) for name in self._shapes}
+        partial = codes == PARTIAL
         weights = np.exp(chunk.columns[WEIGHT].astype(float)) if WEIGHT in chunk.columns else None
         for first in range(0, n, tile):
             part = slice(first, min(first + tile, n))
-            kept = good[part]
-            own = None if weights is None else weights[part][kept]
-            self._moments = self._moments.merge(Moments.of(numbers[part][kept], own))
+            own = {name: mask[part] for name, mask in kept.items()}
+            if partial[part].any():
+                self._split(own)
+            for names, moments in self._groups.items():
+                mask, x = own[names[0]], numbers[part]
+                if len(self._groups) > 1:
+                    x = np.concatenate([x[:, self._slices[name]] for name in names], axis=1)
+                self._groups[names] = moments.merge(
+                    Moments.of(x[mask], None if weights is None else weights[part][mask])
+                )
             if self._replicates is not None:
-                counted = kept.astype(float) if weights is None else np.where(kept, weights[part], 0.0)
-                self._replicates.add(self.samples, numbers[part], counted)
-            self.samples += len(kept)
-            self.diverged += int(np.sum(~kept))
+                counted = np.repeat(
+                    np.stack(list(own.values()), axis=1), [math.prod(x) for x in self._shapes.values()], axis=1
+                )
+                w = 1.0 if weights is None else weights[part][:, None]
+                self._replicates.add(self.samples, numbers[part], np.where(counted, w, 0.0))
+            self.samples += part.stop - part.start
+            self.diverged += int(np.sum(lost[part]))
             if rule is not None:
                 half = self.moments(rule.output).half_width(rule.level)
                 if rule.is_met(half, self.samples):
                     self.stopped = True
                     return
+
+    def _split(self, masks: Mapping[str, Mask]) -> None:
+        """Divide groups whose columns have values of different samples."""
+        for names, moments in list(self._groups.items()):
+            parts: dict[bytes, list[str]] = {}
+            for name in names:
+                parts.setdefault(masks[name].tobytes(), []).append(name)
+            if len(parts) > 1:
+                places = self._places(names)
+                del self._groups[names]
+                for own in parts.values():
+                    self._groups[tuple(own)] = moments.columns(np.concatenate([np.r_[places[name]] for name in own]))
 
     def moments(self, name: str) -> Moments:
         """The moments of an output or, as ``"failed <name>"``, of a failure, whose mean is its probability.
@@ -85,18 +121,26 @@ class RunningStatistics:
         Raises:
             KeyError: the output does not exist.
         """
-        m, part, shape = self._moments, self._slices[name], self._shapes[name]
-
-        def own(x: Float[np.ndarray, ...] | np.floating) -> Float[np.ndarray, ...]:
-            return np.asarray(x)[part].reshape(shape)
-
-        scores = None if m.scores is None else (own(m.scores[0]), own(m.scores[1]))
+        shape, part = self._shapes[name], self._slices[name]
+        names = next(names for names in self._groups if name in names)
+        place = np.reshape(np.r_[self._places(names)[name]], shape).astype(int)
+        found = self._groups[names].columns(place)
+        if not found.count:
+            unknown = np.full(shape, np.nan)
+            found = replace(found, mean=unknown, low=unknown, high=unknown)
         replicates = None if self._replicates is None else self._replicates.spread(part, shape)
-        truth = name in self._truths
-        return Moments(
-            m.count, m.weight, m.squared_weights, own(m.mean), own(m.squared_deviations), own(m.low), own(m.high),
-            scores, replicates, truth, self.diverged if truth else 0,
-        )  # fmt: skip
+        return replace(found, replicates=replicates, truth=name in self._truths, missing=self.samples - found.count)
+
+    def imputed(self, columns: Mapping[str, Shaped[np.ndarray, "k ..."]]) -> dict[str, Shaped[np.ndarray, "k ..."]]:
+        """Columns of some samples with the mean in place of single missing values, which do not change the mean."""
+        partial, found = columns[DIVERGED] == PARTIAL, dict(columns)
+        if partial.any():
+            found[DIVERGED] = np.where(partial, 0, columns[DIVERGED])
+            for name in set(columns) & set(self._shapes):
+                x = columns[name]
+                lost = partial.reshape(-1, *(1,) * (x.ndim - 1)) & ~np.isfinite(x.astype(float))
+                found[name] = np.where(lost, self.moments(name).mean.astype(x.dtype), x)
+        return found
 
     @property
     def names(self) -> list[str]:
@@ -145,8 +189,34 @@ def _stored_quantiles(
     return np.stack([table[x].to_numpy() for x in flat], axis=1).reshape(len(levels), *shape)
 
 
+def _quantiles(
+    values: Float[np.ndarray, " n *shape"], levels: Float[np.ndarray, " levels"]
+) -> Float[np.ndarray, " levels *shape"]:
+    """Quantiles that interpolate linearly between sorted values, which may be infinite; NaN without values."""
+    if not len(values):
+        return np.full((len(levels), *values.shape[1:]), np.nan)
+    if np.isfinite(values).all():
+        return np.quantile(values, levels, axis=0)
+    low, high = (np.quantile(values, levels, axis=0, method=method) for method in ("lower", "higher"))
+    share = np.broadcast_to((levels * (len(values) - 1) % 1.0).reshape(-1, *(1,) * (values.ndim - 1)), low.shape)
+    inside = (high > low) & (share > 0)
+    gap = np.subtract(high, low, out=np.zeros(low.shape), where=inside)
+    return low + np.multiply(share, gap, out=np.zeros(low.shape), where=inside)
+
+
 ProbabilityInterval = Callable[[Numbers, Numbers, float], tuple[Numbers, Numbers]]
 """A function ``interval(failures, count, level)``: the confidence interval (low, high) of a probability."""
+
+
+def _weighted_interval(first: float, second: float, count: int, level: float) -> tuple[float, float]:
+    """The confidence interval (low, high) of a probability from ``sum w`` and ``sum w^2`` over the failed samples.
+
+    It is that of the plain mean of ``w 1(failed)``, since the normalization of the weights is known.
+    """
+    p, effective = first / count, first**2 / second
+    error = math.sqrt(max(second / count - p * p, 0.0) / (count - 1))
+    half = float(student_quantile(level, effective - 1)) * error
+    return max(0.0, float(p - half)), min(1.0, float(p + half))
 
 
 class Failures(NamedTuple):
@@ -154,7 +224,7 @@ class Failures(NamedTuple):
 
     Attributes:
         count: Number of failed samples.
-        samples: Number of samples that did not diverge.
+        samples: Number of samples of which it is known: they did not diverge, and have the outputs that it uses.
         probability: Estimated failure probability, weighted under importance sampling.
         interval: Confidence interval (low, high) of the probability; under importance sampling Student's, (0, 1)
             while no sample failed.
@@ -184,7 +254,11 @@ class Histogram(NamedTuple):
 
 
 class Results:
-    """The samples of a study and their statistics, from which diverged samples are excluded.
+    """The samples of a study and their statistics, each of the samples that have its value.
+
+    Diverged samples are excluded from all. An output that is NaN excludes its sample from the statistics of that output
+    and from the failures that use it. An infinite output of a ``Rollout`` is an event that did not happen: it counts in
+    failures and quantiles, not in moments.
 
     Attributes:
         study: The study that was run.
@@ -332,12 +406,12 @@ class Results:
         if self.study.sampler.tilts:
             raise ValueError("quantiles: not available under importance sampling; use failures or a histogram")
         self._known(name)
-        if (
-            isinstance(self.source, Store)
-            and self.samples * self.running.moments(self._known(name)).mean.size > _SORTED
-        ):
+        m = self.running.moments(self._known(name))
+        complete = m.missing == self.running.diverged
+        if isinstance(self.source, Store) and complete and self.samples * m.mean.size > _SORTED:
             return _stored_quantiles(self.source, name, q, self.samples)
-        return np.quantile(np.concatenate([values for values, _ in self._good(name)]).astype(float), q, axis=0)
+        values = np.concatenate([values for values, _ in self._good(name, events=True)])
+        return _quantiles(values.astype(float), q)
 
     def histogram(self, name: str, bins: int | Sequence[float] = 50) -> Histogram:
         """The histogram of an output.
@@ -362,16 +436,18 @@ class Results:
     @property
     def diverged(self) -> dict[int, str]:
         """Indices of the diverged samples, each with "not finite" or "blown up"."""
-        words, found = {1: "not finite", 2: "blown up"}, {}
+        words, found = {NOT_FINITE: "not finite", BLOWN_UP: "blown up"}, {}
         for chunk in self.chunks():
             codes = chunk.columns[DIVERGED]
-            found |= {int(chunk.start + i): words[int(codes[i])] for i in np.flatnonzero(codes)}
+            lost = np.flatnonzero(np.isin(codes, list(words)))
+            found |= {int(chunk.start + i): words[int(codes[i])] for i in lost}
         return found
 
     def failures(self, name: str, level: float = 0.95, interval: ProbabilityInterval = clopper_pearson) -> Failures:
         """The number, the probability and the samples of one of the study's failures.
 
-        A diverged sample may have failed or not: the interval covers both cases.
+        A sample that diverged, or without a value of an output that the failure uses, may have failed or not: the
+        interval covers both cases.
 
         Args:
             level: Confidence level, between 0 and 1.
@@ -382,24 +458,52 @@ class Results:
         """
         if name not in self.study.failures:
             raise unknown_name("failures: expected one of the study", name, list(self.study.failures))
-        column, indices, first, second = FAILED + name, [], 0.0, 0.0
+        column, indices = FAILED + name, []
+        # sums of the weights and of their squares: of failed samples, and of those that may have failed
+        failed, unknown = np.zeros(2), np.zeros(2)
         for chunk in self.chunks():
-            here = np.flatnonzero(chunk.columns[column])
-            indices.append(chunk.start + here)
-            w = np.exp(chunk.columns[WEIGHT][here].astype(float)) if WEIGHT in chunk.columns else np.ones(len(here))
-            first, second = first + float(w.sum()), second + float((w * w).sum())
-        where, count = np.concatenate([np.zeros(0, int), *indices]), self.running.moments(column).count
-        p, lost = first / count if count else float("nan"), self.running.diverged
+            hit = chunk.columns[column]
+            open_ = ~self.running.known_values.mask(chunk.columns[DIVERGED], chunk.columns, column)
+            indices.append(chunk.start + np.flatnonzero(hit))
+            w = np.exp(chunk.columns[WEIGHT].astype(float)) if WEIGHT in chunk.columns else np.ones(chunk.count)
+            failed += [w[hit].sum(), (w[hit] ** 2).sum()]
+            unknown += [w[open_].sum(), (w[open_] ** 2).sum()]
+        m = self.running.moments(column)
+        where, count, lost = np.concatenate([np.zeros(0, int), *indices]), m.count, m.missing
+        # the known samples have this weight; that of all is their number
+        known = count + lost - float(unknown[0])
+        p = float(failed[0]) / known if count and known > 0 else float("nan")
         if not self.study.sampler.tilts:
-            low, high = interval(first, count + lost, level)[0], interval(first + lost, count + lost, level)[1]
+            low, high = (interval(failed[0] + k, count + lost, level)[i] for i, k in enumerate((0, lost)))
             return Failures(len(where), count, p, (float(low), float(high)), float(count), where)
-        # the plain mean of w 1(failed): the normalization of the weights is known
-        effective = first**2 / second if second else 0.0
+        effective = float(failed[0] ** 2 / failed[1]) if failed[1] else 0.0
         if not effective > 1:
             return Failures(len(where), count, p, (0.0, 1.0), effective, where)
-        error = math.sqrt(max(second / count - p * p, 0.0) / (count - 1))
-        half = float(student_quantile(level, effective - 1) * error)
-        return Failures(len(where), count, p, (max(0.0, p - half), min(1.0, p + half)), effective, where)
+        ends = (_weighted_interval(*sums, count + lost, level) for sums in (failed, failed + unknown))
+        (low, _), (_, high) = ends
+        return Failures(len(where), count, p, (low, high), effective, where)
+
+    def undecided(self, level: float = 0.95) -> dict[str, str]:
+        """The failures whose probability depends on the samples of unknown outcome, each with a message.
+
+        The confidence interval is more than twice as wide as that of as many known samples.
+
+        Args:
+            level: Confidence level, between 0 and 1.
+        """
+        messages = {}
+        for name in self.study.failures:
+            m = self.running.moments(FAILED + name)
+            if not m.missing:
+                continue
+            low, high = replace(m, count=m.count + m.missing, missing=0).interval(level)
+            wide = self.failures(name, level).interval
+            if not m.count or wide[1] - wide[0] > 2 * (high - low):
+                messages[name] = (
+                    f"the probability of {name!r} is open: {counted(m.missing, 'sample')} of {self.samples:,} diverged"
+                    f" or have no value, so that it is between {wide[0]:.2g} and {wide[1]:.2g}"
+                )
+        return messages
 
     def replay(self, i: int) -> Trajectory:
         """The motion of sample i, see ``Study.replay``."""
@@ -411,12 +515,15 @@ class Results:
             raise unknown_name("name: expected an output", name, self.running.names)
         return name
 
-    def _good(self, name: str) -> Iterator[tuple[Shaped[np.ndarray, " n *shape"], Float[np.ndarray, " n"]]]:
-        """(values, weights) of the samples that did not diverge, tile by tile."""
+    def _good(
+        self, name: str, events: bool = False
+    ) -> Iterator[tuple[Shaped[np.ndarray, " n *shape"], Float[np.ndarray, " n"]]]:
+        """(values, weights) of the samples that have a value, tile by tile."""
         for chunk in self.chunks():
+            known = self.running.known_values.mask(chunk.columns[DIVERGED], chunk.columns, name, events)
             for first in range(0, chunk.count, self.study.tile):
                 part = slice(first, first + self.study.tile)
-                good = chunk.columns[DIVERGED][part] == 0
+                good = known[part]
                 values = chunk.columns[name][part][good]
                 weights = np.ones(len(values))
                 if WEIGHT in chunk.columns:

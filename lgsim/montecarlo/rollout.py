@@ -23,6 +23,7 @@ from lgsim.multibody import ModelError, inertia
 from lgsim.multibody.model import DRIVES, Model, check_model
 from lgsim.simulation import Trajectory, rollout
 from lgsim.simulation.actuated_control import actuated, given_commands, sampled_method
+from lgsim.simulation.between_states import States, with_middles
 from lgsim.simulation.equations_of_motion import (
     Control,
     Wrenches,
@@ -55,6 +56,7 @@ class SampledMotion(NamedTuple):
         time: Times of the saved states, (saved,), s.
         v: Velocities, (saved, nv), rad/s or m/s.
         tau: Joint torques of the drives, (saved, nv), N m or N; computed only if an output uses them.
+        steps: The states at all steps, whatever ``save_every`` is; None unless an output requires them.
     """
 
     model: Model
@@ -62,6 +64,7 @@ class SampledMotion(NamedTuple):
     q: Float[Array, "saved nq"]
     v: Float[Array, "saved nv"]
     tau: Float[Array, "saved nv"]
+    steps: States | None = None
 
 
 class Rollout(eqx.Module):
@@ -87,6 +90,7 @@ class Rollout(eqx.Module):
         save_every: Interval of saved states, in steps; it must divide ``steps``.
         substeps: Number of integration steps within each step, of length ``dt / substeps``; an operand, so that one
             program serves any number; see ``with_substeps``. None for one step, known to the compiler.
+        every_step: True if the states at all steps are kept for outputs between saved states; a ``Study`` sets it.
     """
 
     model: Model
@@ -104,6 +108,7 @@ class Rollout(eqx.Module):
     method: Method = eqx.field(static=True)
     save_every: int = eqx.field(static=True)
     substeps: Int[Array, ""] | None
+    every_step: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -143,7 +148,7 @@ class Rollout(eqx.Module):
         self.dt, self.t0 = jnp.asarray(dt, model.dtype), jnp.asarray(t0, model.dtype)
         self.wrenches = wrenches
         self.commands, self.actuator_state = commands, actuator_state
-        self.substeps = None
+        self.substeps, self.every_step = None, False
 
     def names(self) -> list[str]:
         """The valid names of distributions."""
@@ -219,17 +224,21 @@ class Rollout(eqx.Module):
     def __call__(self, values: Mapping[str, PyTree]) -> SampledMotion:
         """Simulate a sample's values."""
         run = self.with_values(values)
+        every = 1 if run.every_step else run.save_every
         if run.substeps is None:
             motion = rollout(
                 run.model, run.q0, run.v0, dt=run.dt, steps=run.steps, torques=run.torques, control=run.control,
                 wrenches=run.wrenches, actuators=run.actuators, commands=run.commands,
-                actuator_state=run.actuator_state, method=run.method, t0=run.t0, save_every=run.save_every,
+                actuator_state=run.actuator_state, method=run.method, t0=run.t0, save_every=every,
                 checkpoint=None,
             )  # fmt: skip
+            steps = States(motion.time, motion.q, motion.v)
         else:
-            motion = _substepped(run, run.substeps)
+            motion, steps = _substepped(run, run.substeps, every)
+        if every != run.save_every:
+            motion = jax.tree.map(lambda x: x[:: run.save_every], motion)
         tau = drives(run.model, run.drive, run.saved_torques(), motion.time, *motion.state_parts)
-        return SampledMotion(run.model, motion.time, motion.q, motion.v, tau)
+        return SampledMotion(run.model, motion.time, motion.q, motion.v, tau, steps if run.every_step else None)
 
     @property
     def drive(self) -> Any:
@@ -268,7 +277,7 @@ class Rollout(eqx.Module):
     def trajectory(self, values: Mapping[str, PyTree]) -> Trajectory:
         """The motion of a sample's values with its model, for plots and files."""
         motion = _compiled_motion(self, dict(values))
-        time, q, v, tau = (np.asarray(x) for x in motion[1:])
+        time, q, v, tau = (np.asarray(x) for x in motion[1:5])
         return Trajectory(
             motion.model, time, q, v, tau, method_name(self.method), float(self.dt), _divergence(motion), own_version()
         )
@@ -283,18 +292,24 @@ def _measured_starts(run: Rollout, values: dict[str, PyTree]) -> MeasuredLoops:
     return jax.vmap(one)(values)
 
 
-def _substepped(run: Rollout, substeps: Int[Array, ""]) -> StateHistory:
-    """``lgsim.rollout`` with a number of substeps as an operand of the program."""
+def _substepped(run: Rollout, substeps: Int[Array, ""], every: int) -> tuple[StateHistory, States]:
+    """``lgsim.rollout`` with a number of substeps as an operand of the program, and its states at half steps.
+
+    For an even number the states at half steps are those of the motion. They show the error of an interpolation.
+
+    Args:
+        every: Interval of saved states, in steps.
+    """
     drive = run.drive
     y0 = initial_state(run.model, run.q0, run.v0, drive, run.actuator_state)
     rows = run.torques if run.actuators is None else run.commands
     segments = torque_segments(run.model, rows, run.steps, run.t0, run.dt, drive)
     space, machine = state_space(run.model, drive), (run.model, drive, run.wrenches)
     method = run.method if run.actuators is None else sampled_method(run.method, drive)
-    each, h = run.save_every * substeps, run.dt / substeps.astype(run.dt.dtype)
+    each, h = every * substeps, run.dt / substeps.astype(run.dt.dtype)
 
-    def step(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        j, y = carry
+    def step(i: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        j, y, middle = carry
         k = j * each + i
         now = segments
         if segments is not None and not segments.steady:
@@ -311,17 +326,20 @@ def _substepped(run: Rollout, substeps: Int[Array, ""]) -> StateHistory:
             args=(machine, now),
             checkpoint=None,
         )
-        return j, solution.ys[-1]
+        y = solution.ys[-1]
+        return j, y, jnp.where(2 * (i + 1) == each, y, middle) if run.every_step else middle
 
-    def interval(y: Array, j: Array) -> tuple[Array, Array]:
-        y = control_flow.fori_loop(0, each, step, (j, y))[1]
-        return y, y
+    def interval(y: Array, j: Array) -> tuple[Array, tuple[Array, Array]]:
+        _, y, middle = control_flow.fori_loop(0, each, step, (j, y, y))
+        return y, (y, middle)
 
-    saved = jnp.arange(run.steps // run.save_every + 1, dtype=jnp.int32)
-    _, ys = control_flow.scan(interval, y0, saved[:-1])
+    saved = jnp.arange(run.steps // every + 1, dtype=jnp.int32)
+    _, (ys, middles) = control_flow.scan(interval, y0, saved[:-1])
     ys = jnp.concatenate([y0[None], ys])
-    times = run.t0 + (run.save_every * saved).astype(run.dt.dtype) * run.dt
-    return StateHistory(times, *split_state(run.model, ys), actuator_part(run.model, ys))
+    times = run.t0 + (every * saved).astype(run.dt.dtype) * run.dt
+    history = StateHistory(times, *split_state(run.model, ys), actuator_part(run.model, ys))
+    states = States(times, *split_state(run.model, ys))
+    return history, with_middles(run.model, states, split_state(run.model, middles), each % 2 == 0)
 
 
 @compiled  # compiled once for all samples

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import functools
 import math
+import operator
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from lgsim._compile.xla import compiled, traced_platform
 from lgsim.integrators.method import Method
 from lgsim.montecarlo.distributions import Distribution
 from lgsim.montecarlo.low_discrepancy import PointSequence, ReplicatedPoints
+from lgsim.montecarlo.missing import COMPLETE, PARTIAL, KnownValues, comparable, divergence_code, outputs_used
 from lgsim.montecarlo.rollout import Rollout
 from lgsim.simulation import Trajectory
 from lgsim.support.messages import listed
@@ -33,8 +36,9 @@ Columns = dict[str, Shaped[Array, " ..."]]
 """The outputs of a sample, by name."""
 
 SAMPLE, DIVERGED, WEIGHT, FAILED = "sample", "diverged", "log_weight", "failed "
-"""Columns in addition to the outputs: the sample's index; 0, or 1 if it is not finite, 2 if it is blown up; the
-logarithm of its weight under importance sampling; True if it failed, followed by the name of the failure.
+"""Columns in addition to the outputs: the sample's index; 0, or 1 if it is not finite, 2 if it is blown up, 3 if only
+some outputs have values; the logarithm of its weight under importance sampling; True if it failed, followed by the name
+of the failure.
 """
 
 CPU_TILE, DEVICE_TILE = 64, 8192
@@ -270,8 +274,11 @@ class Study(eqx.Module):
         self.samples, self.seed, self.bound, self.stop = int(samples), int(seed), float(bound), stop
         self.tile = (CPU_TILE if traced_platform() == "cpu" else DEVICE_TILE) if tile is None else int(tile)
         self.sampler = Sampler(distributions, self.seed, self.samples, sequence, tilts)
-        self.rollout = rollout
         self.outputs, self.failures = _by_name(outputs), dict(failures or {})
+        if isinstance(rollout, Rollout) and any(getattr(f, "uses_all_steps", False) for f in self.outputs.values()):
+            rollout = copy.copy(rollout)
+            object.__setattr__(rollout, "every_step", True)  # static, like a tile
+        self.rollout = rollout
         self._check()
 
     def __repr__(self) -> str:
@@ -317,6 +324,15 @@ class Study(eqx.Module):
     def stepped(self) -> Rollout | None:
         """The rollout whose steps determine the motions; None for a function of the values."""
         return self.rollout if isinstance(self.rollout, Rollout) else getattr(self.rollout, "stepped", None)
+
+    @property
+    def known_values(self) -> KnownValues:
+        """The samples that count in each statistic."""
+        kinds = self.columns()
+        own = {DIVERGED, WEIGHT, *(FAILED + name for name in self.failures)}
+        found = {name: kind for name, kind in kinds.items() if name not in own}
+        uses = {FAILED + name: outputs_used(f, found) for name, f in self.failures.items()}
+        return KnownValues(list(found), uses, isinstance(self.rollout, Rollout))
 
     def with_substeps(self, substeps: int | Integer[Array, ""]) -> Study:
         """The study with the step divided by a factor, see ``Rollout.with_substeps``.
@@ -366,13 +382,11 @@ class Study(eqx.Module):
         if taken := own & set(found):
             raise ValueError(f"outputs: expected other names than {sorted(own)}, got {sorted(taken)}")
         end = [self.rollout.final_state(motion)] if isinstance(self.rollout, Rollout) else []
-        finite, bounded = jnp.ones((), bool), jnp.ones((), bool)
-        for x in [*found.values(), *end]:
-            if jnp.issubdtype(x.dtype, jnp.inexact):
-                finite = finite & jnp.all(jnp.isfinite(x))
-                bounded = bounded & jnp.all(jnp.abs(x) <= self.bound)
-        code = jnp.where(finite, jnp.where(bounded, 0, 2), 1).astype(jnp.int8)
-        failed = {FAILED + name: jnp.asarray(f(found), bool) & (code == 0) for name, f in self.failures.items()}
+        code = divergence_code(found, end, self.bound)
+        kept, failed = (code == COMPLETE) | (code == PARTIAL), {}
+        for name, f in self.failures.items():
+            known = [comparable(found[each], bool(end)) for each in outputs_used(f, found)]
+            failed[FAILED + name] = functools.reduce(operator.and_, known, jnp.asarray(f(found), bool) & kept)
         weight = {WEIGHT: sample.log_weight} if self.sampler.tilts else {}
         return {**found, **failed, DIVERGED: code, **weight}
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim.dynamics.kinematics import frame_index
 from lgsim.montecarlo import SampledMotion, outputs
 from lgsim.multibody import Model
 from lgsim.scenarios.tasks import named_solids
+from lgsim.simulation.between_states import Quantity
+from lgsim.simulation.events import Coordinate, Height
 from lgsim.support.messages import unknown_choice, unknown_name
 from lgsim.support.toml_table import Table
 
@@ -39,7 +43,7 @@ def read_outputs(table: Table, model: Model, saved: int) -> dict[str, Output]:
     Raises:
         ScenarioError: with file, line and key.
     """
-    table.only("keep", "attitudes", "positions", HISTORY, "distance", "least_clearance")
+    table.only("keep", "attitudes", "positions", HISTORY, *_TABLES)
     found: dict[str, Output] = {}
     for i, name in enumerate(table.of("keep", list, ["final_q", "final_v"])):
         if name not in STATES:
@@ -54,7 +58,7 @@ def read_outputs(table: Table, model: Model, saved: int) -> dict[str, Output]:
         if count > saved:
             raise table.fault(HISTORY, f"expected at most {saved}, the number of saved states, got {count}")
         found[HISTORY] = outputs.Subsampled(count)
-    for key, make in (("distance", _distance), ("least_clearance", _least_clearance)):
+    for key, make in _TABLES.items():
         for each in table.tables(key):
             name = each.text("name")
             if not name or name in found:
@@ -117,3 +121,37 @@ def _least_clearance(table: Table, model: Model) -> Output:
     if not pairs[0]:
         raise table.fault(None, "no collision pairs: set `solids = true` and `[[machine.obstacles]]` in `[machine]`")
     return outputs.LeastClearance(pairs)
+
+
+def _quantity(table: Table, model: Model) -> Quantity:
+    """The coordinate of a joint, rad or m, or the height of a frame, m."""
+    if ("joint" in table) == ("height_of" in table):
+        raise table.fault(None, "expected either joint, a joint of one coordinate, or height_of, a frame")
+    if "height_of" in table:
+        return Height(frame_index(model.topology, _frame(table, model, table.text("height_of"), "height_of")))
+    single = {name: part.start for name, part in model.q_slices.items() if part.stop - part.start == 1}
+    joint = table.known("joint", table.text("joint"), tuple(single), "the name of a joint of one coordinate")
+    return Coordinate(single[joint])
+
+
+def _extreme(table: Table, model: Model, make: Callable[[Quantity], Output]) -> Output:
+    """The largest or smallest value of a quantity, between saved states too."""
+    table.only("name", "joint", "height_of")
+    return make(_quantity(table, model))
+
+
+def _time_of(table: Table, model: Model) -> Output:
+    """The first time at which a quantity crosses a value, s."""
+    table.only("name", "joint", "height_of", "value", "rising")
+    value = jnp.asarray(table.needed_number("value"), model.dtype)
+    return outputs.time_of(_quantity(table, model), value, rising=table.of("rising", bool))
+
+
+_TABLES: Mapping[str, Callable[[Table, Model], Output]] = {
+    "distance": _distance,
+    "least_clearance": _least_clearance,
+    "maximum": partial(_extreme, make=outputs.maximum),
+    "minimum": partial(_extreme, make=outputs.minimum),
+    "time_of": _time_of,
+}
+"""Readers of the tables of outputs by key."""

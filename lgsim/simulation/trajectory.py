@@ -18,15 +18,14 @@ from lgsim._compile.xla import tiled_vmap
 from lgsim.dynamics.contacts.contact_forces import contact_energy
 from lgsim.dynamics.energy import kinetic_energy, potential_energy, spring_energy
 from lgsim.dynamics.momentum import center_of_mass, centroidal_momentum
-from lgsim.integrators.hermite import hermite
 from lgsim.multibody.joint import Joint
 from lgsim.multibody.joints import Free, Spherical
 from lgsim.multibody.model import Model
 from lgsim.multibody.serialization import fingerprint
 from lgsim.simulation import trajectory_files
 from lgsim.simulation.accuracy.trajectory_error import StepError
+from lgsim.simulation.between_states import Negative, Quantity, States, first_crossing, interpolate_state, largest
 from lgsim.simulation.limits import LimitUse, limit_rows, limit_uses, limit_warnings
-from lgsim.simulation.state_space import StateSpace
 from lgsim.support.padded_batches import in_padded_batches
 from lgsim.support.printable import printable
 from lgsim.support.reading.file_faults import file_faults
@@ -167,6 +166,49 @@ class Trajectory:
         error = None if self.step_error is None else self.step_error[i + (s > 0)]
         return replace(self, time=time, q=np.asarray(q), v=np.asarray(v), tau=tau, step_error=error)
 
+    def maximum(self, quantity: Quantity) -> tuple[float, float]:
+        """The largest value of a quantity over the motion, between saved states too, and its time, s.
+
+        The motion is interpolated as in ``resample``, in each interval with an error O(h^4) for a function of q, and
+        O(h^3) for one of v, with the time h between saved states.
+
+        Args:
+            quantity: ``quantity(t, q, v, model)``, a scalar that JAX can trace, such as
+                ``lambda t, q, v, model: q[0]``.
+
+        Raises:
+            ValueError: there are fewer than two states.
+        """
+        value, time = _largest(quantity, self.model, self._states())
+        return float(value), float(time)
+
+    def minimum(self, quantity: Quantity) -> tuple[float, float]:
+        """The smallest value of a quantity over the motion, and its time, s; see ``maximum``.
+
+        Raises:
+            ValueError: there are fewer than two states.
+        """
+        value, time = self.maximum(Negative(quantity))
+        return -value, time
+
+    def time_of(self, quantity: Quantity, value: float = 0.0, *, rising: bool | None = None) -> float:
+        """The first time at which a quantity crosses a value, s; infinite if it does not. See ``maximum``.
+
+        A motion that starts at the value crosses it when it returns.
+
+        Args:
+            rising: True for upward crossings only, False for downward ones only, None for both.
+
+        Raises:
+            ValueError: there are fewer than two states.
+        """
+        return float(_first_crossing(quantity, jnp.asarray(value, self.q.dtype), rising, self.model, self._states()))
+
+    def _states(self) -> States:
+        if len(self) < 2:
+            raise ValueError(f"trajectory: expected at least 2 states, got {len(self)}")
+        return States(*(jnp.asarray(x) for x in (self.time, self.q, self.v)))
+
     @cached_property
     def limit_uses(self) -> tuple[LimitUse, ...]:
         """The largest use of each position, speed and torque limit; see ``limits.limit_uses``."""
@@ -258,24 +300,9 @@ def energy_drift(trajectory: Trajectory) -> str:
     return f"{change / largest:.2g} of the largest kinetic energy, {largest:.4g} J{why}"
 
 
-@jax.jit
-@partial(jax.vmap, in_axes=(None, 0, 0, 0, 0, 0, 0))
-def _interpolate(
-    model: Model,
-    q0: Float[Array, " nq"],
-    v0: Float[Array, " nv"],
-    q1: Float[Array, " nq"],
-    v1: Float[Array, " nv"],
-    h: Float[Array, ""],
-    s: Float[Array, ""],
-) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-    """Configuration and velocity at the fraction s of an interval h between two states."""
-    action = StateSpace(model.topology)
-    y0, y1 = jnp.concatenate([q0, v0]), jnp.concatenate([q1, v1])
-    # only q of the cubic through (q, v) is used, so that the accelerations at the ends do not matter
-    slope0, slope1 = (jnp.concatenate([h * v, jnp.zeros_like(v)]) for v in (v0, v1))
-    q, rate = jax.jvp(lambda s: hermite(action, y0, y1, slope0, slope1, s)[: model.nq], (s,), (jnp.ones_like(s),))
-    return q, model.velocity(q, rate / h)
+_interpolate = jax.jit(jax.vmap(interpolate_state, in_axes=(None, 0, 0, 0, 0, 0, 0)))
+_largest = jax.jit(largest, static_argnums=0)
+_first_crossing = jax.jit(first_crossing, static_argnums=(0, 2))
 
 
 # compiled once for each topology and batch size, not for each trajectory

@@ -281,6 +281,15 @@ def test_a_study_whose_samples_all_diverge(write, tmp_path):
     assert result.exit_code == 3 and "note: all samples diverged" in result.stderr
 
 
+def test_a_probability_that_diverged_samples_leave_open(write, tmp_path):
+    """Some of the samples diverge, as stiffness varies by decades: exit status 3, and the name of the failure."""
+    study = write(changed(("dt = 0.02", 'dt = 0.1\nmethod = "MK4"'), ("stiffness = 3.0", "stiffness = 1e9"),
+                          ("stiffness = { relative = 0.1 }", "stiffness = { relative = 1e5 }")))  # fmt: skip
+    result = lgsim("montecarlo", study, "--out", tmp_path / "open", "--samples", 64, "--no-step-check")
+    assert result.exit_code == 3 and "all samples diverged" not in result.stderr, result.output
+    assert re.search(r"note: the probability of 'far' is open: \d+ samples of 64 diverged", result.stderr)
+
+
 STIFF = Path(__file__).parents[1] / "data" / "stiff_arm.toml"
 
 

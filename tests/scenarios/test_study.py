@@ -357,3 +357,42 @@ def test_numbers_have_the_default_float(write, request):
     for file in (write(STUDY), *(data.study(name) for name in data.STUDIES)):
         study = load_study(file, samples=3).study
         assert study.rollout.model.dtype == study.rollout.q0.dtype == study.columns()["final_q"].dtype == dtype
+
+
+@pytest.mark.slow
+def test_extremes_and_times_of_a_file(write):
+    """Their quantities on a motion made by hand: a joint that passes through a parabola, and the height of the tip."""
+    tables = """
+[[outputs.maximum]]
+name = "top"
+joint = "elbow"
+[[outputs.minimum]]
+name = "low"
+height_of = "tip"
+[[outputs.time_of]]
+name = "when"
+joint = "elbow"
+value = 0.8
+rising = false
+[[failures]]
+name = "soon"
+output = "when"
+below = 1.0
+[[failures]]"""
+    study = load_study(write(changed(("[[failures]]", tables)))).study
+    assert study.rollout.every_step and set(study.failures) == {"soon", "far"}
+    time = jnp.linspace(0.0, 1.5, 4)
+    q = jnp.stack([0 * time, 1 - (time - 0.7) ** 2], axis=1)
+    v = jnp.stack([0 * time, -2 * (time - 0.7)], axis=1)
+    motion = mc.SampledMotion(study.rollout.model, time, q, v, 0 * v)
+    found = jax.jit(lambda motion: {name: study.outputs[name](motion) for name in ("top", "low", "when")})(motion)
+    np.testing.assert_allclose(found["top"], 1.0, atol=1e-14)
+    np.testing.assert_allclose(found["when"], 0.7 + np.sqrt(0.2), rtol=1e-12)
+    # upper link upright, 0.4 m, and the tip 0.3 m along the lower one
+    np.testing.assert_allclose(found["low"], 0.4 + 0.3 * np.cos(1.0), rtol=1e-12)
+    both, neither = 'joint = "elbow"\nheight_of = "tip"', "# nothing"
+    for wrong, message in ((both, "expected either joint"), (neither, "expected either joint"),
+                           ('joint = "wrist"', "expected the name of a joint of one coordinate")):  # fmt: skip
+        text = changed(("[[failures]]", f'[[outputs.maximum]]\nname = "top"\n{wrong}\n[[failures]]'))
+        with pytest.raises(ScenarioError, match=message):
+            load_study(write(text))

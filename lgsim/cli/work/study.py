@@ -100,9 +100,11 @@ def _run(asked: StudyRequest, engine: Engine, store: Store) -> Exit:
         return Exit.ALL_DIVERGED if results.finished else Exit.INTERRUPTED
     if not results.finished:
         return Exit.INTERRUPTED
-    found = results.step_error
+    undecided, found = results.undecided(watch.level), results.step_error
+    for message in undecided.values():
+        note(f"{message}: reduce dt, or inspect a sample: lgsim montecarlo report {asked.out}")
     if found is None or found.resolved:
-        return Exit.DONE
+        return Exit.PROBABILITY_OPEN if undecided else Exit.DONE
     note(found.summary())
     return Exit.NOT_RESOLVED
 

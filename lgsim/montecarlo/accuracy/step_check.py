@@ -195,6 +195,9 @@ def pick(results: Results, samples: Int[np.ndarray, " k"], most: float | int = m
     Args:
         samples: Indices of samples, in order.
         most: Largest number of values of a sample in a column; larger columns are omitted.
+
+    Returns:
+        The columns; the mean of an output where only its value is missing.
     """
     found: dict[str, list[np.ndarray]] = {}
     for chunk in results.chunks():
@@ -202,7 +205,7 @@ def pick(results: Results, samples: Int[np.ndarray, " k"], most: float | int = m
         for name, x in chunk.columns.items():
             if math.prod(x.shape[1:]) <= most:
                 found.setdefault(name, []).append(x[here])
-    return {name: np.concatenate(parts) for name, parts in found.items()}
+    return results.running.imputed({name: np.concatenate(parts) for name, parts in found.items()})
 
 
 def study_step_error(results: Results, plan: CheckPlan, refined: Refined) -> StudyStepError:
@@ -330,8 +333,8 @@ class _Again(NamedTuple):
     @classmethod
     def run(cls, results: Results, plan: CheckPlan, refined: Refined) -> _Again:
         """The samples of a plan, run by ``refined``."""
-        own, half = pick(results, plan.halved), refined(plan.halved, 2)
-        quarter = refined(plan.halved[plan.quartered], 4)
+        own, half = pick(results, plan.halved), results.running.imputed(refined(plan.halved, 2))
+        quarter = results.running.imputed(refined(plan.halved[plan.quartered], 4))
         weights = plan.weights * (np.exp(own[WEIGHT].astype(float)) if WEIGHT in own else 1.0)
         left = math.sqrt(max(0.0, 1 - len(plan.halved) / results.samples))
         good = (own[DIVERGED] == 0) & (half[DIVERGED] == 0)

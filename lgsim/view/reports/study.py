@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from lgsim.lie.group import UnitQuaternion
 from lgsim.montecarlo import Results, Rollout
@@ -23,7 +23,7 @@ from lgsim.montecarlo.outputs import (
     peak_torque,
 )
 from lgsim.montecarlo.results import EFFECTIVE
-from lgsim.montecarlo.store import Store
+from lgsim.montecarlo.store import Chunk, Store
 from lgsim.montecarlo.study import DIVERGED, FAILED, WEIGHT
 from lgsim.multibody import Model
 from lgsim.scenarios import ScenarioError
@@ -80,8 +80,9 @@ def report_study(
 ) -> Page:
     """Report of a Monte Carlo study: distributions, attitudes, fan charts, failures, worst samples.
 
-    An interrupted study is reported with its available samples. Diverged samples are excluded from all statistics and
-    come first among the worst samples. Without the package viser there are no replays, and one warning reports it.
+    An interrupted study is reported with its available samples. Diverged samples are excluded from all statistics. They
+    come first among the worst samples, and are at most half of them if there are others. Without the package viser
+    there are no replays, and one warning reports it.
 
     Args:
         store: Store of the command ``lgsim montecarlo``, the result of ``open_study`` for it, or results of
@@ -191,6 +192,13 @@ def _overview(page: Page, results: Results) -> None:
             )  # fmt: skip
     if running.diverged:
         page.add_remark(f"{counted(running.diverged, 'sample')} diverged and are excluded from all statistics.", "bad")
+    if missing := [f"{name} {running.moments(name).missing - running.diverged}" for name in _outputs(results)
+                   if running.moments(name).missing > running.diverged]:  # fmt: skip
+        page.add_remark(
+            f"Samples without a finite value, which count in all other statistics: {', '.join(missing)}.", "note"
+        )
+    for message in results.undecided(LEVEL).values():
+        page.add_remark(f"{message[0].upper()}{message[1:]}.", "bad")
     if running.diverged == results.samples:
         if results.step_error is not None and not results.step_error.resolved:
             _steps(page, results)
@@ -247,7 +255,7 @@ def _counts(results: Results, name: str, k: int, edges: Float[np.ndarray, " edge
     """Histogram of the k-th component of an output, weighted if the samples have weights."""
     counts = np.zeros(len(edges) - 1)
     for chunk in results.chunks():
-        good = chunk.columns[DIVERGED] == 0
+        good = _known(results, chunk, name)
         weights = np.exp(chunk.columns[WEIGHT][good].astype(float)) if WEIGHT in chunk.columns else None
         counts += np.histogram(chunk.columns[name].reshape(chunk.count, -1)[good, k], edges, weights=weights)[0]
     return counts
@@ -303,7 +311,7 @@ def _failed(page: Page, results: Results) -> None:
         steps = [] if results.step_error is None else [results.step_error.mean_error(FAILED + name, None)]
         rows.append([name, found.count, text, *steps, _listed(found.indices.tolist())])
     if rows:
-        interval = "probability and confidence interval" + ("" if results.study.sampler.tilts else " (Wilson)")
+        interval = "probability and confidence interval" + ("" if results.study.sampler.tilts else " (Clopper-Pearson)")
         steps = [] if results.step_error is None else ["integration error"]
         page.add_table(["failure", "samples", interval, *steps, "sample numbers"], rows)
     gone = results.diverged
@@ -330,10 +338,11 @@ def _cases(results: Results, worst: str | None, count: int) -> Iterator[Case]:
     """Diverged samples, then the worst ones by an output."""
     if _rollout(results) is None:
         return
-    gone = dict(list(results.diverged.items())[:count])
-    found = dict(gone)
-    for i, why in _worst(results, worst, count - len(found)):
-        found[i] = why
+    known = results.running.diverged < results.samples
+    worst_ones = dict(_worst(results, worst, count)) if known else {}
+    # diverged samples hide no worst ones: at most half of the cases, if there are others
+    gone = dict(list(results.diverged.items())[: max(count // 2, count - len(worst_ones))])
+    found = dict(list((gone | worst_ones).items())[:count])
     for i, why in found.items():
         motion = results.replay(i)
         motion = finite_part(motion, BOUND if i in gone else np.inf)
@@ -368,7 +377,7 @@ def _extreme(results: Results, name: str, entry: int | None, up: bool, count: in
     )
     kept: list[tuple[float, int]] = []
     for chunk in results.chunks():
-        good = np.flatnonzero(chunk.columns[DIVERGED] == 0)
+        good = np.flatnonzero(_known(results, chunk, name))
         x = chunk.columns[name].reshape(chunk.count, -1)[good].astype(float)
         value = np.linalg.norm(x - mean, axis=1) if several else x[:, entry or 0]
         order = np.argsort(-value if up or several else value, kind="stable")[:count]
@@ -379,15 +388,20 @@ def _extreme(results: Results, name: str, entry: int | None, up: bool, count: in
 
 
 def _first(results: Results, name: str, count: int) -> Float[np.ndarray, " samples *shape"]:
-    """Values of an output of the first samples that did not diverge."""
+    """Values of an output of the first samples that have one."""
     parts, found = [], 0
     for chunk in results.chunks():
-        good = chunk.columns[name][chunk.columns[DIVERGED] == 0][: count - found]
+        good = chunk.columns[name][_known(results, chunk, name)][: count - found]
         parts.append(good)
         found += len(good)
         if found >= count:
             break
     return np.concatenate(parts)
+
+
+def _known(results: Results, chunk: Chunk, name: str) -> Bool[np.ndarray, " samples"]:
+    """True for the samples of a chunk that have a value of an output."""
+    return results.running.known_values.mask(chunk.columns[DIVERGED], chunk.columns, name)
 
 
 def _listed(samples: Sequence[int]) -> str:
