@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from lgsim.identify.recording.columns import SENSORS, TIME, UNITS, WORDS, Slot, parse_name, parse_unit, split_unit
 from lgsim.identify.recording.map_entries import dimension_of
+from lgsim.identify.recording.recording import CHANNELS
 from lgsim.identify.recording.tables import read_table
 from lgsim.multibody import Model
 
@@ -63,6 +64,11 @@ def example_map(path: Path, model: Model) -> str:
         else:
             lines.append(f'# {_quoted(name)} = {{ joint = "...", quantity = "..." }}   # no joint and quantity found')
     lines += [f'{_quoted(name)} = "ignore"   # no numbers' for name in table.texts]
+    for name, array in table.arrays.items():
+        known = "in the model's order" if name in CHANNELS else f"not read: rename it to one of {', '.join(CHANNELS)}"
+        lines.append(f"# {_quoted(name)}: array of {array.shape[1]} columns, {known}")
+    left_out = [finding for finding in table.findings if finding.kind == "unused column"]
+    lines += [f"# {_quoted(finding.where)}: {finding.seen}" for finding in left_out]
     lines += ["", "[options]"]
     if TIME not in taken:
         lines.append("# rate = 1000.0   # there is no column of times: samples per second")

@@ -114,3 +114,19 @@ def test_a_floating_base(tmp_path):
     _, found = shown_and_read(write(tmp_path / "run.csv", columns), model, tmp_path)
     np.testing.assert_allclose(found.q[:, :3], TIME[:, None] + np.arange(3), atol=1e-15)
     np.testing.assert_array_equal(found.q[:, 3:], np.tile([1.0, 0, 0, 0], (len(TIME), 1)))
+
+
+def test_arrays_of_a_matlab_file(arm, tmp_path):
+    """Matrices by the name of a channel are read; the others, and what is no column, are comments."""
+    scipy_io = pytest.importorskip("scipy.io")
+    q = signals(4).T
+    stored = {"t": 1e3 * TIME, "q": q, "pose": q[:, :3], "gains": np.eye(3), "log": {"tau": q, "tau_gripper": q[:, 3]}}
+    scipy_io.savemat(tmp_path / "run.mat", stored)
+    text, found = shown_and_read(tmp_path / "run.mat", arm, tmp_path)
+    np.testing.assert_allclose(found.time, TIME, atol=1e-15)
+    np.testing.assert_array_equal(found.q, q)
+    np.testing.assert_array_equal(found.tau[:, 3], q[:, 3])
+    assert '# "q": array of 4 columns, in the model\'s order' in text
+    assert '# "pose": array of 3 columns, not read: rename it to one of q, v,' in text
+    assert '# "log.tau": array of 4 columns, not read: ' in text
+    assert '# "gains": an array of shape (3, 3) is not a column of 12 numbers' in text
