@@ -125,6 +125,7 @@ def test_arrays_of_a_matlab_file(arm, tmp_path):
     text, found = shown_and_read(tmp_path / "run.mat", arm, tmp_path)
     np.testing.assert_allclose(found.time, TIME, atol=1e-15)
     np.testing.assert_array_equal(found.q, q)
+    assert found.tau is not None
     np.testing.assert_array_equal(found.tau[:, 3], q[:, 3])
     assert '# "q": array of 4 columns, in the model\'s order' in text
     assert '# "pose": array of 3 columns, not read: rename it to one of q, v,' in text
