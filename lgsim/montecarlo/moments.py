@@ -91,7 +91,9 @@ class Moments:
             places: Indices of the entries.
         """
         own = {name: getattr(self, name)[places] for name in ("mean", "squared_deviations", "low", "high")}
-        scores = None if self.scores is None else (self.scores[0][places], self.scores[1][places])
+        scores = (
+            None if self.scores is None else (np.asarray(self.scores[0])[places], np.asarray(self.scores[1])[places])
+        )
         return replace(self, scores=scores, **own)
 
     def _scores_about(self, mean: Real) -> tuple[Real, Real]:

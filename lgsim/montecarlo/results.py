@@ -16,7 +16,7 @@ from jaxtyping import Float, Integer, Shaped
 from lgsim.lie.group import LieGroup
 from lgsim.montecarlo.accuracy.step_error import StudyStepError
 from lgsim.montecarlo.intervals import Numbers, clopper_pearson, student_quantile
-from lgsim.montecarlo.missing import BLOWN_UP, NOT_FINITE, PARTIAL, Mask
+from lgsim.montecarlo.known_values import BLOWN_UP, NOT_FINITE, PARTIAL, Mask
 from lgsim.montecarlo.moments import Moments, RunningReplicates
 from lgsim.montecarlo.spaces import IntrinsicMoments, Space, intrinsic_moments
 from lgsim.montecarlo.store import Chunk, Store, StoreMetadata, flat_names, package_versions
@@ -479,7 +479,7 @@ class Results:
         effective = float(failed[0] ** 2 / failed[1]) if failed[1] else 0.0
         if not effective > 1:
             return Failures(len(where), count, p, (0.0, 1.0), effective, where)
-        ends = (_weighted_interval(*sums, count + lost, level) for sums in (failed, failed + unknown))
+        ends = (_weighted_interval(float(a), float(b), count + lost, level) for a, b in (failed, failed + unknown))
         (low, _), (_, high) = ends
         return Failures(len(where), count, p, (low, high), effective, where)
 

@@ -22,8 +22,8 @@ from jaxtyping import Float, Integer, PyTree, Shaped, UInt32
 from lgsim._compile.xla import compiled, traced_platform
 from lgsim.integrators.method import Method
 from lgsim.montecarlo.distributions import Distribution
+from lgsim.montecarlo.known_values import COMPLETE, PARTIAL, KnownValues, comparable, divergence_code, outputs_used
 from lgsim.montecarlo.low_discrepancy import PointSequence, ReplicatedPoints
-from lgsim.montecarlo.missing import COMPLETE, PARTIAL, KnownValues, comparable, divergence_code, outputs_used
 from lgsim.montecarlo.rollout import Rollout
 from lgsim.simulation import Trajectory
 from lgsim.support.messages import listed

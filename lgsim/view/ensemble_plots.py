@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +26,10 @@ __all__ = ["HistogramData", "attitudes", "fans", "histograms"]
 
 BANDS = ((0.05, 0.95, 0.18), (0.25, 0.75, 0.32))
 """The bands of a fan chart: two quantile levels, and the opacity between them."""
+LABEL_WIDTH = 0.17
+"""Width of a label of a quantile as a fraction of the width of a histogram."""
+TITLE_WIDTH = 30
+"""Largest number of characters in a line of a histogram's title."""
 MARKED = {"linewidth": 1.1, "linestyle": (0, (4, 2))}
 AXES = ("x", "y", "z")
 
@@ -38,6 +43,7 @@ class HistogramData(NamedTuple):
         edges: Edges of the bins, (bins + 1,).
         mean: Mean of all samples, in the unit of the quantity.
         quantiles: Quantiles by level, between 0 and 1.
+        beyond: Number of samples outside of the edges.
     """
 
     name: str
@@ -45,6 +51,7 @@ class HistogramData(NamedTuple):
     edges: Float[np.ndarray, " bins_1"]
     mean: float
     quantiles: Mapping[float, float]
+    beyond: float = 0.0
 
 
 def histograms(data: Sequence[HistogramData], columns: int = 3) -> Figure:
@@ -63,16 +70,31 @@ def histograms(data: Sequence[HistogramData], columns: int = 3) -> Figure:
     for ax in axes.flat[len(data) :]:
         ax.set_visible(False)
     for ax, each in zip(axes.flat, data, strict=False):
-        share = each.counts / max(each.counts.sum(), 1)
-        ax.stairs(100 * share, each.edges, fill=True, color=COLORS[0], alpha=0.55)
-        for level, value in each.quantiles.items():
+        total = each.counts.sum() + each.beyond
+        ax.stairs(100 * each.counts / (total or 1), each.edges, fill=True, color=COLORS[0], alpha=0.55)
+        width, row, last = each.edges[-1] - each.edges[0], 0, -np.inf
+        for level, value in sorted(each.quantiles.items()):
             ax.axvline(value, color=COLORS[5], linewidth=0.9, linestyle=(0, (4, 3)))
+            # labels closer than their width are below each other
+            row, last = (row + 1 if value - last < LABEL_WIDTH * width else 0), value
             ax.annotate(
-                f"{100 * level:g} %", (value, 1.0), (2, -8), xycoords=("data", "axes fraction"),
+                f"{100 * level:g} %", (value, 1.0), (2, -8 - 7 * row), xycoords=("data", "axes fraction"),
                 textcoords="offset points", fontsize=6, color=COLORS[5],
             )  # fmt: skip
-        ax.axvline(each.mean, color=COLORS[1], linewidth=1.4)
-        ax.set_title(literal(each.name), **HEAD)
+        outside = [f"{100 * each.beyond / total:.2g} % of samples"] if each.beyond else []
+        if each.edges[0] <= each.mean <= each.edges[-1]:
+            ax.axvline(each.mean, color=COLORS[1], linewidth=1.4)
+        else:
+            outside.append(f"mean {each.mean:.3g}")
+        ax.locator_params(axis="x", nbins=5)
+        if outside:
+            ax.annotate(
+                "\n".join(["beyond:", *outside]), (1.0, 0.5), (-2, 0), xycoords="axes fraction",
+                textcoords="offset points", fontsize=6, ha="right", va="center",
+                color=COLORS[5],
+            )  # fmt: skip
+        lines = textwrap.wrap(each.name, TITLE_WIDTH, max_lines=2, placeholder=" …")
+        ax.set_title("\n".join(map(literal, lines)), **HEAD)
         ax.set_ylabel("share of samples (%)")
     return figure
 

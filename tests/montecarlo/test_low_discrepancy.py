@@ -144,7 +144,7 @@ def test_the_interval_of_a_sequence_covers(kind):
         y = np.sin(z + 0.5).sum(axis=1)
         running = RunningReplicates(8, 1)
         for first in range(0, 256, 50):
-            running.add(first, y[first : first + 50, None], np.ones(len(y[first : first + 50])))
+            running.add(first, y[first : first + 50, None], np.ones((len(y[first : first + 50]), 1)))
         m = replace(Moments.of(y), replicates=running.spread(slice(0, 1), ()))
         np.testing.assert_allclose(m.replicates[0], y.reshape(-1, 8).mean(axis=0), rtol=1e-12)
         np.testing.assert_allclose(m.replicates[1], y.reshape(-1, 8).std(axis=0), rtol=1e-12)

@@ -39,7 +39,7 @@ def angle(t, q, v, model):
 
 @pytest.fixture(scope="module")
 def motion():
-    return lgsim.simulate(studies.pendulum(), [0.4], [4.0], dt=1e-3, duration=1.6, save_every=40)
+    return lgsim.simulate(studies.pendulum(), np.array([0.4]), np.array([4.0]), dt=1e-3, duration=1.6, save_every=40)
 
 
 def test_extremes_of_a_trajectory_are_those_of_dop853(motion):
@@ -81,7 +81,7 @@ def test_two_crossings_within_one_interval():
     builder = lgsim.ModelBuilder()
     builder.add_body("ball", "world", joints.Prismatic(), joint_name="up", axis=[0, 0, 1], mass=1.0)
     speed = np.sqrt(2 * 9.81)
-    run = lgsim.simulate(builder.build(), [0.0], [speed], dt=0.01, duration=0.9, save_every=30)
+    run = lgsim.simulate(builder.build(), np.array([0.0]), np.array([speed]), dt=0.01, duration=0.9, save_every=30)
     late = (speed - np.sqrt(2 * 9.81 * 0.01)) / 9.81
     assert max(run.q[:, 0]) < 0.99
     np.testing.assert_allclose(run.maximum(angle), [1.0, speed / 9.81], rtol=1e-7)
@@ -97,7 +97,7 @@ def test_extremes_on_a_group():
     builder = lgsim.ModelBuilder()
     builder.add_body("ball", "world", joints.Spherical(), mass=1.0, inertia=0.1 * np.eye(3))
     model = builder.build()
-    run = lgsim.simulate(model, None, [0.0, 1.4, 0.0], dt=0.1, duration=3.0, save_every=10)
+    run = lgsim.simulate(model, None, np.array([0.0, 1.4, 0.0]), dt=0.1, duration=3.0, save_every=10)
 
     def height(t, q, v, model):
         return lgsim.quaternion.Ad(q)[2, 0]  # -sin(angle)
@@ -108,7 +108,7 @@ def test_extremes_on_a_group():
 
 
 def study(save_every, **more):
-    run = mc.Rollout(studies.pendulum(), [0.4], dt=0.01, steps=120, save_every=save_every)
+    run = mc.Rollout(studies.pendulum(), np.array([0.4]), dt=0.01, steps=120, save_every=save_every)
     outputs = {"low": mc.outputs.minimum(angle), "high": mc.outputs.maximum(angle),
                "when": mc.outputs.time_of(angle, -0.9, rising=False), "end": mc.outputs.final_q}  # fmt: skip
     return mc.Study({"v0": mc.Uniform(jnp.array([2.0]), jnp.array([6.0]))}, run, outputs, samples=64, tile=32, **more)

@@ -63,3 +63,20 @@ def test_histograms_show_shares_and_levels():
     np.testing.assert_array_equal(ax.patches[0].get_data().values, [25.0, 75.0])
     assert [line.get_xdata()[0] for line in ax.get_lines()] == [1.25, 1.2]
     assert [each.get_visible() for each in figure.axes] == [True] * 4 + [False] * 2
+
+
+def test_histograms_with_outliers_and_long_names():
+    """Shares are those of all samples; a mean beyond the axes is text; labels and titles do not overlap."""
+    name = "an output with a name that is far longer than its panel, and goes on $x^2$ even after two lines of text"
+    quantiles = {0.05: 1.00, 0.5: 1.01, 0.95: 1.02}
+    data = ensemble_plots.HistogramData(name, np.array([1.0, 2.0]), np.array([0.0, 1.0, 2.0]), 50.0, quantiles, 1.0)
+    figure = ensemble_plots.histograms([data] * 3)
+    figure.canvas.draw()
+    ax = figure.axes[0]
+    np.testing.assert_array_equal(ax.patches[0].get_data().values, [25.0, 50.0])
+    assert [line.get_xdata()[0] for line in ax.get_lines()] == list(quantiles.values())
+    assert ax.texts[-1].get_text() == "beyond:\n25 % of samples\nmean 50"
+    boxes = [text.get_window_extent() for text in ax.texts]
+    titles = [each.title.get_window_extent() for each in figure.axes]
+    for group in (boxes, titles):
+        assert not any(a.overlaps(b) for i, a in enumerate(group) for b in group[:i])

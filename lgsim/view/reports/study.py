@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
@@ -42,6 +42,8 @@ LEVELS = (0.05, 0.5, 0.95)
 """Levels of the quantiles in histograms."""
 BINS = 40
 """Number of bins of a histogram."""
+OUTLYING = 2.0
+"""Samples farther from the outer quantiles than this multiple of their distance are beyond a histogram's axes."""
 PLOTS = 18
 """Largest number of histograms on a page."""
 POINTS = 3000
@@ -230,35 +232,57 @@ def _steps(page: Page, results: Results) -> None:
 def _distributions(page: Page, results: Results) -> None:
     """Add histograms of the components of all outputs."""
     shown: list[ensemble_plots.HistogramData] = []
+    omitted = 0
     for name in _outputs(results):
         m = results.running.moments(name)
-        if not m.count or len(shown) >= PLOTS:
-            continue
-        tilted = bool(results.study.sampler.tilts)
-        quantiles = None if tilted else results.quantiles(name, LEVELS).reshape(len(LEVELS), -1)
         low, high = np.ravel(m.low), np.ravel(m.high)
-        for k in np.flatnonzero(high > low).tolist():
-            if (text := label(results, name, k if m.mean.size > 1 else None)) is not None and len(shown) < PLOTS:
-                edges, mean = np.linspace(low[k], high[k], BINS + 1), float(np.ravel(m.mean)[k])
-                levels = {} if quantiles is None else dict(zip(LEVELS, quantiles[:, k].tolist(), strict=True))
-                shown.append(ensemble_plots.HistogramData(text, _counts(results, name, k, edges), edges, mean, levels))
+        texts = {k: label(results, name, k if m.mean.size > 1 else None) for k in np.flatnonzero(high > low).tolist()}
+        entries = [k for k, text in texts.items() if text is not None]
+        room = PLOTS - len(shown)
+        omitted += len(entries[room:])
+        quantiles = np.zeros((0, m.mean.size))
+        if entries[:room] and not results.study.sampler.tilts:
+            quantiles = results.quantiles(name, LEVELS).reshape(len(LEVELS), -1)
+        for k in entries[:room]:
+            levels = {p: x for p, x in zip(LEVELS, quantiles[:, k].tolist(), strict=False) if np.isfinite(x)}
+            mean = float(np.ravel(m.mean)[k])
+            edges = np.linspace(*_shown_range(float(low[k]), float(high[k]), levels), BINS + 1)
+            counts, total = _counts(results, name, k, edges)
+            text = str(texts[k])
+            shown.append(ensemble_plots.HistogramData(text, counts, edges, mean, levels, total - counts.sum()))
     if not shown:
         return
     page.add_section("Distributions")
     caption = "Mean (orange)"
     if not results.study.sampler.tilts:
         caption += ", and quantiles of 5 %, 50 % and 95 % (dashed)"
+    if any(each.beyond for each in shown):
+        caption += "; outliers are beyond the axes"
+    caption += f". {counted(omitted, 'more value')} in the table above" if omitted else ""
     page.add_figure(ensemble_plots.histograms(shown), f"{caption}.")
 
 
-def _counts(results: Results, name: str, k: int, edges: Float[np.ndarray, " edges"]) -> Float[np.ndarray, " bins"]:
-    """Histogram of the k-th component of an output, weighted if the samples have weights."""
-    counts = np.zeros(len(edges) - 1)
+def _shown_range(low: float, high: float, levels: Mapping[float, float]) -> tuple[float, float]:
+    """The range of a histogram: all samples, without those farther from the quantiles than twice their distance."""
+    ends = [levels.get(level, np.nan) for level in (LEVELS[0], LEVELS[-1])]
+    margin = OUTLYING * (ends[1] - ends[0])
+    # all samples, if most of them are equal or the quantiles are unknown
+    if not margin > 0:
+        return low, high
+    return max(low, ends[0] - margin), min(high, ends[1] + margin)
+
+
+def _counts(
+    results: Results, name: str, k: int, edges: Float[np.ndarray, " edges"]
+) -> tuple[Float[np.ndarray, " bins"], float]:
+    """Histogram of the k-th component of an output and the number of its samples, weighted if they have weights."""
+    counts, total = np.zeros(len(edges) - 1), 0.0
     for chunk in results.chunks():
         good = _known(results, chunk, name)
-        weights = np.exp(chunk.columns[WEIGHT][good].astype(float)) if WEIGHT in chunk.columns else None
-        counts += np.histogram(chunk.columns[name].reshape(chunk.count, -1)[good, k], edges, weights=weights)[0]
-    return counts
+        w = np.exp(chunk.columns[WEIGHT][good].astype(float)) if WEIGHT in chunk.columns else np.ones(good.sum())
+        counts += np.histogram(chunk.columns[name].reshape(chunk.count, -1)[good, k], edges, weights=w)[0]
+        total += float(w.sum())
+    return counts, total
 
 
 def _attitudes(page: Page, results: Results) -> None:
