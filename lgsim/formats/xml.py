@@ -353,13 +353,18 @@ def _repaired(content: bytes, remarks: list[Finding]) -> bytes:
         return blank(match, "comment", 'contains "--"')
 
     content = _COMMENT.sub(comment, content)
-    declaration = _DECLARATION.search(content)
+    declaration = _DECLARATION.search(_COMMENT.sub(lambda match: b" " * len(match.group()), content))
+    if declaration is None:
+        return content
     # a byte order mark may precede it
-    if declaration and content[: declaration.start()] not in (b"", b"\xef\xbb\xbf"):
-        return _DECLARATION.sub(lambda match: blank(match, "XML declaration", "is not at the start"), content, 1)
-    if declaration and not _VERSION.search(declaration.group()):
-        return _DECLARATION.sub(lambda match: blank(match, "XML declaration", "has no version 1.0"), content, 1)
-    return content
+    if content[: declaration.start()] not in (b"", b"\xef\xbb\xbf"):
+        text = "is not at the start"
+    elif _VERSION.search(declaration.group()):
+        return content
+    else:
+        text = "has no version 1.0"
+    start, end = declaration.span()
+    return content[:start] + blank(declaration, "XML declaration", text) + content[end:]
 
 
 def _root(file: str, content: bytes, encoding: str | None) -> etree._Element:

@@ -122,6 +122,11 @@ def test_the_frame_of_a_nested_model_has_two_names():
     close(poses_of(model, *np.asarray(model.neutral()))["b"][:3, 3], np.array([1.0, 0, 0]))
 
 
+def test_a_link_with_the_name_of_such_a_frame_is_kept():
+    model = model_of(link("n") + link("n::__model__"))
+    assert set(model.body_names) == {"n", "n::__model__"}
+
+
 def test_two_hinges_in_one_joint():
     body = link("a") + link("b") + joint("f", "fixed", "world", "a", "")
     axes = "<axis><xyz>0 0 1</xyz></axis><axis2><xyz>0 1 0</xyz></axis2>"

@@ -371,6 +371,7 @@ HINGE = ("revolute", '<axis xyz="0 0 1"/><limit lower="-1" upper="1" effort="1" 
         (lambda text: text.replace("<robot", '<robot xmlns="http://drake.mit.edu"', 1),
          ["1: the namespace 'http://drake.mit.edu' is ignored"]),
         (lambda text: "\ufeff" + text, []),
+        (lambda text: '<!-- <?xml version="1.0"?> -->' + text, []),
         (lambda text: '\ufeff<?xml version="1.1" encoding="utf-8"?>' + text, []),
     ],
 )  # fmt: skip

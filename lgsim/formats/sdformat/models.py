@@ -118,7 +118,7 @@ def _world(element: Element, version: str) -> SdfModel:
 
 def _without_frames_of_models(model: SdfModel) -> SdfModel:
     """The model with the names of nested models in the place of those of their frames, "<model>::__model__"."""
-    return _renamed(model, lambda name: name.removesuffix(SCOPE + MODEL))
+    return _renamed(model, lambda name: name if name in model.places else name.removesuffix(SCOPE + MODEL))
 
 
 def _add_frames_and_joints(element: Element, version: str, out: SdfModel) -> None:
