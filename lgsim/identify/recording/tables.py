@@ -317,9 +317,10 @@ def _mat(path: Path) -> Table:
     """The vectors and matrices of a MATLAB file, those of a structure by "<structure>.<field>"."""
     io = package("scipy.io", "identify", "a .mat file")
     with file_faults(path, "a MATLAB file of version 7 or older, by save(..., '-v7')"):
-        check_size(path, sum(8 * math.prod(shape) for _, shape, _ in io.whosmat(path)))
-        stored = io.loadmat(path, struct_as_record=False)
-        # not the version, nor sparse matrices
+        held = [(name, shape) for name, shape, kind in io.whosmat(path) if kind != "sparse"]
+        check_size(path, sum(8 * math.prod(shape) for _, shape in held))
+        stored = io.loadmat(path, struct_as_record=False, variable_names=[name for name, _ in held])
+        # not the version, nor what is no array
         stored = {k: x for k, x in stored.items() if not k.startswith("__") and isinstance(x, np.ndarray)}
         for name, parts in [(k, x.item()) for k, x in stored.items() if x.dtype == object and x.size == 1]:
             fields = getattr(parts, "_fieldnames", ())
