@@ -61,6 +61,13 @@ if __name__ == "__main__":
 """,
     "optimize": PROBLEM + "optimize.solve(problem, solver=optimize.ShootingMinimizer())",
     "mjcf": "lgsim.load_mjcf(text='<mujoco><worldbody><body><joint/><geom size=\"1\"/></body></worldbody></mujoco>')",
+    "xacro": """
+from pathlib import Path
+hinge = "<link name='a'/><link name='b'/><joint name='c' type='fixed'><parent link='a'/><child link='b'/></joint>"
+space = "xmlns:xacro='http://www.ros.org/wiki/xacro'"
+Path("one.xacro").write_text(f"<robot name='r' {space}><xacro:arg name='n' default='1'/>{hinge}</robot>")
+assert lgsim.load_urdf("one.xacro", floating_base=True, physical="report").nv == 6
+""",
     "symbolic": "from lgsim import symbolic\nsymbolic.linearize(symbolic.model(arm))",
     "casadi": "from lgsim import symbolic\nsymbolic.compile(lgsim.mass_matrix, arm, symbolic.targets.Casadi())",
     "cli": "from lgsim.cli import main\nsys.argv = ['lgsim', 'info', str(lgsim.data.cart_pole())]\nmain()",

@@ -15,8 +15,10 @@ from lgsim.cli.options import (
     Loops,
     MachineArgument,
     RunArgument,
+    XacroArguments,
     command,
     file_or_example,
+    machine_path,
     names_of,
 )
 from lgsim.cli.requests import IdentificationRequest, OptimizationRequest, SimulationRequest
@@ -53,14 +55,19 @@ def demo(
     run_demo(file, out, duration, force)
 
 
-def info(file: MachineArgument, floating_base: FloatingBase = False, loops: Loops = None) -> None:
+def info(
+    file: MachineArgument,
+    floating_base: FloatingBase = False,
+    loops: Loops = None,
+    xacro_arg: XacroArguments = None,
+) -> None:
     """Show the structure and the parameters of a robot.
 
     These are bodies, joints, closed kinematic loops, masses, limits, frames, and issues in the robot's file.
     """
     from lgsim.cli.work.machine_info import show_machine
 
-    show_machine(file, floating_base, loops)
+    show_machine(machine_path(file, xacro_arg), floating_base, loops)
 
 
 @command(SimulationRequest)
@@ -112,17 +119,18 @@ def identify(asked: IdentificationRequest) -> Exit:
         raise BadInput(
             "ROBOT MOTION: expected a URDF, SDF or MJCF file and a recorded motion, such as a .csv or .mcap file"
         )
+    machine = machine_path(asked.machine, asked.xacro_arg)
     if asked.example:
         from lgsim.cli.work.identify_preparation import print_map
 
-        print_map(asked.machine, asked.floating_base, asked.motion[0])
+        print_map(machine, asked.floating_base, asked.motion[0])
         return Exit.DONE
     if asked.method not in METHODS:
         raise BadInput(unknown_choice("--method: expected one of", asked.method, METHODS))
     needs("scipy", "identify", "identification")
     from lgsim.cli.work.identification import run_identification
 
-    return run_identification(asked, asked.machine, asked.motion)
+    return run_identification(asked, machine, asked.motion)
 
 
 def plot(

@@ -28,9 +28,27 @@ Loops = Annotated[
     Path | None,
     typer.Option(help="Read closed kinematic loops that the robot's file cannot describe from a TOML file."),
 ]
+XacroArguments = Annotated[
+    list[str] | None,
+    typer.Option("--xacro-arg", help="Set an argument of a .xacro file; may be given again.", metavar="NAME=VALUE"),
+]
 Restart = Annotated[
     bool, typer.Option("--restart", help="Start again instead of continuing from the checkpoint of an earlier search.")
 ]
+
+
+def machine_path(file: Path, arguments: Sequence[str] | None) -> Path:
+    """The path of a robot's file with the arguments of ``--xacro-arg``.
+
+    Raises:
+        BadInput: an argument without a value.
+    """
+    from lgsim.formats import XacroFile
+
+    odd = [word for word in arguments or () if "=" not in word]
+    if odd:
+        raise BadInput(f"--xacro-arg: expected name=value, got {odd[0]!r}")
+    return XacroFile(file, **dict(word.split("=", 1) for word in arguments)) if arguments else file
 
 
 def command(words: Callable[..., Words]) -> Callable[[Callable[[Words], Exit]], Callable[..., None]]:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from lgsim.cli.checks.replacement import Force
-from lgsim.cli.options import FloatingBase, Loops, Restart
+from lgsim.cli.options import FloatingBase, Loops, Restart, XacroArguments
 from lgsim.support.verdict import RESOLVED
 
 _LAG = '"0.05,0.05", or by joint: "elbow=0.05"'
@@ -74,6 +74,7 @@ class SimulationRequest:
         bool, typer.Option("--ignore-equalities", help="Ignore the <equality> constraints of an MJCF file.")
     ] = False
     loops: Loops = None
+    xacro_arg: XacroArguments = None
     out: Annotated[Path, typer.Option(help="Write the run to this file: .npz, .parquet, .csv or .mcap.")] = Path(
         "run.npz"
     )
@@ -195,6 +196,7 @@ class IdentificationRequest:
         ),
     ] = None
     loops: Loops = None
+    xacro_arg: XacroArguments = None
     out: Annotated[Path, typer.Option(help="Write parameters, covariance and model to this .npz file.")] = Path(
         "fit.npz"
     )

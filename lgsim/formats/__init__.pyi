@@ -11,4 +11,5 @@ from lgsim.formats.sdf import read_sdf as read_sdf
 from lgsim.formats.urdf import load_urdf as load_urdf
 from lgsim.formats.urdf import read_urdf as read_urdf
 from lgsim.formats.urdf_writer import write_urdf as write_urdf
+from lgsim.formats.xacro_file import XacroFile as XacroFile
 from lgsim.formats.xml import FileError as FileError

@@ -86,7 +86,8 @@ def robot(file: str, root: Element) -> Robot:
         prefix, _, local = str(node.tag).rpartition("}")
         if _MACRO in prefix or local.startswith(f"{_MACRO}:"):
             raise Element(file, node, f"<{node.prefix or _MACRO}:{local.rpartition(':')[2]}>").error(
-                "expected URDF, got a macro; expand the file first, e.g. xacro robot.xacro > robot.urdf"
+                "expected URDF, got a macro; files with the suffix .xacro are expanded where the package xacro is"
+                " (pip install 'lgsim[xacro]'), others by xacro robot > robot.urdf"
             )
     out = Robot(root)
     for element in root.children("link"):

@@ -14,7 +14,8 @@ from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 from lgsim.formats import urdf_elements, urdf_tree
 from lgsim.formats.urdf import ROOT_JOINT, read_urdf
 from lgsim.formats.urdf_elements import Robot
-from lgsim.formats.xml import Element, FileError, read
+from lgsim.formats.xacro_file import SUFFIX as XACRO
+from lgsim.formats.xml import Element, FileError, file_content, read
 from lgsim.multibody.builder import ten_parameters
 from lgsim.multibody.inertia import PLACES, defect
 from lgsim.multibody.model import DRIVES, Model
@@ -51,13 +52,16 @@ def write_urdf(source: str | os.PathLike[str], model: Model, path: str | os.Path
 
     Raises:
         FileError: the source cannot be read, or its joints or bodies differ from those of the model.
-        ValueError: a parameter of the model is not finite.
+        ValueError: a parameter of the model is not finite, or the path is that of a file of macros.
     """
+    if Path(path).suffix == XACRO:
+        raise ValueError(f"path: expected the name of a URDF file, got {str(path)!r}, which would be a file of macros")
     file, node, _ = read(source, None)
     robot = urdf_elements.robot(file, Element(file, node))
     floating = ROOT_JOINT in model.joint_names and ROOT_JOINT not in robot.joints
     before, _ = read_urdf(source, floating, dtype=model.dtype)
-    tree = _tree_with_comments(file, source)
+    content = file_content(source, None)[1]
+    tree = _tree_with_comments(file, content)
     locked = [name for name in before.joint_names if name not in model.joint_names and name in robot.joints]
     if locked:
         _fix(tree, robot, model, locked)
@@ -70,11 +74,11 @@ def write_urdf(source: str | os.PathLike[str], model: Model, path: str | os.Path
         raise ValueError("model: expected finite numbers, got NaN or infinity")
     writer = _Writer(tree, robot, before, model, _ROUNDING if locked else 0.0)
     remarks = [*writer.bodies(), *writer.origins(), *writer.drives(), *_unwritable(before, model, writer.rounding)]
-    write_whole(Path(path), _content(tree, Path(source).read_bytes()))
+    write_whole(Path(path), _content(tree, content))
     return tuple(remarks)
 
 
-def _tree_with_comments(file: str, source: str | os.PathLike[str]) -> etree._ElementTree:
+def _tree_with_comments(file: str, content: bytes) -> etree._ElementTree:
     """The elements of a file with its comments, which ``xml.read`` omits.
 
     Raises:
@@ -82,8 +86,8 @@ def _tree_with_comments(file: str, source: str | os.PathLike[str]) -> etree._Ele
     """
     parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, load_dtd=False)
     try:
-        return etree.parse(os.fspath(source), parser)
-    except (OSError, etree.XMLSyntaxError) as error:
+        return etree.ElementTree(etree.fromstring(content, parser))
+    except etree.XMLSyntaxError as error:
         raise FileError(file, None, f"the file cannot be read: {error}") from error
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from lgsim.formats.report import Finding
+from lgsim.formats.xacro_file import expand
 from lgsim.multibody.builder import ModelBuilder
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ModelError
@@ -328,10 +329,15 @@ def file_content(path: str | os.PathLike[str] | None, text: str | None) -> tuple
     if file.lstrip().startswith("<"):
         raise FileError(TEXT, None, "expected the path of a file, got XML; give it as text=...")
     try:
-        return file, read_bytes(file)
+        content = read_bytes(file)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or getattr(error, "reason", None) or error
         raise FileError(file, None, f"the file cannot be read: {reason}") from error
+    try:
+        whole = expand(path or "")
+    except ValueError as error:
+        raise FileError(file, None, str(error)) from error
+    return file, content if whole is None else whole.encode()
 
 
 _DECLARATION = re.compile(rb"<\?xml\s[^>]*\?>")

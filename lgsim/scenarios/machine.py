@@ -16,6 +16,7 @@ from lgsim import data
 from lgsim.formats import FileError, Report, read_mjcf, read_sdf, read_urdf
 from lgsim.formats.loop_files import add_loops
 from lgsim.formats.solids.model_solids import SolidNames
+from lgsim.formats.xacro_file import XacroFile
 from lgsim.formats.xml import read
 from lgsim.multibody import Model
 from lgsim.scenarios.obstacles import solid_names, with_obstacles
@@ -32,6 +33,7 @@ SHIPPED = "lgsim:"
 
 MACHINE_KEYS = (
     "file", "floating_base", "gravity", "ignore_equalities", "loops", "solids", "solid_meshes", "obstacles", "apart",
+    "xacro",
 )  # fmt: skip
 """Keys of the table `[machine]` that define the model."""
 
@@ -81,7 +83,7 @@ def read_machine(
             another format than URDF.
         ModuleNotFoundError: the package mujoco is missing.
     """
-    file = Path(path)
+    file = path if isinstance(path, Path) else Path(path)
     if file.suffix in TRAJECTORIES:
         raise FileError(str(file), None, "expected a robot's URDF, SDF or MJCF file, got the name of a run")
     tag = first_tag(file)
@@ -113,7 +115,7 @@ def machine_of(table: Table) -> MachineFile:
         own = name.removeprefix(SHIPPED)
         file = data.machine(table.known("file", own, data.MACHINES, "a robot that is part of lgsim"))
     else:
-        file = table.document.file.parent / name
+        file = XacroFile(table.document.file.parent / name, **table.of("xacro", dict, {}))
     gravity = table.vector("gravity", 3)
     floating_base = table.flag("floating_base", False)
     ignored, loops = table.flag("ignore_equalities", False), table.text("loops")

@@ -60,7 +60,7 @@ FAULTS = {
     "macro": (
         '<link name="base"/>',
         '<xacro:link name="base"/>',
-        r"3: <xacro:link>: expected URDF, got a macro; expand the file first",
+        r"3: <xacro:link>: expected URDF, got a macro; files with the suffix \.xacro are expanded",
     ),
     "macro with namespace": (
         '<link name="base"/>',

@@ -19,6 +19,7 @@ from lgsim.cli.checks import run_size, starts
 from lgsim.cli.checks.replacement import check_replaced
 from lgsim.cli.errors import BadInput, bad_input, needs
 from lgsim.cli.exit_status import Exit
+from lgsim.cli.options import machine_path
 from lgsim.cli.progress import Watch
 from lgsim.cli.requests import SimulationRequest
 from lgsim.cli.terminal import console, lines, note, show_facts
@@ -64,6 +65,7 @@ def run_simulation(asked: SimulationRequest) -> Exit:
     planned = None
     if asked.file.suffix == ".toml":
         asked, planned = _planned(asked)
+    asked = replace(asked, file=machine_path(asked.file, asked.xacro_arg))
     settings = _settings(asked)
     files.check_out("--out", asked.out)
     files.keep_compiled()
