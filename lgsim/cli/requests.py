@@ -35,7 +35,11 @@ class SimulationRequest:
         ),
     ]
     q: Annotated[
-        str | None, typer.Option(help=f"Set the initial configuration: {STATE}; or random.", show_default="neutral")
+        str | None,
+        typer.Option(
+            help=f"Set the initial configuration: {STATE}; random; or a keyframe of an MJCF file.",
+            show_default="neutral",
+        ),
     ] = None
     v: Annotated[str | None, typer.Option(help=f"Set the initial velocity: {STATE}.", show_default="zero")] = None
     torque: Annotated[

@@ -86,7 +86,7 @@ def load_scenario(path: str | PathLike[str]) -> Scenario:
     driven = _driven(table, model)
     limits = root.table("limits").only("torque", "position", "velocity")
     limited, slow = limits.flag("position", False), limits.flag("velocity", False)
-    q, v = _start(root.table("start").only("q", "v"), model, limited, slow)
+    q, v = _start(root.table("start").only("keyframe", "q", "v"), machine, limited, slow)
     setting = tasks.Setting(model, horizon * dt, limited)
     wanted = tuple(read_task(table, setting) for key, read_task in tasks.TASKS.items() for table in root.tables(key))
     if not wanted:
@@ -146,10 +146,11 @@ def _driven(table: Table, model: Model) -> list[int]:
 
 
 def _start(
-    table: Table, model: Model, limited: bool, slow: bool
+    table: Table, machine: MachineFile, limited: bool, slow: bool
 ) -> tuple[Float[np.ndarray, " nq"], Float[np.ndarray, " nv"]]:
     """The initial configuration and velocity, checked against the limits that the scenario enforces."""
-    q, v = read_start(table, model)
+    model = machine.model
+    q, v = read_start(table, model, machine.path)
     low, high, speed = (np.asarray(x) for x in (model.lower, model.upper, model.velocity_limit))
     for joint, part in model.q_slices.items():
         rows = model.v_slices[joint]

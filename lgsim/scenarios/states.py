@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 
 import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
+from lgsim.formats.mjcf_keyframes import load_keyframes
 from lgsim.multibody import Model
 from lgsim.multibody.number_checks import ROUNDED
 from lgsim.support.messages import LISTED_NAMES, unknown_name
@@ -64,14 +66,34 @@ def read_configuration(
         return unit_quaternions(model, q), given
 
 
-def read_start(table: Table, model: Model) -> tuple[Float[np.ndarray, " nq"], Float[np.ndarray, " nv"]]:
+def read_start(table: Table, model: Model, file: Path) -> tuple[Float[np.ndarray, " nq"], Float[np.ndarray, " nv"]]:
     """The initial configuration and velocity of the table `[start]`, by default neutral and zero.
+
+    The key ``keyframe`` names a keyframe of the machine's MJCF file; ``q`` and ``v`` by joint take the place of its
+    values.
 
     Raises:
         ScenarioError: with file, line and key.
     """
-    q, _ = read_configuration(table, "q", model, np.array(model.neutral()))
-    return q, table.by_joint("v", model.v_slices, np.zeros(model.nv))[0]
+    q, v = np.array(model.neutral()), np.zeros(model.nv)
+    name = table.text("keyframe")
+    if name is not None:
+        with table.at("keyframe"):
+            q, v = keyframe(name, model, file)
+    return read_configuration(table, "q", model, q)[0], table.by_joint("v", model.v_slices, v)[0]
+
+
+def keyframe(name: str, model: Model, file: Path) -> tuple[Float[np.ndarray, " nq"], Float[np.ndarray, " nv"]]:
+    """Configuration and velocity of a keyframe of the machine's MJCF file.
+
+    Raises:
+        ValueError: there is no such keyframe.
+        FileError: the file is no MJCF file.
+    """
+    found = load_keyframes(model, file)
+    if name not in found:
+        raise ValueError(unknown_name("expected the name of a keyframe", name, list(found)))
+    return np.array(found[name].q), np.array(found[name].v)
 
 
 def velocities(text: str | None, model: Model) -> Float[np.ndarray, " nv"]:

@@ -176,8 +176,8 @@ def _rollout(root: Table, machine: MachineFile) -> tuple[Rollout, dict[str, Dist
     """The nominal rollout, the distribution of the gusts of wind by its name there, and the method's name."""
     model = machine.model
     dt, steps, every, method = _time(root.table("time"))
-    start = root.table("start").only("q", "v")
-    q, v = read_start(start, model)
+    start = root.table("start").only("keyframe", "q", "v")
+    q, v = read_start(start, model, machine.path)
     control = root.table("control")
     if control.choice("law", (_ACTUATORS, *LAWS), "none") == _ACTUATORS:
         drives = _actuators(control, machine)

@@ -74,7 +74,7 @@ def test_the_path_keeps_its_arguments(arm):
         ({"find rods": "find bars"}, {}, r"\$\(find bars\): expected a folder 'bars' next to the file, above it or in"),
         ({"<xacro:rod": "<xacro:bar"}, {}, "xacro: unknown macro name: xacro:bar"),
         ({"</robot>": ""}, {}, "xacro: no element found"),
-        ({'name="base"': 'name="${__import__(\'os\').getcwd()}"'}, {}, "xacro: .*__import__"),
+        ({'name="base"': "name=\"${__import__('os').getcwd()}\""}, {}, "xacro: .*__import__"),
     ],
 )
 def test_errors(tmp_path, change, arguments, said):

@@ -27,6 +27,7 @@ from lgsim.formats import Report, load_actuators
 from lgsim.integrators.method import Method
 from lgsim.multibody import Model
 from lgsim.scenarios import states
+from lgsim.scenarios.machine import first_tag
 from lgsim.simulation import MOTION_METHODS, Trajectory
 from lgsim.simulation.actuated_control import actuated
 from lgsim.simulation.equations_of_motion import initial_state
@@ -203,9 +204,12 @@ def _start(asked: SimulationRequest, planned: MotionScenario | None) -> tuple[Si
         ignore_equalities=asked.ignore_equalities, loops=asked.loops,
     )  # fmt: skip
     with bad_input("--q: "):
-        q = states.configuration(asked.q, model, asked.seed)
+        if asked.q is not None and asked.q.isidentifier() and asked.q != "random" and first_tag(asked.file) == "mujoco":
+            q, v = states.keyframe(asked.q, model, asked.file)
+        else:
+            q, v = states.configuration(asked.q, model, asked.seed), np.zeros(model.nv, model.dtype)
     with bad_input("--v: "):
-        v = states.velocities(asked.v, model)
+        v = v if asked.v is None else states.velocities(asked.v, model)
     with bad_input("--torque: "):
         torque = states.velocities(asked.torque, model)
     return asked, _Start(model, report, q, v, torque, _actuators(asked, model, torque))
