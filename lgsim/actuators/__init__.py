@@ -9,8 +9,12 @@ from lgsim.actuators.bristle_friction import LuGreFriction as LuGreFriction
 from lgsim.actuators.current_loop import CurrentLoop as CurrentLoop
 from lgsim.actuators.dc_motor import DCMotor as DCMotor
 from lgsim.actuators.gear import Gear as Gear
+from lgsim.actuators.muscle import Muscle as Muscle
+from lgsim.actuators.passive_springs import PassiveSprings as PassiveSprings
+from lgsim.actuators.passive_springs import PolynomialSpring as PolynomialSpring
 from lgsim.actuators.sampled_servo import SampledServo as SampledServo
 from lgsim.actuators.saturation import Saturation as Saturation
 from lgsim.actuators.stage import Stage as Stage
+from lgsim.actuators.tendon_paths import TendonPaths as TendonPaths
 from lgsim.actuators.torque_speed_limit import TorqueSpeedLimit as TorqueSpeedLimit
 from lgsim.actuators.transmission import Transmission as Transmission

@@ -42,9 +42,9 @@ class Actuators(eqx.Module):
             if not isinstance(stage, Stage):
                 raise TypeError(f"stages[{i}]: expected a stage such as actuators.Gear, got {type(stage).__name__}")
         self.transmission, self.stages = transmission, stages
-        self.names = tuple(map(str, range(transmission.count))) if names is None else tuple(names)
-        if len(self.names) != transmission.count:
-            raise ValueError(f"names: expected {transmission.count}, one for each actuator, got {len(self.names)}")
+        self.names = tuple(map(str, range(self.commands))) if names is None else tuple(names)
+        if len(self.names) != self.commands:
+            raise ValueError(f"names: expected {self.commands}, one for each actuator, got {len(self.names)}")
 
     @property
     def commands(self) -> int:

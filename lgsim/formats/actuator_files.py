@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lgsim.actuators import Actuators, Transmission
+from lgsim.actuators.actuators import ActuatorSum
 from lgsim.formats.mjcf_actuators import read_mjcf_actuators
 from lgsim.formats.report import Finding
 from lgsim.formats.xml import Element, FileError, is_factor, read
@@ -17,10 +18,13 @@ _KNOWN = ("SimpleTransmission", "DifferentialTransmission")
 """Suffixes of the supported types of <transmission>."""
 
 
-def load_actuators(model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None) -> Actuators:
+def load_actuators(
+    model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None
+) -> Actuators | ActuatorSum:
     """The actuators of an MJCF or URDF file, for the model of that file.
 
-    MJCF <actuator>: see ``lgsim.formats.mjcf_actuators.read_mjcf_actuators``; commands are MuJoCo's ctrl. URDF
+    MJCF <actuator>: see ``lgsim.formats.mjcf_actuators.read_mjcf_actuators``; commands are MuJoCo's ctrl, and
+    springs of tendons are further terms. URDF
     <transmission>: commands are motor torques, N m. A transmission is a reduction, ``SimpleTransmission``, or a
     differential of two motors and two joints, ``DifferentialTransmission``, with the signs of ros2_control. URDF has no
     motor parameters.
@@ -45,7 +49,7 @@ def load_actuators(model: Model, path: str | os.PathLike[str] | None = None, *, 
 
 def read_actuators(
     model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None
-) -> tuple[Actuators | None, tuple[Finding, ...]]:
+) -> tuple[Actuators | ActuatorSum | None, tuple[Finding, ...]]:
     """The actuators as in ``load_actuators``, or None, and findings about actuators that are not represented.
 
     Args:

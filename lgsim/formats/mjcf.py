@@ -19,6 +19,7 @@ from lgsim.formats.mjcf_actuators import faults_of_actuators
 from lgsim.formats.mjcf_compiled import UNKNOWN_LINE, CompiledFile, compile_file
 from lgsim.formats.mjcf_equalities import acting_equalities, add_equality, fault, remarks
 from lgsim.formats.mjcf_joints import BALL, FREE, HINGE, SLIDE, SPEEDS, joint_chain, pose
+from lgsim.formats.mjcf_tendons import unread_of_tendon
 from lgsim.formats.report import Dropped, FileWarning, Finding, Inertia, Report
 from lgsim.formats.solids.geom_solids import add_solid_geoms
 from lgsim.formats.solids.model_solids import SolidNames
@@ -303,12 +304,13 @@ def _ignored(file: CompiledFile, equalities: bool, touching: set[int]) -> Iterat
             yield file.dropped("geom", geom, "can collide; contacts are not represented")
         for pair in range(model.npair):
             yield file.dropped("pair", pair, "contacts are not represented")
-    moved = _tendons_of_actuators(file)
     yield from remarks(file, equalities)
-    for kind in ("tendon", "flex", "plugin"):
+    for tendon in range(len(file.names["tendon"])):
+        for text in unread_of_tendon(file, tendon):
+            yield file.dropped("tendon", tendon, text)
+    for kind in ("flex", "plugin"):
         for index, _ in enumerate(file.names[kind]):
-            if kind != "tendon" or index not in moved:
-                yield file.dropped(kind, index, "is not represented")
+            yield file.dropped(kind, index, "is not represented")
     for index, text in faults_of_actuators(file).items():
         yield file.dropped("actuator", index, text)
     for body in range(model.nbody):
@@ -321,19 +323,6 @@ def _ignored(file: CompiledFile, equalities: bool, touching: set[int]) -> Iterat
             yield file.dropped("joint", joint, text)
 
 
-def _tendons_of_actuators(file: CompiledFile) -> set[int]:
-    """Tendons that only couple joints of actuators, which ``load_actuators`` reads."""
-    model, faults, kind = file.model, faults_of_actuators(file), int(file.mujoco.mjtTrn.mjTRN_TENDON)
-    own = {
-        int(model.actuator_trnid[i, 0])
-        for i in range(len(model.actuator_trntype))
-        if model.actuator_trntype[i] == kind and i not in faults
-    }
-    acts = ("tendon_stiffness", "tendon_stiffnesspoly", "tendon_damping", "tendon_dampingpoly", "tendon_frictionloss",
-            "tendon_armature", "tendon_limited")  # fmt: skip
-    return {i for i in own if not any(np.any(_attribute(model, name, i)) for name in acts)}
-
-
 def _ignored_of_joint(file: CompiledFile, j: int) -> Iterator[str]:
     """Texts of the findings about a joint."""
     model, kind = file.model, int(file.model.jnt_type[j])
@@ -343,7 +332,10 @@ def _ignored_of_joint(file: CompiledFile, j: int) -> Iterator[str]:
     if kind == FREE and np.any(model.dof_armature[dofs][:3]):
         yield "armature of a free joint acts on the velocity in body axes, in MuJoCo on that in world axes"
     if np.any(_attribute(model, "jnt_stiffnesspoly", j)) or np.any(_attribute(model, "dof_dampingpoly", dofs)):
-        yield "polynomial damping and stiffness are not represented; only the first coefficient is used"
+        if kind in (FREE, BALL):
+            yield "polynomial damping and stiffness are not represented; only the first coefficient is used"
+        else:
+            yield "is polynomial in damping or stiffness: load_actuators represents it, the model has the linear part"
     if np.any(_attribute(model, "jnt_springyield", j)):
         yield "plasticity of the spring is not represented"
     if model.jnt_actfrclimited[j] and np.sum(model.jnt_actfrcrange[j]):

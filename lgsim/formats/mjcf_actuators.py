@@ -1,42 +1,49 @@
-"""Actuators of an MJCF file: motors, servos and other affine actuators, with gears, couplings, filters and ranges."""
+"""Actuators of an MJCF file: motors, servos, muscles and others, with gears, couplings, filters and ranges."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from lgsim.actuators import Actuators, AffineForce, Saturation, Stage, Transmission
+from lgsim.actuators import Actuators, AffineForce, Muscle, Saturation, Stage, Transmission
 from lgsim.actuators.activation import Activation
+from lgsim.actuators.actuators import ActuatorSum
 from lgsim.formats.mjcf_compiled import CompiledFile, compile_file
 from lgsim.formats.mjcf_joints import BALL, FREE, SPEEDS, joint_chain
+from lgsim.formats.mjcf_tendons import coupling_row, is_spatial, passive_springs, tendon_fault, tendon_paths
 from lgsim.formats.report import Finding
 from lgsim.multibody.model import Model
 
 _NOT_REPRESENTED = "is not represented"
+_OTHER = (0.75, 1.05, 0.0, 0.0, 0.5, 1.6, 1.5, 1.3, 1.2)
+"""Numbers of a muscle for actuators that are none, so that no curve of theirs is singular."""
 
 
 def read_mjcf_actuators(
     model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None
-) -> tuple[Actuators | None, tuple[Finding, ...]]:
+) -> tuple[Actuators | ActuatorSum | None, tuple[Finding, ...]]:
     """The actuators of an MJCF file for its model, and findings about actuators that are not represented.
 
     Commands are MuJoCo's ``ctrl``, in the order of the file without the actuators that are not represented. Supported
-    are ``motor``, ``position``, ``velocity``, ``intvelocity``, ``damper``, ``cylinder`` and ``general`` with fixed or
-    affine gain, no or affine bias, and the dynamics none, integrator, filter and filterexact, on hinges, slides, fixed
-    tendons and sites; gear, ctrlrange, forcerange, actrange and the joints' ``actuatorfrcrange``. ``filterexact`` has
-    the equation of ``filter``. Not represented are muscles, adhesion, slider-cranks, spatial tendons, plugins, delays,
+    are ``motor``, ``position``, ``velocity``, ``intvelocity``, ``damper``, ``cylinder``, ``muscle`` and ``general``
+    with fixed or affine gain, no or affine bias, and the dynamics none, integrator, filter and filterexact, on hinges,
+    slides, sites and tendons; gear, ctrlrange, forcerange, actrange and the joints' ``actuatorfrcrange``.
+    ``filterexact`` has the equation of ``filter``. Not represented are adhesion, slider-cranks, plugins, delays,
     actuators of several commands, and actuators of the linear velocity of a free joint.
+
+    Tendons' springs and dampers, and the polynomial parts of those of hinges and slides, which the model does not have,
+    are further terms without commands.
 
     Args:
         model: The model of the file, from ``load_mjcf``.
         text: The MJCF itself instead of a path.
 
     Returns:
-        Actuators, or None if none is represented; findings.
+        Actuators and springs, or None if there are none; findings.
 
     Raises:
         FileError, ImportError, TypeError: see ``load_mjcf``.
@@ -48,12 +55,14 @@ def read_mjcf_actuators(
     faults = faults_of_actuators(file)
     used = [i for i in range(len(file.names["actuator"])) if i not in faults]
     remarks = [file.finding("actuator", i, text) for i, text in faults.items()]
+    springs = passive_springs(file, joint_places(file, model), model)
     if not used or not file.enabled("ACTUATION"):
-        return None, tuple(remarks)
+        return springs, tuple(remarks)
     at = np.array(used)
     stages = _stages(file, at, model)
     names = [file.names["actuator"][i] for i in used]
-    return Actuators(_transmission(file, at, model), *stages, names=names), tuple(remarks)
+    found = Actuators(_transmission(file, at, model), *stages, names=names)
+    return found if springs is None else found + springs, tuple(remarks)
 
 
 def faults_of_actuators(file: CompiledFile) -> dict[int, str]:
@@ -67,6 +76,8 @@ def _fault(file: CompiledFile, i: int) -> str:
     dyn, gain, bias = (int(x[i]) for x in (model.actuator_dyntype, model.actuator_gaintype, model.actuator_biastype))
     if _entry(model, "actuator_ctrlnum", i, 1) != 1 or _entry(model, "actuator_outnum", i, 1) != 1:
         return f"{_NOT_REPRESENTED}: it has several commands or forces"
+    if _is_muscle(file)[i]:
+        return _fault_of_muscle(file, i)
     known = {
         "dynamics": (dyn, [kinds.mjtDyn.mjDYN_NONE, *_states_of(kinds)]),
         "gain": (gain, [kinds.mjtGain.mjGAIN_FIXED, kinds.mjtGain.mjGAIN_AFFINE]),
@@ -90,6 +101,21 @@ def _fault(file: CompiledFile, i: int) -> str:
     return _fault_of_transmission(file, i, bool(_uses_length(file, i)))
 
 
+def _fault_of_muscle(file: CompiledFile, i: int) -> str:
+    """The reason why a muscle is not represented; "" if it is."""
+    model = file.model
+    own, times = _MuscleNumbers(*model.actuator_gainprm[i, :9]), model.actuator_dynprm[i, :3]
+    extent = model.actuator_lengthrange[i, 1] - model.actuator_lengthrange[i, 0]
+    if not np.array_equal(model.actuator_gainprm[i, :9], model.actuator_biasprm[i, :9]):
+        return f"{_NOT_REPRESENTED}: its active and passive forces have different parameters"
+    if model.actuator_actlimited[i] and not (model.actuator_actrange[i, 0] <= 0 and model.actuator_actrange[i, 1] >= 1):
+        return f"{_NOT_REPRESENTED}: its actrange is less than 0 to 1"
+    proper = own.low < own.high and own.shortest < 1 < own.longest and own.eccentric > 1 and own.fastest > 0
+    if not (proper and extent > 0 and times[0] > 0 and times[1] > 0):
+        return f"{_NOT_REPRESENTED}: its length range, its curves or its time constants are empty"
+    return _fault_of_transmission(file, i, True)
+
+
 def _fault_of_transmission(file: CompiledFile, i: int, uses_length: bool) -> str:
     """The reason why the transmission of an actuator is not represented; "" if it is."""
     model, kinds = file.model, file.mujoco.mjtTrn
@@ -104,19 +130,51 @@ def _fault_of_transmission(file: CompiledFile, i: int, uses_length: bool) -> str
             return f"{_NOT_REPRESENTED}: it acts on a ball joint about the parent's axes"
         return ""
     if kind == int(kinds.mjTRN_TENDON):
-        first, count = int(model.tendon_adr[target]), int(model.tendon_num[target])
-        wraps = model.wrap_type[first : first + count]
-        if np.all(wraps == int(file.mujoco.mjtWrap.mjWRAP_JOINT)):
-            others = (model.actuator_trntype == kind) & (model.actuator_trnid[:, 0] == target)
-            if _tendon_limits(model, target) is not None and np.sum(others) > 1:
-                return f"{_NOT_REPRESENTED}: it shares a tendon with actuatorfrcrange with another actuator"
-            return ""
-        return f"{_NOT_REPRESENTED}: its tendon is a spatial one"
+        others = (model.actuator_trntype == kind) & (model.actuator_trnid[:, 0] == target)
+        if _tendon_limits(model, target) is not None and np.sum(others) > 1:
+            return f"{_NOT_REPRESENTED}: it shares a tendon with actuatorfrcrange with another actuator"
+        fault = tendon_fault(file, target)
+        return f"{_NOT_REPRESENTED}: {fault}" if fault else ""
     if kind == int(kinds.mjTRN_SITE):
         if int(model.actuator_trnid[i, 1]) < 0:
             return f"{_NOT_REPRESENTED}: its force depends on a length that a site does not have" if uses_length else ""
         return f"{_NOT_REPRESENTED}: it acts between two sites"
     return f"{_NOT_REPRESENTED}: its transmission is not a joint, fixed tendon or site"
+
+
+class _MuscleNumbers(NamedTuple):
+    """The first parameters of a muscle's gain; low and high are the normalized lengths at the ends of its range."""
+
+    low: float
+    high: float
+    force: float
+    scale: float
+    shortest: float
+    longest: float
+    fastest: float
+    passive: float
+    eccentric: float
+
+
+def _is_muscle(file: CompiledFile) -> Bool[np.ndarray, " actuators"]:
+    """True for each actuator with a muscle's activation, gain and bias."""
+    model, kinds = file.model, file.mujoco
+    kind = (model.actuator_dyntype, model.actuator_gaintype, model.actuator_biastype)
+    of = (kinds.mjtDyn.mjDYN_MUSCLE, kinds.mjtGain.mjGAIN_MUSCLE, kinds.mjtBias.mjBIAS_MUSCLE)
+    return np.all([x == int(each) for x, each in zip(kind, of, strict=True)], axis=0)
+
+
+def _muscle(file: CompiledFile, at: np.ndarray, model: Model) -> Muscle:
+    """The stage of the muscles; other actuators have the default values."""
+    theirs, on = file.model, _is_muscle(file)[at]
+    own = _MuscleNumbers(*np.where(on, theirs.actuator_gainprm[at, :9].T, [[x] for x in _OTHER]))
+    start, end = np.where(on, theirs.actuator_lengthrange[at].T, [[0.75], [1.05]])
+    length = (end - start) / (own.high - own.low)
+    by_load = own.scale / np.where(theirs.actuator_acc0[at] > 0, theirs.actuator_acc0[at], np.inf)
+    rise, fall, smoothing = np.where(on, theirs.actuator_dynprm[at, :3].T, [[0.01], [0.04], [0.0]])
+    numbers = (np.where(own.force < 0, by_load, own.force), length, start - own.low * length, *own[4:], rise, fall,
+               smoothing)  # fmt: skip
+    return Muscle(*(jnp.asarray(x, model.dtype) for x in numbers), None if on.all() else tuple(on.tolist()))
 
 
 def _states_of(mujoco: Any) -> list[Any]:
@@ -161,8 +219,12 @@ def _stages(file: CompiledFile, at: np.ndarray, model: Model) -> list[Stage]:
                 bool(on.any()),
             )
         )  # fmt: skip
+    muscles = _is_muscle(file)[at]
+    if muscles.any():
+        out.append(_muscle(file, at, model))
     affine = theirs.actuator_gaintype[at] == int(kinds.mjtGain.mjGAIN_AFFINE)
     gain = np.where(affine[:, None] | (np.arange(3) == 0), theirs.actuator_gainprm[at, :3], 0.0)
+    gain[muscles] = 1.0, 0.0, 0.0
     biased = theirs.actuator_biastype[at] == int(kinds.mjtBias.mjBIAS_AFFINE)
     bias = np.where(biased[:, None], theirs.actuator_biasprm[at, :3], 0.0)
     # lengths include the gear ratio, as shaft lengths here do
@@ -202,14 +264,15 @@ def _gear(model: Any, i: int) -> Float[np.ndarray, " 6"]:
 def _transmission(file: CompiledFile, at: np.ndarray, model: Model) -> Transmission:
     """Couplings of the actuators with the degrees of freedom and the sites of a model."""
     theirs, kinds = file.model, file.mujoco.mjtTrn
-    places = _places(file, model)
-    coupling, on_sites = np.zeros((len(at), model.nv)), {}
+    places = joint_places(file, model)
+    coupling, on_sites, spatial = np.zeros((len(at), model.nv)), {}, {}
     for row, i in enumerate(at.tolist()):
         kind, target, gear = int(theirs.actuator_trntype[i]), int(theirs.actuator_trnid[i, 0]), _gear(theirs, i)
         if kind == int(kinds.mjTRN_TENDON):
-            wraps = range(int(theirs.tendon_adr[target]), int(theirs.tendon_adr[target] + theirs.tendon_num[target]))
-            for w in wraps:
-                coupling[row, places[int(theirs.wrap_objid[w])]] += gear[0] * theirs.wrap_prm[w]
+            if is_spatial(file, target):
+                spatial.setdefault(target, []).append((row, gear[0]))
+            else:
+                coupling[row] = gear[0] * coupling_row(file, target, places, model)
         elif kind == int(kinds.mjTRN_SITE):
             on_sites.setdefault(_frame(file, target, model), []).append((row, np.array(gear)))
         else:
@@ -218,16 +281,21 @@ def _transmission(file: CompiledFile, at: np.ndarray, model: Model) -> Transmiss
     for k, rows in enumerate(on_sites.values()):
         for row, gear in rows:
             wrenches[row, k] = gear
+    pulls = np.zeros((len(at), len(spatial)))
+    for k, rows in enumerate(spatial.values()):
+        for row, ratio in rows:
+            pulls[row, k] = ratio
     lower, upper = _joint_ranges(file, places, model)
-    numbers = [jnp.asarray(x, model.dtype) for x in (coupling, lower, upper, wrenches)]
+    numbers = [jnp.asarray(x, model.dtype) for x in (coupling, lower, upper, wrenches, pulls)]
     bounded = bool(np.isfinite(lower).any() or np.isfinite(upper).any())
     return Transmission(
         numbers[0], numbers[1] if bounded else None, numbers[2] if bounded else None, tuple(on_sites),
-        numbers[3] if on_sites else None,
+        numbers[3] if on_sites else None, tendon_paths(file, list(spatial), model) if spatial else None,
+        numbers[4] if spatial else None,
     )  # fmt: skip
 
 
-def _places(file: CompiledFile, model: Model) -> dict[int, slice]:
+def joint_places(file: CompiledFile, model: Model) -> dict[int, slice]:
     """Slice of v for each joint of the file."""
     out = {}
     for body in range(1, file.model.nbody):

@@ -12,9 +12,13 @@ import numpy as np
 from jax import Array
 
 from lgsim.actuators.actuators import Actuators, ActuatorSum
+from lgsim.actuators.passive_springs import PassiveSprings as PassiveSprings
 from lgsim.actuators.stage import Stage
+from lgsim.actuators.tendon_paths import TendonPaths
 from lgsim.actuators.transmission import Transmission
 
+OTHERS = (ActuatorSum, Transmission, TendonPaths)
+"""Modules of actuators that are neither terms nor stages."""
 LARGEST = 2**31 - 1
 """The largest count that a stage can have."""
 
@@ -51,7 +55,7 @@ def from_record(record: Record, arrays: dict[str, np.ndarray]) -> Actuators | Ac
         ValueError: a stage has unexpected fields, or a count is negative or not finite.
         MissingStage: a stage's class is not in any imported module.
     """
-    known = {_class_name(kind): kind for kind in (Actuators, ActuatorSum, Transmission, *_kinds(Stage))}
+    known = {_class_name(kind): kind for kind in (Actuators, *_kinds(Actuators), *OTHERS, *_kinds(Stage))}
 
     def built(value: Any) -> Any:
         if not isinstance(value, dict):
@@ -86,7 +90,7 @@ def _class_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _kinds(base: type[Stage]) -> Iterator[type[Stage]]:
+def _kinds(base: type[eqx.Module]) -> Iterator[type[eqx.Module]]:
     """All imported subclasses, recursively."""
     for kind in base.__subclasses__():
         yield kind

@@ -35,6 +35,9 @@ CASES = {
         <fixed name="u" actuatorfrcrange="-1 1"><joint joint="b" coef="1"/></fixed></tendon>
         <actuator><motor tendon="t" gear="-5"/><motor tendon="u" gear="2" forcerange="-.3 .3"/><motor joint="c"/>
         </actuator>""",
+    "muscles": """<actuator><muscle joint="a" gear="-.05" lengthrange="-.1 .05" force="300"/><motor joint="c"/>
+        <muscle joint="b" gear=".04" lengthrange="-.05 .06" scale="20" lmin=".4" lmax="1.7" vmax="3" fpmax="2"
+        fvmax="1.4" timeconst=".02 .07" tausmooth=".3" forcerange="-25 0"/></actuator>""",
     "joint ranges": """<actuator><motor joint="a"/><velocity joint="a" kv="3"/><motor joint="c" gear="-1"/>
         </actuator>""",
 }
@@ -115,15 +118,15 @@ def test_exact_filter_is_the_equation_of_the_filter():
 
 def test_what_is_not_represented_is_said():
     rest = """<tendon><spatial name="w"><site site="s"/><site site="o"/></spatial></tendon><actuator>
-    <muscle name="m" joint="a"/><motor name="w" tendon="w"/><motor name="fine" joint="b"/>
+    <adhesion name="m" body="B" ctrlrange="0 1"/><motor name="w" tendon="w" gear="2"/><motor name="fine" joint="b"/>
     <position name="p" site="s"/><motor name="twice" site="s" refsite="o"/></actuator>"""
     xml = MACHINE.format(option="", joint="", rest=rest).replace("</worldbody>", '<site name="o"/></worldbody>')
     model, report = read_mjcf(text=xml)
     drive, remarks = read_actuators(model, text=xml)
-    assert drive.names == ("fine",) and drive.commands == 1
+    assert drive.names == ("w", "fine") and drive.commands == 2
     texts = [str(finding) for finding in report.ignored if "actuator '" in str(finding)]
-    assert len(texts) == len(remarks) == 4
-    for name, why in (("m", "dynamics"), ("w", "spatial"), ("p", "a length that a site does not have"),
+    assert len(texts) == len(remarks) == 3
+    for name, why in (("m", "transmission is not"), ("p", "a length that a site does not have"),
                       ("twice", "between two sites")):  # fmt: skip
         assert any(f"actuator '{name}' is not represented" in text and why in text for text in texts), texts
     with pytest.raises(FileError, match="expected supported actuators, got none"):

@@ -1,0 +1,172 @@
+"""Tendons of an MJCF file: paths of spatial ones, couplings of fixed ones, and springs of both and of joints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from lgsim.actuators import Transmission
+from lgsim.actuators.passive_springs import PassiveSprings, PolynomialSpring
+from lgsim.actuators.tendon_paths import Segment, TendonPaths
+from lgsim.formats.mjcf_compiled import CompiledFile
+from lgsim.formats.mjcf_joints import HINGE, SLIDE, pose
+from lgsim.multibody.model import Model
+
+
+def tendon_fault(file: CompiledFile, tendon: int) -> str:
+    """The reason why the path of a tendon is not represented; "" if it is."""
+    model = file.model
+    for i in _wraps(file, tendon):
+        if model.wrap_type[i] in _shapes(file) and (side := round(float(model.wrap_prm[i]))) >= 0:
+            if model.site_bodyid[side] != model.geom_bodyid[model.wrap_objid[i]]:
+                return f"its side site {file.names['site'][side]!r} is on another body than the geom"
+    return ""
+
+
+def is_spatial(file: CompiledFile, tendon: int) -> bool:
+    """True for a tendon through sites, False for one that couples joints."""
+    return bool(file.model.wrap_type[file.model.tendon_adr[tendon]] != int(file.mujoco.mjtWrap.mjWRAP_JOINT))
+
+
+def coupling_row(file: CompiledFile, tendon: int, places: dict[int, slice], model: Model) -> Float[np.ndarray, " nv"]:
+    """The coefficients of a fixed tendon."""
+    row = np.zeros(model.nv)
+    for i in _wraps(file, tendon):
+        row[places[int(file.model.wrap_objid[i])]] += file.model.wrap_prm[i]
+    return row
+
+
+def tendon_paths(file: CompiledFile, tendons: list[int], model: Model) -> TendonPaths:
+    """The paths of spatial tendons."""
+    theirs, kinds, shapes = file.model, file.mujoco.mjtWrap, _shapes(file)
+    sites: dict[int, int] = {}
+    wraps: list[int] = []
+    segments, shares = [], []
+    for row, tendon in enumerate(tendons):
+        share, last, wrap = 1.0, None, None
+        for i in _wraps(file, tendon):
+            kind = int(theirs.wrap_type[i])
+            if kind == int(kinds.mjWRAP_PULLEY):
+                share, last = 1 / float(theirs.wrap_prm[i]), None
+            elif kind in shapes:
+                wrap = len(wraps)
+                wraps.append(i)
+            else:
+                place = sites.setdefault(int(theirs.wrap_objid[i]), len(sites))
+                if last is not None:
+                    segments.append(Segment(row, last, place, wrap))
+                    shares.append(share)
+                last, wrap = place, None
+    geoms = [int(theirs.wrap_objid[i]) for i in wraps]
+    beside = [round(float(theirs.wrap_prm[i])) for i in wraps]
+    poses = [pose(theirs.geom_pos[g], theirs.geom_quat[g]) for g in geoms]
+    sides = [
+        np.zeros(3) if side < 0 else T[:3, :3].T @ (theirs.site_pos[side] - T[:3, 3])
+        for side, T in zip(beside, poses, strict=True)
+    ]
+    radii = np.array([theirs.geom_size[g, 0] for g in geoms])
+    inside = [s >= 0 and bool(np.linalg.norm(x) < r) for s, x, r in zip(beside, sides, radii, strict=True)]
+
+    def numbers(x: Any, *shape: int) -> Any:
+        return jnp.asarray(np.array(x, float).reshape(-1, *shape), model.dtype)
+
+    return TendonPaths(
+        tuple(segments), numbers(shares), tuple(file.names["body"][theirs.site_bodyid[site]] for site in sites),
+        numbers([theirs.site_pos[site] for site in sites], 3),
+        tuple(file.names["body"][theirs.geom_bodyid[g]] for g in geoms), numbers(poses, 4, 4), numbers(radii),
+        numbers(sides, 3), tuple(int(theirs.wrap_type[i]) == int(kinds.mjWRAP_CYLINDER) for i in wraps),
+        tuple(side >= 0 for side in beside), tuple(inside), len(tendons),
+    )  # fmt: skip
+
+
+def transmission_of(
+    file: CompiledFile, tendons: list[int], joints: list[int], places: dict[int, slice], model: Model
+) -> Transmission:
+    """A transmission whose shafts are tendons of any kind, then joints with one coordinate."""
+    spatial = [t for t in tendons if is_spatial(file, t)]
+    count = len(tendons) + len(joints)
+    coupling, pulls = np.zeros((count, model.nv)), np.zeros((count, len(spatial)))
+    for row, tendon in enumerate(tendons):
+        if tendon in spatial:
+            pulls[row, spatial.index(tendon)] = 1.0
+        else:
+            coupling[row] = coupling_row(file, tendon, places, model)
+    for row, joint in enumerate(joints, len(tendons)):
+        coupling[row, places[joint]] = 1.0
+    coupled = Transmission(jnp.asarray(coupling, model.dtype))
+    if not spatial:
+        return coupled
+    return Transmission(
+        coupled.coupling, paths=tendon_paths(file, spatial, model), pulls=jnp.asarray(pulls, model.dtype)
+    )
+
+
+def passive_springs(file: CompiledFile, places: dict[int, slice], model: Model) -> PassiveSprings | None:
+    """The springs and dampers of tendons, and what the springs of hinges and slides have beyond the linear part."""
+    theirs = file.model
+    springs, dampers = file.enabled("PASSIVE", "SPRING"), file.enabled("PASSIVE", "DAMPER")
+    at_tendons = _coefficients(theirs, "tendon", springs), _coefficients(theirs, "tendon", dampers, "damping")
+    at_joints = _coefficients(theirs, "jnt", springs), _coefficients(theirs, "dof", dampers, "damping")
+    dofs = theirs.jnt_dofadr
+    tendons = [
+        t
+        for t in range(theirs.ntendon)
+        if (np.any(at_tendons[0][t]) or np.any(at_tendons[1][t])) and not tendon_fault(file, t)
+    ]
+    joints = [
+        j
+        for j in range(theirs.njnt)
+        if theirs.jnt_type[j] in (HINGE, SLIDE) and (np.any(at_joints[0][j, 1:]) or np.any(at_joints[1][dofs[j], 1:]))
+    ]
+    if not tendons and not joints:
+        return None
+    # the model has the linear part of joints
+    at_joints[0][:, 0], at_joints[1][:, 0] = 0, 0
+    stiffness = np.concatenate([at_tendons[0][tendons], at_joints[0][joints]])
+    damping = np.concatenate([at_tendons[1][tendons], at_joints[1][dofs[joints]]])
+    rest = theirs.qpos_spring[theirs.jnt_qposadr[joints]]
+    ends = (np.concatenate([theirs.tendon_lengthspring[tendons, k], rest]) for k in (0, 1))
+    spring = PolynomialSpring(*(jnp.asarray(x, model.dtype) for x in (stiffness, damping, *ends)))
+    return PassiveSprings(transmission_of(file, tendons, joints, places, model), spring)
+
+
+def unread_of_tendon(file: CompiledFile, tendon: int) -> list[str]:
+    """What of a tendon neither the model nor its actuators represent, as texts of findings."""
+    model, fault = file.model, tendon_fault(file, tendon)
+    if fault:
+        return [f"is not represented: {fault}"]
+    named = {"tendon_limited": "limits", "tendon_frictionloss": "dry friction", "tendon_armature": "armature"}
+    acting = [text for name, text in named.items() if np.any(_entries(model, name, tendon))]
+    found = [f"is represented without {' and '.join(acting)}"] if acting else []
+    forces = ("tendon_stiffness", "tendon_stiffnesspoly", "tendon_damping", "tendon_dampingpoly")
+    if any(np.any(_entries(model, name, tendon)) for name in forces):
+        found.append("is a spring or damper that load_actuators represents, not the model")
+    return found
+
+
+def _coefficients(model: Any, kind: str, enabled: bool, what: str = "stiffness") -> Float[np.ndarray, "n k"]:
+    """Coefficients of springs or dampers, the linear one first; zero where the file disables them."""
+    linear = np.array(getattr(model, f"{kind}_{what}"), float)[:, None]
+    more = getattr(model, f"{kind}_{what}poly", np.zeros((len(linear), 0)))
+    return np.concatenate([linear, np.array(more, float)], axis=1) * enabled
+
+
+def _entries(model: Any, name: str, tendon: int) -> Any:
+    """Entries of an array of MuJoCo's model; zero if this version of MuJoCo lacks the array."""
+    found = getattr(model, name, None)
+    return 0.0 if found is None else found[tendon]
+
+
+def _wraps(file: CompiledFile, tendon: int) -> range:
+    """Indices of the parts of a tendon."""
+    first = int(file.model.tendon_adr[tendon])
+    return range(first, first + int(file.model.tendon_num[tendon]))
+
+
+def _shapes(file: CompiledFile) -> tuple[int, int]:
+    """MuJoCo's numbers of the shapes that tendons wrap around."""
+    kinds = file.mujoco.mjtWrap
+    return int(kinds.mjWRAP_SPHERE), int(kinds.mjWRAP_CYLINDER)
