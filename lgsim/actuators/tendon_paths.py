@@ -1,4 +1,4 @@
-"""Tendons that run through points of a machine and wrap around spheres and cylinders."""
+"""Tendons that run through points of a model and wrap around spheres and cylinders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.actuators.wrapping import distance, wrapped_length
+from lgsim.actuators.tendon_wraps import distance, wrapped_length
 from lgsim.dynamics.jacobians import frame_jacobian
 from lgsim.dynamics.kinematics import forward_kinematics
 from lgsim.multibody.model import Model

@@ -4,8 +4,8 @@ from lgsim.formats.actuator_files import load_actuators as load_actuators
 from lgsim.formats.actuator_files import read_actuators as read_actuators
 from lgsim.formats.mjcf import load_mjcf as load_mjcf
 from lgsim.formats.mjcf import read_mjcf as read_mjcf
-from lgsim.formats.mjcf_keyframes import Keyframe as Keyframe
-from lgsim.formats.mjcf_keyframes import load_keyframes as load_keyframes
+from lgsim.formats.mjcformat.keyframes import Keyframe as Keyframe
+from lgsim.formats.mjcformat.keyframes import load_keyframes as load_keyframes
 from lgsim.formats.report import FileWarning as FileWarning
 from lgsim.formats.report import Report as Report
 from lgsim.formats.sdf import load_sdf as load_sdf

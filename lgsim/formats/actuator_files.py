@@ -9,7 +9,7 @@ import numpy as np
 
 from lgsim.actuators import Actuators, Transmission
 from lgsim.actuators.actuators import ActuatorSum
-from lgsim.formats.mjcf_actuators import read_mjcf_actuators
+from lgsim.formats.mjcformat.actuators import read_mjcf_actuators
 from lgsim.formats.report import Finding
 from lgsim.formats.xml import Element, FileError, is_factor, read
 from lgsim.multibody.model import Model
@@ -23,7 +23,7 @@ def load_actuators(
 ) -> Actuators | ActuatorSum:
     """The actuators of an MJCF or URDF file, for the model of that file.
 
-    MJCF <actuator>: see ``lgsim.formats.mjcf_actuators.read_mjcf_actuators``; commands are MuJoCo's ctrl, and
+    MJCF <actuator>: see ``lgsim.formats.mjcformat.actuators.read_mjcf_actuators``; commands are MuJoCo's ctrl, and
     springs of tendons are further terms. URDF
     <transmission>: commands are motor torques, N m. A transmission is a reduction, ``SimpleTransmission``, or a
     differential of two motors and two joints, ``DifferentialTransmission``, with the signs of ros2_control. URDF has no

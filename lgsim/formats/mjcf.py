@@ -15,11 +15,11 @@ from jaxtyping import Float
 
 from lgsim.formats.contacts.file_contacts import Names
 from lgsim.formats.contacts.mjcf_geoms import add_geoms
-from lgsim.formats.mjcf_actuators import faults_of_actuators
-from lgsim.formats.mjcf_compiled import UNKNOWN_LINE, CompiledFile, compile_file
-from lgsim.formats.mjcf_equalities import acting_equalities, add_equality, fault, remarks
-from lgsim.formats.mjcf_joints import BALL, FREE, HINGE, SLIDE, SPEEDS, joint_chain, pose
-from lgsim.formats.mjcf_tendons import unread_of_tendon
+from lgsim.formats.mjcformat.actuators import faults_of_actuators
+from lgsim.formats.mjcformat.compilation import UNKNOWN_LINE, CompiledFile, compile_file
+from lgsim.formats.mjcformat.equalities import acting_equalities, add_equality, fault, remarks
+from lgsim.formats.mjcformat.joints import BALL, FREE, HINGE, SLIDE, SPEEDS, joint_chain, pose
+from lgsim.formats.mjcformat.tendons import unread_of_tendon
 from lgsim.formats.report import Dropped, FileWarning, Finding, Inertia, Report
 from lgsim.formats.solids.geom_solids import add_solid_geoms
 from lgsim.formats.solids.model_solids import SolidNames

@@ -126,7 +126,7 @@ def _package(name: str, folder: Path) -> str:
     """The folder of a package.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no such folder.
     """
     for above in (folder, *folder.parents):
         if above.name == name:

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
-from lgsim.formats.mjcf_keyframes import load_keyframes
+from lgsim.formats.mjcformat.keyframes import load_keyframes
 from lgsim.multibody import Model
 from lgsim.multibody.number_checks import ROUNDED
 from lgsim.support.messages import LISTED_NAMES, unknown_name
@@ -69,7 +69,7 @@ def read_configuration(
 def read_start(table: Table, model: Model, file: Path) -> tuple[Float[np.ndarray, " nq"], Float[np.ndarray, " nv"]]:
     """The initial configuration and velocity of the table `[start]`, by default neutral and zero.
 
-    The key ``keyframe`` names a keyframe of the machine's MJCF file; ``q`` and ``v`` by joint take the place of its
+    The key ``keyframe`` names a keyframe of the robot's MJCF file; ``q`` and ``v`` by joint take the place of its
     values.
 
     Raises:
@@ -84,7 +84,7 @@ def read_start(table: Table, model: Model, file: Path) -> tuple[Float[np.ndarray
 
 
 def keyframe(name: str, model: Model, file: Path) -> tuple[Float[np.ndarray, " nq"], Float[np.ndarray, " nv"]]:
-    """Configuration and velocity of a keyframe of the machine's MJCF file.
+    """Configuration and velocity of a keyframe of the robot's MJCF file.
 
     Raises:
         ValueError: there is no such keyframe.

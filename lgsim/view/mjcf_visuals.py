@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from lgsim.formats.mjcf_compiled import CompiledFile, compile_file
+from lgsim.formats.mjcformat.compilation import CompiledFile, compile_file
 from lgsim.formats.solids.geom_solids import PLANE, geom_solid
 from lgsim.multibody.topology import ROOT
 from lgsim.view.shapes import Shape

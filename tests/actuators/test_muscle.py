@@ -1,4 +1,4 @@
-"""Muscles beside the functions of MuJoCo, and their derivatives."""
+"""Muscles against the functions of MuJoCo, and their derivatives."""
 
 import jax
 import jax.numpy as jnp

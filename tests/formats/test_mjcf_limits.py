@@ -5,7 +5,7 @@ import os
 import pytest
 
 from lgsim.formats import FileError, load_mjcf
-from lgsim.formats.mjcf_limits import check_expansions
+from lgsim.formats.mjcformat.limits import check_expansions
 
 mujoco = pytest.importorskip("mujoco")
 

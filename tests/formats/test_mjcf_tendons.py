@@ -1,4 +1,4 @@
-"""Spatial tendons, their shapes, pulleys, springs and actuators beside MuJoCo."""
+"""Spatial tendons, their shapes, pulleys, springs and actuators against MuJoCo."""
 
 import json
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from lgsim.formats.contacts.file_contacts import Names, add_file_contacts
-from lgsim.formats.mjcf_compiled import CompiledFile
+from lgsim.formats.mjcformat.compilation import CompiledFile
 from lgsim.formats.report import Finding
 from lgsim.formats.solids.file_solid import FileSolid, by_name
 from lgsim.formats.solids.geom_solids import collides, geom_solid

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from lgsim.formats.mjcf_compiled import CompiledFile
-from lgsim.formats.mjcf_joints import pose
+from lgsim.formats.mjcformat.compilation import CompiledFile
+from lgsim.formats.mjcformat.joints import pose
 from lgsim.formats.report import Finding
 from lgsim.formats.solids.file_solid import FileSolid, by_name
 from lgsim.formats.solids.model_solids import SolidNames, add_file_solids

@@ -11,8 +11,8 @@ from jax import Array
 from jaxtyping import Float
 
 from lgsim.formats.interop import mujoco as theirs
-from lgsim.formats.mjcf_actuators import faults_of_actuators
-from lgsim.formats.mjcf_compiled import compile_file
+from lgsim.formats.mjcformat.actuators import faults_of_actuators
+from lgsim.formats.mjcformat.compilation import compile_file
 from lgsim.multibody.model import Model
 
 

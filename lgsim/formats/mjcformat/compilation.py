@@ -12,7 +12,7 @@ from typing import Any
 
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
-from lgsim.formats.mjcf_limits import check_expansions
+from lgsim.formats.mjcformat.limits import check_expansions
 from lgsim.formats.report import Dropped, Finding
 from lgsim.formats.xml import FileError, file_content
 from lgsim.support.packages import package

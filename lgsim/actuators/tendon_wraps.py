@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float
 
@@ -34,15 +35,15 @@ def wrapped_length(
 ) -> Scalar:
     """The shortest way from a to b around a sphere, or around a cylinder along z, at the origin; m.
 
-    It is straight where it does not meet the shape. A point beside the shape chooses the side on which it passes; with
-    a point inside, it passes through the shape, and touches it from inside.
+    It is straight where it does not meet the shape. A point outside of the shape chooses the side on which it passes;
+    with a point inside, it passes through the shape, and touches it from inside.
 
     Args:
         a: Start, in the axes of the shape, m.
         b: End, likewise.
         radius: m.
         is_cylinder: False for a sphere.
-        side: The point beside or inside the shape, m.
+        side: The point outside or inside the shape, m.
         has_side: True if there is such a point.
         is_inside: True if it is inside; None if it is inside of no shape.
 
@@ -68,8 +69,7 @@ def _plane(a: Point, b: Point, is_cylinder: Bool[Array, ""]) -> tuple[Point, Poi
     # any other axis where both points are in one line with the center
     spare = jnp.where(jnp.abs(first[0]) < 0.9, x, y)
     normal = jnp.cross(a, b)
-    parallel = jnp.sum(normal**2) <= (4 * jnp.finfo(a.dtype).eps) ** 2 * jnp.sum(a**2) * jnp.sum(b**2)
-    normal = _unit(jnp.where(parallel, jnp.cross(first, spare), normal), z)
+    normal = _unit(jnp.where(jnp.sum(normal**2) > 0, normal, jnp.cross(first, spare)), z)
     second = jnp.cross(normal, first)
     return jnp.where(is_cylinder, x, first), jnp.where(is_cylinder, y, second)
 
@@ -155,7 +155,7 @@ def _inside(x: Flat, y: Flat, radius: Scalar) -> tuple[Bool[Array, ""], Scalar]:
         slope = A / jnp.sqrt(1 - (A * z) ** 2) + B / jnp.sqrt(1 - (B * z) ** 2) - 2 / jnp.sqrt(1 - z**2)
         return z - _residual(z, A, B, G) / slope
 
-    start = jnp.asarray(1 - 1e-7, x.dtype)
+    start = jnp.asarray(np.nextafter(np.ones((), x.dtype), np.zeros((), x.dtype)))
     held = [jax.lax.stop_gradient(u) for u in (A, B, G)]
     # the first residual is positive where the touching point is beyond the ends of the search
     touches = apart & (_residual(start, *held) <= 0)

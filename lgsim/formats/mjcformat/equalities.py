@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from lgsim.formats.mjcf_compiled import CompiledFile
-from lgsim.formats.mjcf_joints import HINGE, SLIDE, pose
+from lgsim.formats.mjcformat.compilation import CompiledFile
+from lgsim.formats.mjcformat.joints import HINGE, SLIDE, pose
 from lgsim.formats.report import Finding
 from lgsim.multibody.builder import ModelBuilder
 from lgsim.multibody.joints import Fixed, Spherical

@@ -12,9 +12,9 @@ from jaxtyping import Bool, Float
 from lgsim.actuators import Actuators, AffineForce, Muscle, Saturation, Stage, Transmission
 from lgsim.actuators.activation import Activation
 from lgsim.actuators.actuators import ActuatorSum
-from lgsim.formats.mjcf_compiled import CompiledFile, compile_file
-from lgsim.formats.mjcf_joints import BALL, FREE, SPEEDS, joint_chain
-from lgsim.formats.mjcf_tendons import coupling_row, is_spatial, passive_springs, tendon_fault, tendon_paths
+from lgsim.formats.mjcformat.compilation import CompiledFile, compile_file
+from lgsim.formats.mjcformat.joints import BALL, FREE, SPEEDS, joint_chain
+from lgsim.formats.mjcformat.tendons import coupling_row, is_spatial, passive_springs, tendon_fault, tendon_paths
 from lgsim.formats.report import Finding
 from lgsim.multibody.model import Model
 

@@ -11,8 +11,8 @@ from jaxtyping import Float
 from lgsim.actuators import Transmission
 from lgsim.actuators.passive_springs import PassiveSprings, PolynomialSpring
 from lgsim.actuators.tendon_paths import Segment, TendonPaths
-from lgsim.formats.mjcf_compiled import CompiledFile
-from lgsim.formats.mjcf_joints import HINGE, SLIDE, pose
+from lgsim.formats.mjcformat.compilation import CompiledFile
+from lgsim.formats.mjcformat.joints import HINGE, SLIDE, pose
 from lgsim.multibody.model import Model
 
 
@@ -105,7 +105,7 @@ def transmission_of(
 
 
 def passive_springs(file: CompiledFile, places: dict[int, slice], model: Model) -> PassiveSprings | None:
-    """The springs and dampers of tendons, and what the springs of hinges and slides have beyond the linear part."""
+    """The springs and dampers of tendons, and the polynomial parts of those of hinges and slides."""
     theirs = file.model
     springs, dampers = file.enabled("PASSIVE", "SPRING"), file.enabled("PASSIVE", "DAMPER")
     at_tendons = _coefficients(theirs, "tendon", springs), _coefficients(theirs, "tendon", dampers, "damping")
@@ -134,7 +134,7 @@ def passive_springs(file: CompiledFile, places: dict[int, slice], model: Model) 
 
 
 def unread_of_tendon(file: CompiledFile, tendon: int) -> list[str]:
-    """What of a tendon neither the model nor its actuators represent, as texts of findings."""
+    """Texts of findings: the properties of a tendon that neither the model nor its actuators represent."""
     model, fault = file.model, tendon_fault(file, tendon)
     if fault:
         return [f"is not represented: {fault}"]

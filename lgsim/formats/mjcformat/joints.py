@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from lgsim.formats import poses
-from lgsim.formats.mjcf_compiled import CompiledFile
+from lgsim.formats.mjcformat.compilation import CompiledFile
 from lgsim.multibody import joints
 from lgsim.multibody.joint import Joint, Row
 

@@ -1,0 +1,1 @@
+"""Parts of MJCF files: compiled values, joints, loops, tendons, actuators, keyframes."""
