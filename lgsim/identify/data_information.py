@@ -91,11 +91,11 @@ def data_information(
     kept, share = _without_noise(walk, information)
     bias = _loop_bias(fit, walk, kept + prior)
     if bias is not None:
-        kept = _without(kept, bias[1][:, None], prior)
+        kept = _without(kept, bias[1][:, None], estimate.x.dtype)
     tracks = profiles(fit, walk, kept + prior, value_slopes)
     lost = [track.direction for track in tracks if track.is_open]
     if lost:
-        kept = _without(kept, np.stack(lost, axis=1), prior)
+        kept = _without(kept, np.stack(lost, axis=1), estimate.x.dtype)
     changed = share or bias is not None or bool(lost)
     if not changed and bool(best.is_white):
         return DataInformation(estimate, tracks, None)
@@ -146,12 +146,17 @@ def _roots(
 
 
 def _without(
-    information: Float[np.ndarray, "p p"], directions: Float[np.ndarray, "p k"], prior: Float[np.ndarray, "p p"]
+    information: Float[np.ndarray, "p p"], directions: Float[np.ndarray, "p k"], dtype: jnp.dtype
 ) -> Float[np.ndarray, "p p"]:
-    """The information without any along some directions of x: ``H - H D (D^T H D)^-1 D^T H``."""
-    H = information
-    T = H @ directions
-    return H - T @ np.linalg.pinv(directions.T @ T, hermitian=True) @ T.T
+    """The information without any along some directions D of x: ``H - H D (D^T H D)^-1 D^T H``.
+
+    It is computed from a root of H, since a difference of matrices would leave information by rounding.
+    """
+    R = _roots(information, dtype)[0]
+    vectors, sizes, _ = np.linalg.svd(R.T @ directions, full_matrices=False)
+    Q = vectors[:, sizes > rank_tolerance(dtype) * np.max(sizes, initial=0.0)]
+    R = R - (R @ Q) @ Q.T
+    return R @ R.T
 
 
 def _loop_bias(
