@@ -41,6 +41,7 @@ def load_sdf(
     path: str | os.PathLike[str] | None = None,
     *,
     text: str | None = None,
+    model: str | None = None,
     gravity: ArrayLike | Sequence[float | int] = GRAVITY,
     dtype: DTypeLike | None = None,
     physical: str = "warn",
@@ -75,6 +76,7 @@ def load_sdf(
 
     Args:
         text: The XML itself instead of a path.
+        model: Name of the only model to load, of several in the file or its world; None for the whole world.
         gravity: Gravitational acceleration in world axes, (3,), m/s^2.
         dtype: float32 or float64; None for JAX's default float.
         physical: Treatment of non-physical inertias: "warn", "report", "nearest" or "error", as for ``load_urdf``.
@@ -97,21 +99,22 @@ def load_sdf(
 
     Source: SDFormat specification, http://sdformat.org/spec.
     """
-    model, report = read_sdf(
-        path, text=text, gravity=gravity, dtype=dtype, physical=physical, loops=loops, contacts=contacts,
+    found, report = read_sdf(
+        path, text=text, model=model, gravity=gravity, dtype=dtype, physical=physical, loops=loops, contacts=contacts,
         contact_law=contact_law, solids=solids, solid_meshes=solid_meshes,
     )  # fmt: skip
     if report.dropped:
         warnings.warn(f"{report.file}: {report.dropped}", FileWarning, stacklevel=2)
     if physical == "warn":
         warn_of_links(report, "read_sdf")
-    return model
+    return found
 
 
 def read_sdf(
     path: str | os.PathLike[str] | None = None,
     *,
     text: str | None = None,
+    model: str | None = None,
     gravity: ArrayLike | Sequence[float | int] = GRAVITY,
     dtype: DTypeLike | None = None,
     physical: str = "report",
@@ -125,6 +128,7 @@ def read_sdf(
 
     Args:
         text: The XML itself instead of a path.
+        model: Name of the only model to load; see ``load_sdf``.
         gravity: Gravitational acceleration in world axes, (3,), m/s^2.
         dtype: float32 or float64; None for JAX's default float.
         physical: "report", "nearest" or "error"; see ``load_urdf``.
@@ -140,19 +144,19 @@ def read_sdf(
     if physical not in TREATMENTS:
         raise ValueError(f"physical: expected one of {', '.join(TREATMENTS)}, got {physical!r}")
     file, node, remarks = read(path, text)
-    sdf = sdf_model(file, Element(file, node))
+    sdf = sdf_model(file, Element(file, node), model)
     frames = Frames(sdf)
     tree, closing = spanning_tree(sdf, frames)
     # overflow of numbers near the largest float is detected by the checks below, without NumPy's warnings
     with np.errstate(all="ignore"):
         parameters, inertias = link_parameters(sdf.links, TREATMENTS[physical])
         writer = _Writer(sdf, frames, parameters, ModelBuilder(gravity, dtype, physical=False))
-        model = writer.build(tree, closing)
+        found = writer.build(tree, closing)
     if loops is not None:
-        model = add_loops(model, loops)
+        found = add_loops(found, loops)
     joined = (frames.ends(joint) for joint in (*tree, *closing))
-    model = add_shapes(
-        model,
+    found = add_shapes(
+        found,
         sdf,
         lambda link: partial(collision_pose, link=link, out=sdf),
         joined,
@@ -165,13 +169,13 @@ def read_sdf(
     report = Report(
         file,
         inertias=tuple(inertias),
-        massless=tuple(massless(links, model)),
-        thin=tuple(thin(links, model)),
+        massless=tuple(massless(links, found)),
+        thin=tuple(thin(links, found)),
         units=tuple(_odd_units(sdf, frames, tree)),
         assumed=(*remarks, *sdf.assumed),
         ignored=tuple(sorted(sdf.ignored, key=lambda finding: finding.line)),
     )
-    return model, report
+    return found, report
 
 
 class _Writer:

@@ -33,7 +33,7 @@ SHIPPED = "lgsim:"
 
 MACHINE_KEYS = (
     "file", "floating_base", "gravity", "ignore_equalities", "loops", "solids", "solid_meshes", "obstacles", "apart",
-    "xacro",
+    "model", "xacro",
 )  # fmt: skip
 """Keys of the table `[machine]` that define the model."""
 
@@ -63,6 +63,7 @@ def read_machine(
     loops: str | PathLike[str] | None = None,
     solids: SolidNames = (),
     solid_meshes: Mapping[str, int] | None = None,
+    only: str | None = None,
 ) -> tuple[Model, Report]:
     """Read a robot from a URDF, SDF or MJCF file; the root element determines the format.
 
@@ -74,6 +75,7 @@ def read_machine(
         loops: A TOML file with loops, see ``lgsim.formats.loop_files``; None for those of the file.
         solids: Links whose shapes become collision geometry, see ``lgsim.load_urdf``; none by default.
         solid_meshes: Representation of meshes, see ``lgsim.load_urdf``.
+        only: Name of one model of an SDF file or its world, see ``lgsim.load_sdf``; None for all.
 
     Returns:
         The model, and the findings in its file.
@@ -91,11 +93,13 @@ def read_machine(
         package("mujoco", "mjcf", "an MJCF file")
     if floating_base and tag in ("mujoco", "sdf"):
         raise FileError(str(file), None, f"floating_base: {ONLY_URDF}")
+    if only is not None and tag != "sdf":
+        raise FileError(str(file), None, f"model: expected an SDF file, which may have several models, got {only!r}")
     own: Any = {"solids": solids, "solid_meshes": solid_meshes}
     if tag == "mujoco":
         model, report = read_mjcf(file, dtype=dtype, ignore_equalities=ignore_equalities, **own)
     elif tag == "sdf":
-        model, report = read_sdf(file, dtype=dtype, **own)
+        model, report = read_sdf(file, model=only, dtype=dtype, **own)
     else:
         model, report = read_urdf(file, floating_base, dtype=dtype, **own)
     if loops is not None:
@@ -122,7 +126,7 @@ def machine_of(table: Table) -> MachineFile:
     with table.at("file"):
         model, report = read_machine(
             file, floating_base=floating_base, gravity=gravity, ignore_equalities=ignored, solids=solid_names(table),
-            solid_meshes=table.of("solid_meshes", dict, {}),
+            solid_meshes=table.of("solid_meshes", dict, {}), only=table.text("model"),
         )  # fmt: skip
     if loops is not None:
         with table.at("loops"):

@@ -10,6 +10,7 @@ from lgsim.formats import FileError, read_sdf
 from lgsim.formats.solids.solid_inertia import solid_parameters
 from lgsim.multibody.geometry import Box, Capsule, Cylinder, Ellipsoid, HalfSpace, Mesh, Sphere
 from lgsim.multibody.joints import Universal
+from lgsim.scenarios.machine import read_machine
 from tests.dynamics.machines import close
 from tests.formats.cassie import euler
 from tests.formats.test_sdf import joint, link, model_of, poses_of, sdf
@@ -91,6 +92,29 @@ def test_models_of_a_world_are_one_machine():
     assert set(model.joint_names) == {"root_joint:robot::base", "robot::swing", "slide", "root_joint:free::lid"}
     poses = poses_of(model, *np.asarray(model.neutral()))
     close(poses["box::lid"][:3, 3] - poses["robot::arm"][:3, 3], np.array([0, 3.0, 0]))
+
+
+def test_one_model_of_a_world(tmp_path):
+    """By its name there, as if it were alone in a file; an included one is of the version of its own file."""
+    old = "<include><uri>model://wheel</uri><name>left</name><pose>0 0 9 0 0 0</pose></include>"
+    world = files(tmp_path, wheel=sdf(WHEEL), world=WORLD.replace("MORE", old)) / "world" / "model.sdf"
+    assert read_sdf(world)[0].joint_names == (
+        "root_joint:robot::base",
+        "robot::swing",
+        "root_joint:left::rim",
+        "left::spin",
+    )
+    robot, left = (read_sdf(world, model=name)[0] for name in ("robot", "left"))
+    assert (robot.joint_names, left.joint_names) == (("root_joint", "swing"), ("root_joint", "spin"))
+    alone = read_sdf(text=sdf(WHEEL))[0]
+    close(left.placements, alone.placements)
+    with pytest.raises(FileError, match=r"model: expected the name of a model of the file, got 'rob'; .*'robot'"):
+        read_sdf(world, model="rob")
+    with pytest.raises(FileError, match="expected a model that is not static"):
+        read_sdf(world, model="ground")
+    assert read_machine(world, only="robot")[0].joint_names == robot.joint_names
+    with pytest.raises(FileError, match="model: expected an SDF file, which may have several models, got 'robot'"):
+        read_machine(lgsim.data.cart_pole(), only="robot")
 
 
 @pytest.mark.parametrize(("version", "old"), [("1.3", ""), ("1.4", ""), ("1.5", "1"), ("1.5", "0"), ("1.5", "")])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from lgsim.formats.sdformat.tree import Frames
 from lgsim.formats.solids.mesh_files import FOLDERS, file_at
 from lgsim.formats.xml import TEXT, Element, read
 from lgsim.multibody.topology import ROOT
+from lgsim.support.messages import unknown_name
 from lgsim.support.unused_names import unused_name
 
 VERSIONS = ("1.3", "1.4", "1.5", "1.6", "1.7", "1.8", "1.9", "1.10", "1.11", "1.12")
@@ -38,8 +39,8 @@ _WORLD_QUIET = QUIET | {"gui", "scene", "physics", "atmosphere", "audio", "magne
 """Tags of a world that do not affect the motion, or whose effect an argument replaces."""
 
 
-def sdf_model(file: str, root: Element) -> SdfModel:
-    """The model of a file: that of its <model>, or all models of its <world>.
+def sdf_model(file: str, root: Element, name: str | None = None) -> SdfModel:
+    """The model of a file: that of its <model>, or all models of its <world>; with a name, that model alone.
 
     Models in models and models in worlds have names with scopes, "<model>::<name>"; those of the only model in a world
     that moves have none. Links of static models are fixed to the world.
@@ -50,6 +51,11 @@ def sdf_model(file: str, root: Element) -> SdfModel:
     """
     version = _version(root)
     worlds, models = root.children("world"), root.children("model")
+    if name is not None:
+        tags = ("model", "include")
+        inner = [each for world in worlds for tag in tags for each in world.children(tag)]
+        model, version = _named(root, [*models, *inner], name)
+        worlds, models = [], [model]
     if len(worlds) + len(models) != 1:
         line = f", the second one in line {sorted(x.line for x in (*worlds, *models))[1]}" if worlds + models else ""
         raise root.error(f"expected one <model> or one <world>, got {len(worlds) + len(models)}{line}")
@@ -60,10 +66,27 @@ def sdf_model(file: str, root: Element) -> SdfModel:
         static = models[0].child("static")
         if static is not None and static.flag():
             raise static.error("expected a model that is not static; a <world> may include it")
-        if out.places[MODEL].relative_to:
+        if out.places[MODEL].relative_to and name is None:
             raise models[0].error(f"<pose>: relative_to: there is no {out.places[MODEL].relative_to!r} outside of it")
     out.ignored.extend(root.unread())
     return out
+
+
+def _named(root: Element, models: Sequence[Element], name: str) -> tuple[Element, str]:
+    """The <model> of this name among models and includes, and the version of its file.
+
+    Raises:
+        FileError: there is no such model.
+    """
+    names = []
+    for each in models:
+        given = each.child("name") if each.tag == "include" else None
+        file = _included(each) if each.tag == "include" else root
+        found = file.required("model") if each.tag == "include" else each
+        names.append(found.name() if given is None else given.words)
+        if names[-1] == name:
+            return found, _version(file)
+    raise root.error(unknown_name("model: expected the name of a model of the file", name, names))
 
 
 def _version(root: Element) -> str:
