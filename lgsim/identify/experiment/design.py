@@ -262,10 +262,10 @@ class ExcitationProblem(eqx.Module):
         return jnp.concatenate([row.reshape(-1) for row in rows.values()])
 
     def constraint_rows(
-        self, coefficients: Float[Array, "nv size"], fraction: Float[Array, ""]
+        self, coefficients: Float[Array, "nv size"], fraction: Float[Array, ""] | float, fine: int = 1
     ) -> dict[str, Float[Array, "n _"]]:
-        """``constraints`` by the names of the limits, (n, nv) or (n, pairs)."""
-        q, v, a = self.series.motion(coefficients, self.times())
+        """``constraints`` by the names of the limits, (n, nv) or (n, pairs); ``fine`` as for ``margins``."""
+        q, v, a = self.series.motion(coefficients, self.times(fine))
         plant, limit = self.parameters.plant, {name: x[None] for name, x in self.joint_limits.items()}
         _, half = _middle_and_half_range(limit)
         upper, lower = (q - limit["upper"]) / half + (1 - fraction), (limit["lower"] - q) / half + (1 - fraction)
@@ -370,7 +370,8 @@ def design_excitation(
             return OptimalExcitation(
                 problem.parameters, problem.series, found, initial, float(reached), margins, history, verdict
             )
-        fraction *= 0.98
+        excess = (float(np.max(row)) for row in _fine_rows(problem, found).values())
+        fraction -= max(TOLERANCE, *excess)
     worst = min(margins, key=lambda name: margins[name])
     raise ValueError(
         f"limits: no motion within the limits was found, {worst} is violated by {-margins[worst]:.3g}. Start from a"
@@ -410,6 +411,12 @@ def _motion_with_forces(
 
 
 _constraint_rows = compiled(ExcitationProblem.constraint_rows)
+
+
+@compiled
+def _fine_rows(problem: ExcitationProblem, coefficients: Float[Array, "nv size"]) -> dict[str, Float[Array, "n _"]]:
+    """Relative violations of the whole limits at the fine times."""
+    return problem.constraint_rows(coefficients, 1.0, FINE)
 
 
 @compiled
