@@ -11,7 +11,7 @@ from lgsim.actuators import Actuators, Transmission
 from lgsim.actuators.actuators import ActuatorSum
 from lgsim.formats.mjcformat.actuators import read_mjcf_actuators
 from lgsim.formats.report import Finding
-from lgsim.formats.xml import Element, FileError, is_factor, read
+from lgsim.formats.xml import Element, FileError, file_content, is_factor, read, recovered_root
 from lgsim.multibody.model import Model
 
 _KNOWN = ("SimpleTransmission", "DifferentialTransmission")
@@ -58,9 +58,11 @@ def read_actuators(
     Raises:
         FileError, ImportError, TypeError, ValueError: see ``load_actuators``.
     """
+    if (path is None) != (text is None):
+        root = recovered_root(file_content(path, text)[1])
+        if root is not None and root.tag == "mujoco":
+            return read_mjcf_actuators(model, path, text=text)
     file, node, _ = read(path, text)
-    if node.tag == "mujoco":
-        return read_mjcf_actuators(model, path, text=text)
     if node.tag != "robot":
         raise FileError(file, node.sourceline, f"<{node.tag}>: expected <mujoco> or <robot>, got <{node.tag}>")
     rows, names, remarks = [], [], []

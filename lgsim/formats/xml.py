@@ -405,6 +405,15 @@ def _root(file: str, content: bytes, encoding: str | None) -> etree._Element:
     return root
 
 
+def recovered_root(content: bytes) -> etree._Element | None:
+    """The root of a file that other parsers read and that may not be XML, such as MJCF; None without one."""
+    parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, load_dtd=False)
+    try:
+        return etree.fromstring(content, parser)
+    except (etree.XMLSyntaxError, ValueError):
+        return None
+
+
 def _number(text: str) -> float:
     """The number in a text; NaN for invalid text."""
     try:

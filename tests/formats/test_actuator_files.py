@@ -116,6 +116,12 @@ def test_exact_filter_is_the_equation_of_the_filter():
     assert gaps[0] < 0.02 and 1.7 < gaps[0] / gaps[1] < 2.3
 
 
+def test_what_mujoco_reads_is_read():
+    """Attributes without a space between are no XML, and fine for MuJoCo."""
+    xml = MACHINE.format(option="", joint="", rest='<actuator><motor name="m"joint="a"/></actuator>')
+    assert lgsim.load_actuators(read_mjcf(text=xml)[0], text=xml).names == ("m",)
+
+
 def test_what_is_not_represented_is_said():
     rest = """<tendon><spatial name="w"><site site="s"/><site site="o"/></spatial></tendon><actuator>
     <adhesion name="m" body="B" ctrlrange="0 1"/><motor name="w" tendon="w" gear="2"/><motor name="fine" joint="b"/>

@@ -10,11 +10,9 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
-
 from lgsim.formats.mjcformat.limits import check_expansions
 from lgsim.formats.report import Dropped, Finding
-from lgsim.formats.xml import FileError, file_content
+from lgsim.formats.xml import FileError, file_content, recovered_root
 from lgsim.support.packages import package
 from lgsim.support.unused_names import unused_name
 
@@ -122,11 +120,7 @@ def _check_root(file: str, content: bytes) -> None:
     Raises:
         FileError: another root element.
     """
-    parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, load_dtd=False)
-    try:
-        root = etree.fromstring(content, parser)
-    except (etree.XMLSyntaxError, ValueError):
-        return
+    root = recovered_root(content)
     if root is not None and root.tag != "mujoco":
         hint = "; lgsim.formats.load_urdf reads URDF" if root.tag == "robot" else ""
         raise FileError(
