@@ -34,6 +34,7 @@ from lgsim.simulation.equations_of_motion import (
     torque_segments,
 )
 from lgsim.simulation.events import ThresholdEvent
+from lgsim.simulation.fixed_steps import GOLDEN
 from lgsim.simulation.methods import method_name
 from lgsim.simulation.motion_field import MOTION_FIELD
 from lgsim.simulation.rollout import Drive, checked_equations_of_motion
@@ -155,10 +156,10 @@ def simulate_adaptive(
     )
     blame = partial(_blame, args)
     motion = partial(_solve_in_chunks, times=times, duration=duration, max_steps=most, events=events, blame=blame)
-    time, states, result, steps = motion(solve, y0, progress=progress)
+    time, states, between, result, steps = motion(solve, y0, progress=progress)
     again = partial(_again, motion, solve, y0, (float(rtol), float(atol), float(longest)), method.order, result)
     whole = step_check and len(time) and (not result or result.startswith(_EVENT))
-    error = check_tolerance(model, again, y0, time, states, steps, control) if whole else None
+    error = check_tolerance(model, again, y0, time, (states, between), steps, control) if whole else None
     return _trajectory(model, control, row, time, states, (method, float(rtol), float(atol)), result, error)
 
 
@@ -190,7 +191,7 @@ def _again(
     """
     rtol, atol, longest = limits
     other = partial(solve, rtol=factor * rtol, atol=factor * atol, max_step=longest * factor ** (1 / order))
-    _, states, how, _ = motion(other, y0 if start is None else start, progress=None)
+    _, states, _, how, _ = motion(other, y0 if start is None else start, progress=None)
     return states, how.startswith(_EVENT) if result else not how
 
 
@@ -221,21 +222,29 @@ def _solve_in_chunks(
     events: tuple[Any, ...],
     progress: Progress | None,
     blame: Callable[[Array, Array], str],
-) -> tuple[Float[np.ndarray, " saved"], Float[np.ndarray, "saved state"], str, int]:
-    """(times, states, reason for the end, steps): ``solve`` in chunks, to the end, an event, a failure, or Ctrl-C."""
+) -> tuple[Float[np.ndarray, " saved"], Float[np.ndarray, "saved state"], Float[np.ndarray, "looks state"], str, int]:
+    """(times, states, states between them, reason for the end, steps): ``solve`` in chunks, to the end, an event, a
+    failure, or Ctrl-C.
+    """
     end, size, first = jnp.asarray(duration, times.dtype), min(SAVED, len(times)), int(times[0] == 0)
     # computed pieces; only the first ``_SimulationState.chunks`` entries of this list are valid
-    motions = [(times[:first], np.asarray(y0)[None][:first])]
+    start = np.asarray(y0)[None]
+    motions = [(times[:first], start[:first], start[:0])]
+    # fractions of the intervals that have no period, as a motion may have the period of the saved states
+    looks = times - GOLDEN * np.arange(1, len(times) + 1) % 1 * np.diff(times, prepend=0.0)
 
     def advance(state: _SimulationState) -> _SimulationState:
         del motions[state.chunks :]
         window = times[state.saved : state.saved + size]
         last = window[-1] if state.saved + size < len(times) else np.asarray(end)
-        full = np.pad(window, (0, size - len(window)), constant_values=last)
+        inner = np.maximum(looks[state.saved : state.saved + size], state.t)  # a chunk may end within an interval
+        pairs = np.stack([inner, window], axis=1).ravel()
+        full = np.pad(pairs.astype(times.dtype), (0, 2 * (size - len(window))), constant_values=last)
         most = min(STEPS, max_steps - state.steps)
         found = solve(state.y, t0=state.t, t1=jnp.asarray(last), save_at=full, max_steps=most)
-        count = min(int(np.isfinite(np.asarray(found.ts)).sum()), len(window))
-        motions.append((window[:count], np.asarray(found.ys)[:count]))
+        known, ys = np.isfinite(np.asarray(found.ts)[: 2 * len(window)]), np.asarray(found.ys)[: 2 * len(window)]
+        count = int(known[1::2].sum())
+        motions.append((window[:count], ys[1::2][:count], ys[::2][known[::2]]))
         steps = state.steps + int(found.accepted) + int(found.rejected)
         result = _ended(found, events, steps, max_steps, duration, blame)
         return _SimulationState(found.t, found.y, state.saved + count, len(motions), steps, result)
@@ -247,10 +256,10 @@ def _solve_in_chunks(
         progress=None if progress is None else lambda _, state: progress(state.saved, len(times)),
     )
     result = f"interrupted at {float(state.t):g} s of {duration:g} s" if interrupted else state.result
-    time, states = (np.concatenate(parts) for parts in zip(*motions[: state.chunks], strict=True))
+    time, states, between = (np.concatenate(parts) for parts in zip(*motions[: state.chunks], strict=True))
     if result and (not len(time) or state.t > time[-1]) and np.isfinite(state.y).all():
         time, states = np.append(time, np.asarray(state.t)), np.append(states, np.asarray(state.y)[None], axis=0)
-    return time, states, result, state.steps
+    return time, states, between, result, state.steps
 
 
 def _times(

@@ -43,7 +43,7 @@ def check_tolerance(
     again: Again,
     y0: Float[Array, " state"],
     time: Float[np.ndarray, " saved"],
-    states: States,
+    known_states: tuple[States, States],
     steps: int,
     drive: Drive = None,
 ) -> StepError | None:
@@ -53,17 +53,19 @@ def check_tolerance(
 
     Args:
         time: Times of the saved states, s.
+        known_states: The saved states, and others between them.
 
     Returns:
         The error; None if only the initial state was saved, or if Ctrl-C interrupted the estimate.
     """
+    states, between = known_states
     late = time[0] > 0  # the initial state was not saved
     if late:
         time, states = np.append(np.zeros_like(time[:1]), time), np.concatenate([np.asarray(y0)[None], states])
     if len(time) < 2:
         return None
     after = time[1:].astype(float)
-    known = known_motion(model, drive, states, Timeline(after, steps * after / after[-1]), 1)
+    known = known_motion(model, drive, states, Timeline(after, steps * after / after[-1]), 1, between)
 
     def gaps(one: States, two: States) -> Gaps:
         """The gaps at the times that both motions share; at an event the event states are compared."""

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from lgsim.lie.action import Point
 from lgsim.simulation.accuracy.error_estimate import ErrorEstimate
@@ -34,8 +34,8 @@ SHORT = 2048
 HEAD = 128
 """The number of initial steps of a longer motion that are compared with steps of dt/2, where fast transients decay."""
 
-RESTS = 1e5
-"""The displacement that counts as rest, in rounding units of 1 rad, 1 m, 1 rad/s and so on."""
+RESTS = 100.0
+"""The displacement that counts as rest, in units of the accumulated random rounding of 1 rad, 1 m, 1 rad/s, 1 m/s."""
 
 _FLOORS = 30.0
 """A distance below this multiple of the smallest rounding error may be rounding only."""
@@ -67,7 +67,9 @@ class StepError(ErrorEstimate):
         tolerance: The fraction ``RESOLVED`` of the size, (dim,).
         order: The observed order of convergence, NaN where rounding or large errors hide it.
         reason: Why the motion has not converged, with a remedy; empty if it has.
-        size: The extent of the motion in each component, relative to which its errors are measured, (dim,).
+        size: The extent of the motion in each component, relative to which its errors are measured, (dim,); one for
+            all rotations of a group joint, and one for its translations. A component at rest, or one that moves by less
+            than the error of another one in its tree, has the size of those. Infinite for states that jump.
         names: The name of each component.
         units: The unit of each component.
         places: The number of leading components that belong to the configuration.
@@ -106,11 +108,11 @@ class StepError(ErrorEstimate):
         return float(worst[at]), float(self.size[at]), self.units[at], self.names[at]
 
     def __str__(self) -> str:
-        """A line such as "3e-07 rad (of 1.2)", or why the motion has not converged."""
+        """A line such as "3e-07 rad (of 1.2) in q elbow", or why the motion has not converged."""
         if not self.resolved:
             return printable(f"not converged: {self.reason}")
-        error, size, unit, _ = self.largest
-        return f"{error:.1g} {unit} (of {size:.2g})".replace("  ", " ")
+        error, size, unit, name = self.largest
+        return printable(f"{error:.1g} {unit} (of {size:.2g}) in {name}".replace("  ", " "))
 
 
 @dataclass(frozen=True)
@@ -119,22 +121,45 @@ class Scale:
 
     Attributes:
         size: The extent of the motion in each component, (dim,).
+        span: The extent of all coupled components of the same kind, (dim,), beyond half of which two motions are not
+            compared any more.
         magnitude: The largest absolute value in each component, (dim,), which sets the rounding.
         dtype: The dtype of the states.
         places: The number of components of the configuration.
+        part: Equal labels for components that share a size, (dim,).
+        coupled: Equal labels for components of one kind that affect each other, (dim,).
     """
 
     size: Float[np.ndarray, " dim"]
+    span: Float[np.ndarray, " dim"]
     magnitude: Float[np.ndarray, " dim"]
     dtype: np.dtype
     names: tuple[str, ...]
     units: tuple[str, ...]
     places: int
+    part: Int[np.ndarray, " dim"]
+    coupled: Int[np.ndarray, " dim"]
 
     @property
     def eps(self) -> float:
         """The rounding unit."""
         return float(np.finfo(self.dtype).eps)
+
+    def judged(self, error: Float[np.ndarray, "blocks dim"]) -> Float[np.ndarray, " dim"]:
+        """The sizes relative to which errors are judged: the span for a component that moves by less than the error of
+        another one that is coupled with it and converged.
+        """
+        worst = error.max(axis=0)
+        known = np.where(worst <= RESOLVED * self.size, worst, 0.0)
+        other = (self.coupled == self.coupled[:, None]) & (self.part != self.part[:, None])
+        return np.where(self.size < np.where(other, known, 0.0).max(axis=1), self.span, self.size)
+
+
+def largest_of(x: Float[np.ndarray, " n"], label: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """The largest value among those with the same label."""
+    most = np.zeros(label.max(initial=-1) + 1)
+    np.maximum.at(most, label, x)
+    return most[label]
 
 
 class Timeline:
@@ -208,7 +233,8 @@ class Motion(NamedTuple):
 
     def neighbor(self) -> Point:
         """A perturbed initial state, along no axis of symmetry."""
-        away = self.apart * self.scale.size * np.random.default_rng(0).choice([-1.0, 1.0], len(self.scale.size))
+        away = self.apart * self.scale.span * np.random.default_rng(0).choice([-1.0, 1.0], len(self.scale.span))
+        away[~np.isfinite(away)] = 0.0
         start = jax.tree.map(lambda x: jnp.asarray(x[0]), self.states)
         return self.move(jnp.asarray(away, self.scale.dtype), start)
 
@@ -289,15 +315,15 @@ def motion_error(motion: Motion, advance: Advance, divisible: bool = True) -> St
     """
 
     def neighbor_rate() -> float:
-        size, start = motion.scale.size, motion.neighbor()
-        return parting_rate(motion, compare(advance, motion.difference, motion.states, (1, 1), size, start=start)[0])
+        span, start = motion.scale.span, motion.neighbor()
+        return parting_rate(motion, compare(advance, motion.difference, motion.states, (1, 1), span, start=start)[0])
 
     return verdict(motion, _block_errors(motion, advance, divisible), neighbor_rate)
 
 
 def _block_errors(motion: Motion, advance: Advance, divisible: bool) -> BlockErrors:
     def gaps(steps: tuple[int, int], until: int | None = None) -> Gaps:
-        return compare(advance, motion.difference, motion.states, steps, motion.scale.size, until=until)[0]
+        return compare(advance, motion.difference, motion.states, steps, motion.scale.span, until=until)[0]
 
     if not divisible:
         return by_shorter_steps(motion, gaps((2, 1)), 2.0)
@@ -334,11 +360,11 @@ def _larger(found: BlockErrors, motion: Motion, other: Gaps, ratio: float) -> Bl
 
 def _from_longer_steps(motion: Motion, advance: Advance) -> BlockErrors | None:
     """The errors from steps of 2 dt and 4 dt; None where those of 2 dt lead to another motion."""
-    states, difference, size = motion.states, motion.difference, motion.scale.size
-    coarse, twice = compare(advance, difference, states, (1, 2), size)
+    states, difference, span = motion.states, motion.difference, motion.scale.span
+    coarse, twice = compare(advance, difference, states, (1, 2), span)
     if not coarse.whole:
         return None
-    return by_longer_steps(motion, coarse, compare(advance, difference, twice, (1, 4), size, every=2)[0])
+    return by_longer_steps(motion, coarse, compare(advance, difference, twice, (1, 4), span, every=2)[0])
 
 
 def parting_rate(motion: Motion, neighbors: Gaps) -> float:
@@ -350,7 +376,7 @@ def parting_rate(motion: Motion, neighbors: Gaps) -> float:
     Returns:
         The slope of the logarithm of the distance over time; NaN if the distance does not grow by powers of ten.
     """
-    distance = (neighbors.gap / motion.scale.size).max(axis=1, initial=0.0)
+    distance = (neighbors.gap / motion.scale.span).max(axis=1, initial=0.0)
     linear = np.isfinite(distance) & (distance > 0) & np.logical_and.accumulate(~(distance > 0.1))
     if linear.sum() < 3 or not distance[linear].max() >= motion.apart * min(_GROWN, 0.05 / motion.apart):
         return float("nan")
@@ -364,11 +390,13 @@ def verdict(motion: Motion, found: BlockErrors, neighbor_rate: Callable[[], floa
         neighbor_rate: Returns ``parting_rate``; called only where it is needed.
     """
     line, scale = motion.line, motion.scale
-    shares = found.error / scale.size
-    worst = shares[:, : scale.places].max(axis=1)
+    size = scale.judged(found.error)
+    shares = found.error / size
+    judged = scale.places
+    worst = shares[:, :judged].max(axis=1)
     # velocities may be wrong for a few steps while a fast transient decays that the configuration does not show
     if not np.sqrt(np.mean(np.max(shares[:, scale.places :], axis=1, initial=0.0) ** 2)) <= RESOLVED:
-        worst = shares.max(axis=1)
+        judged, worst = shares.shape[1], shares.max(axis=1)
     bad = ~(worst <= RESOLVED)
     good = int(np.argmax(bad)) if bad.any() else len(bad)
     until = float(line.time[good - 1]) if good else 0.0
@@ -384,11 +412,17 @@ def verdict(motion: Motion, found: BlockErrors, neighbor_rate: Callable[[], floa
             far = np.isinf(worst).any() or off > 1
             reason = f"estimated integration error {'as large as' if far else f'{100 * off:.2g} % of'} the motion"
             reason += f" from {until:.3g} s on" if until > 0 else ""
+            reason += f", at {scale.names[_largest(shares[:, :judged])]}"
     return StepError(
-        value=line.at_nodes(found.error), tolerance=RESOLVED * scale.size, order=found.order, reason=reason,
-        size=scale.size, names=scale.names, units=scale.units, places=scale.places, claimed=motion.order,
+        value=line.at_nodes(found.error), tolerance=RESOLVED * size, order=found.order, reason=reason,
+        size=size, names=scale.names, units=scale.units, places=scale.places, claimed=motion.order,
         rate=rate, until=until,
     )  # fmt: skip
+
+
+def _largest(shares: Float[np.ndarray, "blocks dim"]) -> int:
+    """The component with the largest error that is known, relative to its size."""
+    return int(np.argmax(np.where(np.isfinite(shares), shares, 0.0).max(axis=0)))
 
 
 def _observed_order(longer: Float[np.ndarray, " n"], shorter: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
