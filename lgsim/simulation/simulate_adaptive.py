@@ -262,7 +262,7 @@ def _solve_in_chunks(
             found, last = (again, until) if until == around[0] or again.event.any() else (found, last)
         shape = (len(window), more + 1)
         known = np.isfinite(np.asarray(found.ts)[: rows.size]).reshape(shape) & (rows <= last)
-        ys = np.asarray(found.ys)[: rows.size].reshape(*shape, -1)
+        ys = np.asarray(found.ys)[: rows.size].reshape(*shape, len(state.y))
         count = int(known[:, -1].sum())
         motions.append((window[:count], ys[:count, -1], ys[:, :-1][known[:, :-1]]))
         result = _ended(found, events, steps, max_steps, duration, blame)

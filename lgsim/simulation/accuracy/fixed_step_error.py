@@ -26,12 +26,14 @@ from lgsim.simulation.accuracy.trajectory_error import (
     largest_of,
     motion_error,
 )
+from lgsim.simulation.accuracy.unseen_forces import UnseenForces, unseen_forces
 from lgsim.simulation.actuated_control import ActuatedControl
 from lgsim.simulation.equations_of_motion import state_space
 from lgsim.simulation.fixed_steps import FixedSteps
 from lgsim.simulation.rollout import Drive, StateHistory
 from lgsim.simulation.state_space import StateSpace
 from lgsim.simulation.trajectory import v_names
+from lgsim.support.verdict import RESOLVED
 
 NODES = 64
 """The smallest number of nodes at which motions are compared, if the motion has that many steps."""
@@ -70,9 +72,28 @@ def check_steps(
 
     sampled = isinstance(fixed.control, ActuatedControl) and fixed.control.actuators.is_sampled
     error = motion_error(motion, advance, (fixed.rows is None or fixed.rows.steady) and not sampled)
-    if error.resolved or np.isfinite(error.rate):
+    if error.resolved:
+        unseen = unseen_forces(fixed, states)
+        return error if unseen is None or np.isnan(unseen.time) else _with_unseen(error, motion, unseen)
+    if np.isfinite(error.rate):
         return error
     return replace(error, reason=f"{error.reason}; {shorter_step(fixed, states, error)}")
+
+
+def _with_unseen(error: StepError, motion: Motion, unseen: UnseenForces) -> StepError:
+    """The error with the effect of forces between the stages, which a motion at rest does not show at all."""
+    error = replace(error, value=error.value + unseen.effect)
+    nv, reason = error.places, f"{unseen.source} jumps at t = {unseen.time:.4g} s, between the stages of the steps"
+    start = np.broadcast_to(motion.states[0], motion.states.shape)
+    way = np.abs(np.asarray(motion.difference(start, motion.states), float))[:, :nv].max(axis=0)
+    rounding = motion.rounding[-1, :nv]
+    limit = np.where(way > RESTS * rounding, error.tolerance[:nv], RESTS * rounding)
+    share = (unseen.effect[:, nv:] / error.size[nv:]).max(axis=1, initial=0.0)
+    if (unseen.effect[:, :nv] <= limit).all() and np.sqrt(np.mean(share**2)) <= RESOLVED:
+        return error
+    return replace(
+        error, until=unseen.time, reason=f"{reason}; take a dt that resolves it, or a longer, smoother force"
+    )
 
 
 def known_motion(
