@@ -93,12 +93,16 @@ def check_tolerance(
         unknown = Gaps(np.zeros(0, int), np.zeros((0, len(known.scale.size))), False)
         return by_shorter_steps(known, gaps(states[1:], tight) if ended else unknown, _TIGHTER, order=_PROPORTION)
 
+    def neighbors(start: Float[Array, " state"]) -> Gaps | None:
+        found, ended = motion(1.0, start)
+        return gaps(states[1:], found) if ended else None
+
     def neighbor_rate() -> float:
-        found, ended = motion(1.0, known.neighbor())
-        return parting_rate(known, gaps(states[1:], found)) if ended else float("nan")
+        found = neighbors(known.neighbor())
+        return float("nan") if found is None else parting_rate(known, found)
 
     try:
-        error = verdict(known, block_errors(), neighbor_rate)
+        error = verdict(*known.with_growth(block_errors(), neighbors), neighbor_rate)
     except KeyboardInterrupt:
         return None
     if not error.resolved and np.isnan(error.rate):

@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float, Int
 
 from lgsim.lie.action import Point
 from lgsim.simulation.accuracy.error_estimate import ErrorEstimate
-from lgsim.simulation.accuracy.step_grids import Advance, Difference, Gaps, compare
+from lgsim.simulation.accuracy.step_grids import PARTED, Advance, Difference, Gaps, compare
 from lgsim.support.printable import printable
 from lgsim.support.verdict import RESOLVED
 
@@ -56,9 +56,9 @@ class StepError(ErrorEstimate):
 
     It is calibrated by ``benchmarks/verdicts.py``: in at least 97 of 100 motions that have converged the true error is
     at most 3x the estimate. Each value is the largest error over the second half of the time up to its state, so that
-    no zero crossing makes it small. Rounding is included. Model errors, such as wrong masses or friction, are not. A
-    motion has converged (``resolved``) if the errors of its configuration are within the tolerance at all times, and
-    those of its velocities and forces are in the mean.
+    no zero crossing makes it small. Rounding and its growth at an unstable equilibrium are included. Model errors, such
+    as wrong masses or friction, are not. A motion has converged (``resolved``) if the errors of its configuration are
+    within the tolerance at all times, and those of its velocities and forces are in the mean.
 
     Attributes:
         value: The estimate at the saved states, in the components of an algebra vector, (times, dim): for a model
@@ -121,8 +121,7 @@ class Scale:
 
     Attributes:
         size: The extent of the motion in each component, (dim,).
-        span: The extent of all coupled components of the same kind, (dim,), beyond half of which two motions are not
-            compared any more.
+        span: The extent of all coupled components of the same kind, (dim,).
         magnitude: The largest absolute value in each component, (dim,), which sets the rounding.
         dtype: The dtype of the states.
         places: The number of components of the configuration.
@@ -144,6 +143,14 @@ class Scale:
     def eps(self) -> float:
         """The rounding unit."""
         return float(np.finfo(self.dtype).eps)
+
+    @property
+    def reach(self) -> Float[np.ndarray, " dim"]:
+        """The distances beyond half of which two motions are not compared any more."""
+        unit = np.maximum(self.magnitude, 1.0)
+        return np.where(
+            self.span <= np.sqrt(self.eps) * unit, unit, self.span
+        )  # a motion that is near rest may leave it
 
     def judged(self, error: Float[np.ndarray, "blocks dim"]) -> Float[np.ndarray, " dim"]:
         """The sizes relative to which errors are judged: the span for a component that moves by less than the error of
@@ -231,12 +238,34 @@ class Motion(NamedTuple):
         """The distance from the initial state to a neighboring one, relative to the sizes."""
         return float(np.sqrt(self.scale.eps))
 
-    def neighbor(self) -> Point:
-        """A perturbed initial state, along no axis of symmetry."""
-        away = self.apart * self.scale.span * np.random.default_rng(0).choice([-1.0, 1.0], len(self.scale.span))
-        away[~np.isfinite(away)] = 0.0
+    def neighbor(self, distance: Float[np.ndarray, " dim"] | None = None) -> Point:
+        """An initial state that is perturbed along no axis of symmetry, by ``apart`` or by another distance."""
+        away = self.apart * self.scale.span if distance is None else distance
+        away = np.where(np.isfinite(away), away, 0.0) * np.random.default_rng(0).choice([-1.0, 1.0], len(away))
         start = jax.tree.map(lambda x: jnp.asarray(x[0]), self.states)
         return self.move(jnp.asarray(away, self.scale.dtype), start)
+
+    def with_growth(self, found: BlockErrors, gaps: Callable[[Point], Gaps | None]) -> tuple[Motion, BlockErrors]:
+        """The motion and its errors with the growth of the initial state's rounding, which other steps need not show.
+
+        A component that moves by less than this growth is at rest.
+
+        Args:
+            gaps: Returns the gaps between the motion and that from another initial state, or None.
+        """
+        middle = self.line.blocks // 2
+        half, reach = found.error[middle], self.scale.reach
+        exact = (half <= _FLOORS * self.rounding[middle]) | (self.scale.size <= self.apart * reach)
+        if not (exact | (found.error[-1] > _GROWN * half)).any():
+            return self, found  # the errors of the steps are larger, and do not grow
+        grown = gaps(self.neighbor(RESTS * self.scale.eps * self.scale.magnitude))
+        if grown is None:
+            return self, found
+        lost = np.logical_or.accumulate(~(grown.gap <= PARTED * reach).all(axis=1))
+        largest = grown.gap[~lost].max(axis=0, initial=0.0) / RESTS
+        recent = self.line.recent(grown._replace(gap=np.where(lost[:, None], np.inf, grown.gap))) / RESTS
+        scale = replace(self.scale, size=np.where(self.scale.size < largest, reach, self.scale.size))
+        return self._replace(scale=scale), found._replace(error=np.maximum(found.error, recent))
 
 
 class BlockErrors(NamedTuple):
@@ -314,16 +343,16 @@ def motion_error(motion: Motion, advance: Advance, divisible: bool = True) -> St
         divisible: True if the ends of the steps may be moved; False if each step has its own force.
     """
 
-    def neighbor_rate() -> float:
-        span, start = motion.scale.span, motion.neighbor()
-        return parting_rate(motion, compare(advance, motion.difference, motion.states, (1, 1), span, start=start)[0])
+    def neighbors(start: Point) -> Gaps:
+        return compare(advance, motion.difference, motion.states, (1, 1), motion.scale.reach, start=start)[0]
 
-    return verdict(motion, _block_errors(motion, advance, divisible), neighbor_rate)
+    motion, errors = motion.with_growth(_block_errors(motion, advance, divisible), neighbors)
+    return verdict(motion, errors, lambda: parting_rate(motion, neighbors(motion.neighbor())))
 
 
 def _block_errors(motion: Motion, advance: Advance, divisible: bool) -> BlockErrors:
     def gaps(steps: tuple[int, int], until: int | None = None) -> Gaps:
-        return compare(advance, motion.difference, motion.states, steps, motion.scale.span, until=until)[0]
+        return compare(advance, motion.difference, motion.states, steps, motion.scale.reach, until=until)[0]
 
     if not divisible:
         return by_shorter_steps(motion, gaps((2, 1)), 2.0)
@@ -360,11 +389,11 @@ def _larger(found: BlockErrors, motion: Motion, other: Gaps, ratio: float) -> Bl
 
 def _from_longer_steps(motion: Motion, advance: Advance) -> BlockErrors | None:
     """The errors from steps of 2 dt and 4 dt; None where those of 2 dt lead to another motion."""
-    states, difference, span = motion.states, motion.difference, motion.scale.span
-    coarse, twice = compare(advance, difference, states, (1, 2), span)
+    states, difference, reach = motion.states, motion.difference, motion.scale.reach
+    coarse, twice = compare(advance, difference, states, (1, 2), reach)
     if not coarse.whole:
         return None
-    return by_longer_steps(motion, coarse, compare(advance, difference, twice, (1, 4), span, every=2)[0])
+    return by_longer_steps(motion, coarse, compare(advance, difference, twice, (1, 4), reach, every=2)[0])
 
 
 def parting_rate(motion: Motion, neighbors: Gaps) -> float:
