@@ -18,6 +18,9 @@ from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import TorqueSegment, Wrenches
 from lgsim.simulation.rollout import Drive, StateHistory, integrate_motion
 
+GOLDEN = (5**0.5 - 1) / 2
+"""The fraction whose multiples are spread evenly, without a period."""
+
 
 @dataclass(frozen=True)
 class Steps:
@@ -57,6 +60,8 @@ class FixedSteps(Steps):
         done: int,
         ratio: tuple[int, int] = (1, 1),
         count: int | None = None,
+        *,
+        all_steps: bool = False,
     ) -> StateHistory:
         """A chunk of steps of length dt b / a.
 
@@ -64,6 +69,7 @@ class FixedSteps(Steps):
             y: State after ``done`` such steps.
             ratio: (a, b).
             count: The number of steps; by default a whole chunk.
+            all_steps: True for the states after all steps, of which ``nodes`` selects the nodes.
 
         Returns:
             The nodes of the chunk, starting with y, as numpy arrays: slices of JAX arrays would be compiled for each
@@ -72,11 +78,22 @@ class FixedSteps(Steps):
         count = self.chunk if count is None else count
         steps = {"count": jnp.asarray(count), "method": self.method, "steps": self.length}
         found = _chunk(*self.arguments(y, done, ratio), **steps)
-        nodes = jax.tree.map(lambda x: np.asarray(x)[: count + 1 : self.every], found)
-        if found.residuals is None or self.every == 1:
+        states = jax.tree.map(lambda x: np.asarray(x)[: count + 1], found)
+        return states if all_steps else self.nodes(states)
+
+    def nodes(self, states: StateHistory) -> StateHistory:
+        """The nodes among the states after all steps, with the largest residual since the previous node."""
+        nodes = jax.tree.map(lambda x: x[:: self.every], states)
+        if states.residuals is None or self.every == 1:
             return nodes
-        largest = np.asarray(found.residuals)[1 : count + 1].reshape(-1, self.every).max(axis=1)
+        largest = states.residuals[1:].reshape(-1, self.every).max(axis=1)
         return nodes._replace(residuals=np.concatenate([nodes.residuals[:1], largest]))
+
+    def between(self, states: StateHistory, done: int) -> StateHistory:
+        """The initial state, after ``done`` steps, and one in each interval of nodes, at fractions without a period."""
+        at = np.arange(0, len(states.time) - 1, self.every)
+        within = ((done + at) // self.every * GOLDEN % 1 * self.every).astype(int)
+        return jax.tree.map(lambda x: x[np.append(0, at + within)], states)
 
     def arguments(
         self, y: Shaped[np.ndarray, " state"] | Float[Array, " state"], done: int, ratio: tuple[int, int] = (1, 1)

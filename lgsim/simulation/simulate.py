@@ -130,7 +130,7 @@ def simulate(
         fixed, remark, (pieces, state, interrupted) = _run_automatically(method, fixed, y0, run)
     result = f"interrupted at {state.steps * dt:g} s of {steps * dt:g} s" if interrupted else state.result
     time, q, v = (np.concatenate([np.asarray(motion[i]) for motion in pieces.saved]) for i in range(3))
-    error = None if result or not step_check else _step_error(fixed, pieces.nodes, steps, save_every)
+    error = None if result or not step_check else _step_error(fixed, pieces, save_every)
     return Trajectory(
         model, np.asarray(save_every * dt * np.arange(len(time)), time.dtype), q, v,
         np.concatenate(pieces.forces), method_name(fixed.method), float(dt), result, own_version(), error, remark,
@@ -152,7 +152,7 @@ def _run(
     q, v, w = parts
     first = StateHistory(time, q, v, w if w.size else None)
     forces = _forces(model, fixed.control, fixed.rows, np.zeros(1, int), first)
-    pieces = _Pieces([first], [first], [forces])
+    pieces = _Pieces([first], [first], [first], [forces])
     state, interrupted = run_in_chunks(
         _SimulationState(0, 1, "", None),
         partial(_advance, fixed, steps, save_every, check, watch, pieces),
@@ -179,11 +179,11 @@ def _run_automatically(
     return stiff, remark, run(stiff)
 
 
-def _step_error(fixed: FixedSteps, nodes: list[StateHistory], steps: int, save_every: int) -> StepError | None:
+def _step_error(fixed: FixedSteps, pieces: _Pieces, save_every: int) -> StepError | None:
     """The integration error at the saved states; None if Ctrl-C interrupted its estimate."""
-    states = np.concatenate([joined_state(node) for node in nodes])
+    states, between = (np.concatenate([joined_state(x) for x in part]) for part in (pieces.nodes, pieces.between))
     try:
-        return check_steps(fixed, states)[:: save_every // fixed.every]
+        return check_steps(fixed, states, between)[:: save_every // fixed.every]
     except KeyboardInterrupt:
         return None
 
@@ -207,11 +207,13 @@ class _Pieces(NamedTuple):
 
     Attributes:
         nodes: The states that the error estimate compares, the saved ones among them.
+        between: As many states at steps between the nodes.
         forces: The drives' forces at the saved states (n, nv), N m or N.
     """
 
     saved: list[StateHistory]
     nodes: list[StateHistory]
+    between: list[StateHistory]
     forces: list[Float[np.ndarray, "n nv"]]
 
     def cut(self, chunks: int) -> None:
@@ -227,7 +229,8 @@ def _advance(
     pieces.cut(state.chunks)
     done, model, every = state.steps, fixed.model, fixed.every
     y = joined_state(pieces.nodes[-1])[-1]
-    motion = _slice(fixed.motion(y, done, count=min(fixed.chunk, steps - done)), slice(1, None))
+    whole = fixed.motion(y, done, count=min(fixed.chunk, steps - done), all_steps=True)
+    motion = _slice(fixed.nodes(whole), slice(1, None))
     good, result = _finite(fixed, motion, done, y)
     if result and check:
         _, start, t0, h, rows, control, wrenches = fixed.arguments(y, done)
@@ -243,6 +246,7 @@ def _advance(
         none = np.zeros((0, model.nv), model.dtype)
         pieces.forces.append(_forces(model, fixed.control, fixed.rows, at, saved) if len(at) else none)
         pieces.nodes.append(good)
+        pieces.between.append(_slice(fixed.between(whole, done), slice(1, len(good.time) + 1)))
         pieces.saved.append(saved)
     unstable = None
     if watch:

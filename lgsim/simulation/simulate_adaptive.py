@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim._compile.xla import compiled
 from lgsim.actuators.actuators import Actuators, ActuatorSum
 from lgsim.dynamics.contacts.start_depth import check_start_depth
 from lgsim.dynamics.joint_inertia import describe_missing_inertia
@@ -34,6 +36,7 @@ from lgsim.simulation.equations_of_motion import (
     torque_segments,
 )
 from lgsim.simulation.events import ThresholdEvent
+from lgsim.simulation.fixed_steps import GOLDEN
 from lgsim.simulation.methods import method_name
 from lgsim.simulation.motion_field import MOTION_FIELD
 from lgsim.simulation.rollout import Drive, checked_equations_of_motion
@@ -45,6 +48,8 @@ from lgsim.support.packages import own_version
 
 MAX_STEPS = 100_000
 """The default limit of the number of steps."""
+LOOKS = 64
+"""The smallest number of further states between the saved ones, at which extents and events are looked up."""
 SAVED, STEPS = 1024, 8192
 """The largest number of saved states and of steps in a chunk, between two checks."""
 
@@ -103,7 +108,8 @@ def simulate_adaptive(
         save_at: Times of the states to save, (n,), increasing, in [0, duration], s; by default ``dt_out`` apart.
         dt_out: Time between saved states, s, from 0 to the end; the last interval may be 0.5 to 1.5 of it.
         events: ``lgsim.integrators.adaptive.Event``, one or several, such as those of ``lgsim.simulation.events``; the
-            first one to occur ends the motion.
+            first one to occur ends the motion. A crossing inside a step is found if a saved state, or one of the
+            ``LOOKS`` states between them, lies beyond it.
         max_step: The largest step, s; by default the largest time between saved states. A pulse of a force, a thin
             obstacle or a pair of crossings of an event that lasts less than half of it can be missed.
         max_steps: The largest number of steps, including rejected ones; by default 100 000, or ten for each saved state
@@ -154,11 +160,14 @@ def simulate_adaptive(
         events=events,
     )
     blame = partial(_blame, args)
-    motion = partial(_solve_in_chunks, times=times, duration=duration, max_steps=most, events=events, blame=blame)
-    time, states, result, steps = motion(solve, y0, progress=progress)
+    missed = partial(_missed_crossing, events, args, rtol)
+    motion = partial(
+        _solve_in_chunks, times=times, duration=duration, max_steps=most, events=events, blame=blame, missed=missed
+    )
+    time, states, between, result, steps = motion(solve, y0, progress=progress)
     again = partial(_again, motion, solve, y0, (float(rtol), float(atol), float(longest)), method.order, result)
     whole = step_check and len(time) and (not result or result.startswith(_EVENT))
-    error = check_tolerance(model, again, y0, time, states, steps, control) if whole else None
+    error = check_tolerance(model, again, y0, time, (states, between), steps, control) if whole else None
     return _trajectory(model, control, row, time, states, (method, float(rtol), float(atol)), result, error)
 
 
@@ -190,7 +199,7 @@ def _again(
     """
     rtol, atol, longest = limits
     other = partial(solve, rtol=factor * rtol, atol=factor * atol, max_step=longest * factor ** (1 / order))
-    _, states, how, _ = motion(other, y0 if start is None else start, progress=None)
+    _, states, _, how, _ = motion(other, y0 if start is None else start, progress=None)
     return states, how.startswith(_EVENT) if result else not how
 
 
@@ -221,22 +230,41 @@ def _solve_in_chunks(
     events: tuple[Any, ...],
     progress: Progress | None,
     blame: Callable[[Array, Array], str],
-) -> tuple[Float[np.ndarray, " saved"], Float[np.ndarray, "saved state"], str, int]:
-    """(times, states, reason for the end, steps): ``solve`` in chunks, to the end, an event, a failure, or Ctrl-C."""
+    missed: Callable[[np.ndarray, np.ndarray, Array], np.ndarray | None],
+) -> tuple[Float[np.ndarray, " saved"], Float[np.ndarray, "saved state"], Float[np.ndarray, "looks state"], str, int]:
+    """(times, states, states between them, reason for the end, steps): ``solve`` in chunks, to the end, an event, a
+    failure, or Ctrl-C.
+    """
     end, size, first = jnp.asarray(duration, times.dtype), min(SAVED, len(times)), int(times[0] == 0)
     # computed pieces; only the first ``_SimulationState.chunks`` entries of this list are valid
-    motions = [(times[:first], np.asarray(y0)[None][:first])]
+    start = np.asarray(y0)[None]
+    motions = [(times[:first], start[:first], start[:0])]
+    # fractions of the intervals that have no period, as a motion may have the period of the saved states
+    more = max(1, LOOKS // max(len(times) - first, 1))
+    part = (np.arange(more) + (GOLDEN * np.arange(len(times)) % 1)[:, None]) / more
+    looks = times[:, None] - (1 - part) * np.diff(times, prepend=0.0)[:, None]
 
     def advance(state: _SimulationState) -> _SimulationState:
         del motions[state.chunks :]
         window = times[state.saved : state.saved + size]
         last = window[-1] if state.saved + size < len(times) else np.asarray(end)
-        full = np.pad(window, (0, size - len(window)), constant_values=last)
+        inner = np.maximum(looks[state.saved : state.saved + size], state.t)  # a chunk may end within an interval
+        rows = np.append(inner, window[:, None], axis=1).astype(times.dtype)
+        full = np.pad(rows, ((0, size - len(window)), (0, 0)), constant_values=last).ravel()
         most = min(STEPS, max_steps - state.steps)
         found = solve(state.y, t0=state.t, t1=jnp.asarray(last), save_at=full, max_steps=most)
-        count = min(int(np.isfinite(np.asarray(found.ts)).sum()), len(window))
-        motions.append((window[:count], np.asarray(found.ys)[:count]))
         steps = state.steps + int(found.accepted) + int(found.rejected)
+        around = missed(np.append(state.t, full), np.concatenate([np.asarray(state.y)[None], found.ys]), found.ts)
+        if around is not None:  # a step that ends at the state before the crossing, the next one at that behind it
+            until = around[0] if around[0] > state.t else around[1]
+            again = solve(state.y, t0=state.t, t1=jnp.asarray(until), save_at=np.minimum(full, until), max_steps=most)
+            steps += int(again.accepted) + int(again.rejected)
+            found, last = (again, until) if until == around[0] or again.event.any() else (found, last)
+        shape = (len(window), more + 1)
+        known = np.isfinite(np.asarray(found.ts)[: rows.size]).reshape(shape) & (rows <= last)
+        ys = np.asarray(found.ys)[: rows.size].reshape(*shape, len(state.y))
+        count = int(known[:, -1].sum())
+        motions.append((window[:count], ys[:count, -1], ys[:, :-1][known[:, :-1]]))
         result = _ended(found, events, steps, max_steps, duration, blame)
         return _SimulationState(found.t, found.y, state.saved + count, len(motions), steps, result)
 
@@ -247,10 +275,40 @@ def _solve_in_chunks(
         progress=None if progress is None else lambda _, state: progress(state.saved, len(times)),
     )
     result = f"interrupted at {float(state.t):g} s of {duration:g} s" if interrupted else state.result
-    time, states = (np.concatenate(parts) for parts in zip(*motions[: state.chunks], strict=True))
+    time, states, between = (np.concatenate(parts) for parts in zip(*motions[: state.chunks], strict=True))
     if result and (not len(time) or state.t > time[-1]) and np.isfinite(state.y).all():
         time, states = np.append(time, np.asarray(state.t)), np.append(states, np.asarray(state.y)[None], axis=0)
-    return time, states, result, state.steps
+    return time, states, between, result, state.steps
+
+
+def _missed_crossing(
+    events: tuple[Any, ...], args: Any, rtol: float, times: Float[np.ndarray, " n"],
+    states: Float[np.ndarray, "n state"], reached: Float[Array, " saved"],
+) -> Float[np.ndarray, " two"] | None:  # fmt: skip
+    """The times of the states around the first crossing of an event; or None.
+
+    Args:
+        times: The times of the initial state and of others.
+        reached: The times of the others; infinite after the end.
+    """
+    if not events:
+        return None
+    values = np.asarray(_conditions(events, args, jnp.asarray(times), jnp.asarray(states)))
+    values = values[np.append(True, np.isfinite(reached))]
+    # signs of values that the error of the states may change are none
+    sides = np.where(np.abs(values) > rtol * np.nanmax(np.abs(values), axis=0, initial=0.0), np.sign(values), 0.0)
+    rising = np.array([np.nan if event.rising is None else 2.0 * event.rising - 1 for event in events])
+    crossed = (sides[:-1] * sides[1:] < 0) & ~(sides[1:] * rising < 0)
+    first = np.flatnonzero(crossed.any(axis=1))
+    return times[first[0] : first[0] + 2] if first.size else None
+
+
+@compiled
+def _conditions(
+    events: tuple[Any, ...], args: Any, t: Float[Array, " n"], y: Float[Array, "n state"]
+) -> Float[Array, "n events"]:
+    """The conditions of the events at n states."""
+    return jax.vmap(lambda t, y: jnp.stack([event.condition(t, y, args) for event in events]))(t, y)
 
 
 def _times(

@@ -272,10 +272,21 @@ def test_two_crossings_within_a_step():
     model = weight()
     up = events.joint_reaches(model, "rail", 0.9)
     v0 = np.sqrt(2 * G)
-    run = simulate_adaptive(model, None, jnp.array([v0]), duration=2.0, events=up)
-    np.testing.assert_allclose(run.time[-1], (v0 - np.sqrt(v0**2 - 2 * G * 0.9)) / G, rtol=1e-9)
-    passed = simulate_adaptive(model, None, jnp.array([v0]), duration=2.0, events=up, max_step=2.0)
-    assert passed.result == ""
+    time = (v0 - np.sqrt(v0**2 - 2 * G * 0.9)) / G
+    down = events.joint_reaches(model, "rail", 0.9, rising=False)
+    for given in ({}, {"max_step": 2.0}, {"dt_out": 2.0}, {"save_at": [2.0]}, {"save_at": [0.0, 0.4, 2.0]}):
+        run = simulate_adaptive(model, None, jnp.array([v0]), duration=2.0, events=up, **given)
+        np.testing.assert_allclose(run.time[-1], time, rtol=1e-9)
+        assert run.result.startswith("event reached") and run.step_error.resolved and (run.q[:, 0] < 0.9 + 1e-9).all()
+        back = simulate_adaptive(model, None, jnp.array([v0]), duration=2.0, events=down, **given)
+        np.testing.assert_allclose(back.time[-1], 2 * v0 / G - time, rtol=1e-9)
+    # the last step ends beyond both crossings of one event and the crossing of another
+    low = events.joint_reaches(model, "rail", -1.0)
+    first = simulate_adaptive(model, None, jnp.array([v0]), duration=2.0, events=(low, up), max_step=2.0)
+    np.testing.assert_allclose(first.time[-1], time, rtol=1e-9)
+    touched = events.joint_reaches(model, "rail", 1.0)
+    grazed = simulate_adaptive(model, None, jnp.array([v0]), duration=2.0, events=touched, max_step=2.0)
+    assert grazed.result == "" or abs(grazed.time[-1] - v0 / G) < 1e-6
 
 
 def test_the_error_of_the_largest_step():

@@ -88,7 +88,7 @@ def test_oscillator_is_a_cosine(name):
         assert abs(said.order - said.claimed) < 0.1 and np.isnan(said.rate) and said.until == pytest.approx(6.0)
         error, size, unit, joint = said.largest
         assert (error, unit, joint) == (told, "m", "q weight") and size == pytest.approx(1.4, rel=1e-3)
-        assert str(said) == f"{told:.1g} m (of 1.4)"
+        assert str(said) == f"{told:.1g} m (of 1.4) in q weight"
 
 
 def test_long_motions_are_compared_with_longer_steps(monkeypatch):
@@ -98,9 +98,9 @@ def test_long_motions_are_compared_with_longer_steps(monkeypatch):
 
     motion_of = FixedSteps.motion
 
-    def seen(self, y, done, ratio=(1, 1), count=None):
+    def seen(self, y, done, ratio=(1, 1), count=None, **more):
         ratios.append(ratio)
-        return motion_of(self, y, done, ratio, count)
+        return motion_of(self, y, done, ratio, count, **more)
 
     monkeypatch.setattr(FixedSteps, "motion", seen)
     slow = simulate(oscillator(), jnp.array([0.7]), duration=60.0, dt=0.02)

@@ -22,7 +22,7 @@ there, with steps b/a of the motion's length; the number of steps between nodes 
 Difference = Callable[[Point, Point], Float[np.ndarray, "count dim"]]
 """``difference(y0, y1)``: the algebra vectors (count, dim) between states (count, ...)."""
 
-_PARTED = 0.5
+PARTED = 0.5
 """The fraction of a motion's size beyond which the distance between two motions carries no information."""
 
 
@@ -87,7 +87,7 @@ def compare(
                 jax.tree.map(lambda x, k=there: x[k], states), jax.tree.map(lambda x, k=which: x[k], found)
             )
             gap = np.abs(np.asarray(gap, float)[: len(here)])
-            whole = bool(np.all(gap <= _PARTED * scale))  # False for NaN
+            whole = bool(np.all(gap <= PARTED * scale))  # False for NaN
         nodes.append(node)
         gaps.append(gap)
         y, done = jax.tree.map(lambda x: jnp.asarray(x[-1]), found), done + count

@@ -43,7 +43,7 @@ def check_tolerance(
     again: Again,
     y0: Float[Array, " state"],
     time: Float[np.ndarray, " saved"],
-    states: States,
+    known_states: tuple[States, States],
     steps: int,
     drive: Drive = None,
 ) -> StepError | None:
@@ -53,17 +53,19 @@ def check_tolerance(
 
     Args:
         time: Times of the saved states, s.
+        known_states: The saved states, and others between them.
 
     Returns:
         The error; None if only the initial state was saved, or if Ctrl-C interrupted the estimate.
     """
+    states, between = known_states
     late = time[0] > 0  # the initial state was not saved
     if late:
         time, states = np.append(np.zeros_like(time[:1]), time), np.concatenate([np.asarray(y0)[None], states])
     if len(time) < 2:
         return None
     after = time[1:].astype(float)
-    known = known_motion(model, drive, states, Timeline(after, steps * after / after[-1]), 1)
+    known = known_motion(model, drive, states, Timeline(after, steps * after / after[-1]), 1, between)
 
     def gaps(one: States, two: States) -> Gaps:
         """The gaps at the times that both motions share; at an event the event states are compared."""
@@ -91,12 +93,16 @@ def check_tolerance(
         unknown = Gaps(np.zeros(0, int), np.zeros((0, len(known.scale.size))), False)
         return by_shorter_steps(known, gaps(states[1:], tight) if ended else unknown, _TIGHTER, order=_PROPORTION)
 
+    def neighbors(start: Float[Array, " state"]) -> Gaps | None:
+        found, ended = motion(1.0, start)
+        return gaps(states[1:], found) if ended else None
+
     def neighbor_rate() -> float:
-        found, ended = motion(1.0, known.neighbor())
-        return parting_rate(known, gaps(states[1:], found)) if ended else float("nan")
+        found = neighbors(known.neighbor())
+        return float("nan") if found is None else parting_rate(known, found)
 
     try:
-        error = verdict(known, block_errors(), neighbor_rate)
+        error = verdict(*known.with_growth(block_errors(), neighbors), neighbor_rate)
     except KeyboardInterrupt:
         return None
     if not error.resolved and np.isnan(error.rate):

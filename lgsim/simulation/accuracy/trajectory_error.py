@@ -17,11 +17,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from lgsim.lie.action import Point
 from lgsim.simulation.accuracy.error_estimate import ErrorEstimate
-from lgsim.simulation.accuracy.step_grids import Advance, Difference, Gaps, compare
+from lgsim.simulation.accuracy.step_grids import PARTED, Advance, Difference, Gaps, compare
 from lgsim.support.printable import printable
 from lgsim.support.verdict import RESOLVED
 
@@ -34,8 +34,8 @@ SHORT = 2048
 HEAD = 128
 """The number of initial steps of a longer motion that are compared with steps of dt/2, where fast transients decay."""
 
-RESTS = 1e5
-"""The displacement that counts as rest, in rounding units of 1 rad, 1 m, 1 rad/s and so on."""
+RESTS = 100.0
+"""The displacement that counts as rest, in units of the accumulated random rounding of 1 rad, 1 m, 1 rad/s, 1 m/s."""
 
 _FLOORS = 30.0
 """A distance below this multiple of the smallest rounding error may be rounding only."""
@@ -56,9 +56,9 @@ class StepError(ErrorEstimate):
 
     It is calibrated by ``benchmarks/verdicts.py``: in at least 97 of 100 motions that have converged the true error is
     at most 3x the estimate. Each value is the largest error over the second half of the time up to its state, so that
-    no zero crossing makes it small. Rounding is included. Model errors, such as wrong masses or friction, are not. A
-    motion has converged (``resolved``) if the errors of its configuration are within the tolerance at all times, and
-    those of its velocities and forces are in the mean.
+    no zero crossing makes it small. Rounding and its growth at an unstable equilibrium are included. Model errors, such
+    as wrong masses or friction, are not. A motion has converged (``resolved``) if the errors of its configuration are
+    within the tolerance at all times, and those of its velocities and forces are in the mean.
 
     Attributes:
         value: The estimate at the saved states, in the components of an algebra vector, (times, dim): for a model
@@ -67,7 +67,9 @@ class StepError(ErrorEstimate):
         tolerance: The fraction ``RESOLVED`` of the size, (dim,).
         order: The observed order of convergence, NaN where rounding or large errors hide it.
         reason: Why the motion has not converged, with a remedy; empty if it has.
-        size: The extent of the motion in each component, relative to which its errors are measured, (dim,).
+        size: The extent of the motion in each component, relative to which its errors are measured, (dim,); one for
+            all rotations of a group joint, and one for its translations. A component at rest, or one that moves by less
+            than the error of another one in its tree, has the size of those. Infinite for states that jump.
         names: The name of each component.
         units: The unit of each component.
         places: The number of leading components that belong to the configuration.
@@ -106,11 +108,11 @@ class StepError(ErrorEstimate):
         return float(worst[at]), float(self.size[at]), self.units[at], self.names[at]
 
     def __str__(self) -> str:
-        """A line such as "3e-07 rad (of 1.2)", or why the motion has not converged."""
+        """A line such as "3e-07 rad (of 1.2) in q elbow", or why the motion has not converged."""
         if not self.resolved:
             return printable(f"not converged: {self.reason}")
-        error, size, unit, _ = self.largest
-        return f"{error:.1g} {unit} (of {size:.2g})".replace("  ", " ")
+        error, size, unit, name = self.largest
+        return printable(f"{error:.1g} {unit} (of {size:.2g}) in {name}".replace("  ", " "))
 
 
 @dataclass(frozen=True)
@@ -119,22 +121,52 @@ class Scale:
 
     Attributes:
         size: The extent of the motion in each component, (dim,).
+        span: The extent of all coupled components of the same kind, (dim,).
         magnitude: The largest absolute value in each component, (dim,), which sets the rounding.
         dtype: The dtype of the states.
         places: The number of components of the configuration.
+        part: Equal labels for components that share a size, (dim,).
+        coupled: Equal labels for components of one kind that affect each other, (dim,).
     """
 
     size: Float[np.ndarray, " dim"]
+    span: Float[np.ndarray, " dim"]
     magnitude: Float[np.ndarray, " dim"]
     dtype: np.dtype
     names: tuple[str, ...]
     units: tuple[str, ...]
     places: int
+    part: Int[np.ndarray, " dim"]
+    coupled: Int[np.ndarray, " dim"]
 
     @property
     def eps(self) -> float:
         """The rounding unit."""
         return float(np.finfo(self.dtype).eps)
+
+    @property
+    def reach(self) -> Float[np.ndarray, " dim"]:
+        """The distances beyond half of which two motions are not compared any more."""
+        unit = np.maximum(self.magnitude, 1.0)
+        return np.where(
+            self.span <= np.sqrt(self.eps) * unit, unit, self.span
+        )  # a motion that is near rest may leave it
+
+    def judged(self, error: Float[np.ndarray, "blocks dim"]) -> Float[np.ndarray, " dim"]:
+        """The sizes relative to which errors are judged: the span for a component that moves by less than the error of
+        another one that is coupled with it and converged.
+        """
+        worst = error.max(axis=0)
+        known = np.where(worst <= RESOLVED * self.size, worst, 0.0)
+        other = (self.coupled == self.coupled[:, None]) & (self.part != self.part[:, None])
+        return np.where(self.size < np.where(other, known, 0.0).max(axis=1), self.span, self.size)
+
+
+def largest_of(x: Float[np.ndarray, " n"], label: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """The largest value among those with the same label."""
+    most = np.zeros(label.max(initial=-1) + 1)
+    np.maximum.at(most, label, x)
+    return most[label]
 
 
 class Timeline:
@@ -206,11 +238,34 @@ class Motion(NamedTuple):
         """The distance from the initial state to a neighboring one, relative to the sizes."""
         return float(np.sqrt(self.scale.eps))
 
-    def neighbor(self) -> Point:
-        """A perturbed initial state, along no axis of symmetry."""
-        away = self.apart * self.scale.size * np.random.default_rng(0).choice([-1.0, 1.0], len(self.scale.size))
+    def neighbor(self, distance: Float[np.ndarray, " dim"] | None = None) -> Point:
+        """An initial state that is perturbed along no axis of symmetry, by ``apart`` or by another distance."""
+        away = self.apart * self.scale.span if distance is None else distance
+        away = np.where(np.isfinite(away), away, 0.0) * np.random.default_rng(0).choice([-1.0, 1.0], len(away))
         start = jax.tree.map(lambda x: jnp.asarray(x[0]), self.states)
         return self.move(jnp.asarray(away, self.scale.dtype), start)
+
+    def with_growth(self, found: BlockErrors, gaps: Callable[[Point], Gaps | None]) -> tuple[Motion, BlockErrors]:
+        """The motion and its errors with the growth of the initial state's rounding, which other steps need not show.
+
+        A component that moves by less than this growth is at rest.
+
+        Args:
+            gaps: Returns the gaps between the motion and that from another initial state, or None.
+        """
+        middle = self.line.blocks // 2
+        half, reach = found.error[middle], self.scale.reach
+        exact = (half <= _FLOORS * self.rounding[middle]) | (self.scale.size <= self.apart * reach)
+        if not (exact | (found.error[-1] > _GROWN * half)).any():
+            return self, found  # the errors of the steps are larger, and do not grow
+        grown = gaps(self.neighbor(RESTS * self.scale.eps * self.scale.magnitude))
+        if grown is None:
+            return self, found
+        lost = np.logical_or.accumulate(~(grown.gap <= PARTED * reach).all(axis=1))
+        largest = grown.gap[~lost].max(axis=0, initial=0.0) / RESTS
+        recent = self.line.recent(grown._replace(gap=np.where(lost[:, None], np.inf, grown.gap))) / RESTS
+        scale = replace(self.scale, size=np.where(self.scale.size < largest, reach, self.scale.size))
+        return self._replace(scale=scale), found._replace(error=np.maximum(found.error, recent))
 
 
 class BlockErrors(NamedTuple):
@@ -288,16 +343,16 @@ def motion_error(motion: Motion, advance: Advance, divisible: bool = True) -> St
         divisible: True if the ends of the steps may be moved; False if each step has its own force.
     """
 
-    def neighbor_rate() -> float:
-        size, start = motion.scale.size, motion.neighbor()
-        return parting_rate(motion, compare(advance, motion.difference, motion.states, (1, 1), size, start=start)[0])
+    def neighbors(start: Point) -> Gaps:
+        return compare(advance, motion.difference, motion.states, (1, 1), motion.scale.reach, start=start)[0]
 
-    return verdict(motion, _block_errors(motion, advance, divisible), neighbor_rate)
+    motion, errors = motion.with_growth(_block_errors(motion, advance, divisible), neighbors)
+    return verdict(motion, errors, lambda: parting_rate(motion, neighbors(motion.neighbor())))
 
 
 def _block_errors(motion: Motion, advance: Advance, divisible: bool) -> BlockErrors:
     def gaps(steps: tuple[int, int], until: int | None = None) -> Gaps:
-        return compare(advance, motion.difference, motion.states, steps, motion.scale.size, until=until)[0]
+        return compare(advance, motion.difference, motion.states, steps, motion.scale.reach, until=until)[0]
 
     if not divisible:
         return by_shorter_steps(motion, gaps((2, 1)), 2.0)
@@ -334,11 +389,11 @@ def _larger(found: BlockErrors, motion: Motion, other: Gaps, ratio: float) -> Bl
 
 def _from_longer_steps(motion: Motion, advance: Advance) -> BlockErrors | None:
     """The errors from steps of 2 dt and 4 dt; None where those of 2 dt lead to another motion."""
-    states, difference, size = motion.states, motion.difference, motion.scale.size
-    coarse, twice = compare(advance, difference, states, (1, 2), size)
+    states, difference, reach = motion.states, motion.difference, motion.scale.reach
+    coarse, twice = compare(advance, difference, states, (1, 2), reach)
     if not coarse.whole:
         return None
-    return by_longer_steps(motion, coarse, compare(advance, difference, twice, (1, 4), size, every=2)[0])
+    return by_longer_steps(motion, coarse, compare(advance, difference, twice, (1, 4), reach, every=2)[0])
 
 
 def parting_rate(motion: Motion, neighbors: Gaps) -> float:
@@ -350,7 +405,7 @@ def parting_rate(motion: Motion, neighbors: Gaps) -> float:
     Returns:
         The slope of the logarithm of the distance over time; NaN if the distance does not grow by powers of ten.
     """
-    distance = (neighbors.gap / motion.scale.size).max(axis=1, initial=0.0)
+    distance = (neighbors.gap / motion.scale.span).max(axis=1, initial=0.0)
     linear = np.isfinite(distance) & (distance > 0) & np.logical_and.accumulate(~(distance > 0.1))
     if linear.sum() < 3 or not distance[linear].max() >= motion.apart * min(_GROWN, 0.05 / motion.apart):
         return float("nan")
@@ -364,11 +419,13 @@ def verdict(motion: Motion, found: BlockErrors, neighbor_rate: Callable[[], floa
         neighbor_rate: Returns ``parting_rate``; called only where it is needed.
     """
     line, scale = motion.line, motion.scale
-    shares = found.error / scale.size
-    worst = shares[:, : scale.places].max(axis=1)
+    size = scale.judged(found.error)
+    shares = found.error / size
+    judged = scale.places
+    worst = shares[:, :judged].max(axis=1)
     # velocities may be wrong for a few steps while a fast transient decays that the configuration does not show
     if not np.sqrt(np.mean(np.max(shares[:, scale.places :], axis=1, initial=0.0) ** 2)) <= RESOLVED:
-        worst = shares.max(axis=1)
+        judged, worst = shares.shape[1], shares.max(axis=1)
     bad = ~(worst <= RESOLVED)
     good = int(np.argmax(bad)) if bad.any() else len(bad)
     until = float(line.time[good - 1]) if good else 0.0
@@ -384,11 +441,17 @@ def verdict(motion: Motion, found: BlockErrors, neighbor_rate: Callable[[], floa
             far = np.isinf(worst).any() or off > 1
             reason = f"estimated integration error {'as large as' if far else f'{100 * off:.2g} % of'} the motion"
             reason += f" from {until:.3g} s on" if until > 0 else ""
+            reason += f", at {scale.names[_largest(shares[:, :judged])]}"
     return StepError(
-        value=line.at_nodes(found.error), tolerance=RESOLVED * scale.size, order=found.order, reason=reason,
-        size=scale.size, names=scale.names, units=scale.units, places=scale.places, claimed=motion.order,
+        value=line.at_nodes(found.error), tolerance=RESOLVED * size, order=found.order, reason=reason,
+        size=size, names=scale.names, units=scale.units, places=scale.places, claimed=motion.order,
         rate=rate, until=until,
     )  # fmt: skip
+
+
+def _largest(shares: Float[np.ndarray, "blocks dim"]) -> int:
+    """The component with the largest error that is known, relative to its size."""
+    return int(np.argmax(np.where(np.isfinite(shares), shares, 0.0).max(axis=0)))
 
 
 def _observed_order(longer: Float[np.ndarray, " n"], shorter: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
