@@ -19,8 +19,8 @@ from lgsim.montecarlo.intervals import Numbers, clopper_pearson, student_quantil
 from lgsim.montecarlo.known_values import BLOWN_UP, NOT_FINITE, PARTIAL, Mask
 from lgsim.montecarlo.moments import Moments, RunningReplicates
 from lgsim.montecarlo.spaces import IntrinsicMoments, Space, intrinsic_moments
-from lgsim.montecarlo.store import Chunk, Store, StoreMetadata, flat_names, package_versions
-from lgsim.montecarlo.study import DIVERGED, FAILED, SAMPLE, WEIGHT, Study
+from lgsim.montecarlo.store import Chunk, Store, StoreMetadata, package_versions
+from lgsim.montecarlo.study import DIVERGED, FAILED, INPUT, SAMPLE, WEIGHT, Study, flat_names
 from lgsim.montecarlo.traced_programs import study_fingerprint
 from lgsim.multibody.model import Model
 from lgsim.simulation import Trajectory
@@ -354,6 +354,21 @@ class Results:
             self._known(name)
         return np.concatenate([chunk.columns[name] for chunk in self.chunks()])
 
+    @property
+    def inputs(self) -> dict[str, Shaped[np.ndarray, " samples"]]:
+        """The random numbers of all samples in memory, by name, such as "v0[2]", including those that diverged.
+
+        Without constants, paths of processes, and numbers that are proportional to an earlier one of the same array,
+        such as the inertia of a body with a random mass. Older stores do not have them: they are drawn again.
+        """
+        parts = [
+            {name.removeprefix(INPUT): x for name, x in chunk.columns.items() if name.startswith(INPUT)}
+            for chunk in self.chunks()
+        ]
+        if not parts or not parts[0]:
+            return self.study.inputs(self.samples)
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
     def covariance(self, name: str) -> Float[np.ndarray, "n n"]:
         """The covariance of an output of n numbers, flattened; see ``intrinsic`` for points of a group.
 
@@ -534,7 +549,7 @@ class Results:
 def _difference(study: Study, stored: StoreMetadata) -> str:
     """The first difference of a study from that of a store, as text; empty if they agree."""
     kinds = {name: (str(kind.dtype), kind.shape) for name, kind in study.columns().items()}
-    for name, wanted, got in (("columns", kinds, stored.columns), ("tile", study.tile, stored.tile),
+    for name, wanted, got in (("columns", kinds, stored.outputs), ("tile", study.tile, stored.tile),
                               ("seed", study.seed, stored.seed)):  # fmt: skip
         if wanted != got:
             return f"{name}: expected {wanted}, got {got}"

@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from lgsim.montecarlo.accuracy.step_error import MEAN, StudyStepError
-from lgsim.montecarlo.study import SAMPLE
+from lgsim.montecarlo.study import INPUT, SAMPLE, flat_names
 from lgsim.support.files import TEMPORARY, open_regular, read_json, write_whole
 from lgsim.support.packages import own_version, package
 
@@ -132,9 +132,14 @@ class StoreMetadata:
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
                 return f"the store belongs to another {what}: it has {_words(mine)}, this run has {_words(theirs)}"
-        if (self.tile, self.columns) != (other.tile, other.columns):
+        if self.tile != other.tile or self.columns not in (other.columns, other.outputs):
             return "the store has other columns"
         return None
+
+    @property
+    def outputs(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """The columns without those of the inputs, which older stores do not have."""
+        return {name: kind for name, kind in self.columns.items() if not name.startswith(INPUT)}
 
 
 def _check_count(name: str, value: Any, least: int, most: int) -> None:
@@ -250,7 +255,8 @@ class Store:
             raise ValueError(
                 f"chunk {index}: expected samples {start} to {stop}, got {chunk.start} to {chunk.start + chunk.count}"
             )
-        self.write_file(f"{CHUNKS}/{self.file(index).name}", _encode(chunk))
+        columns = {name: x for name, x in chunk.columns.items() if name in self.metadata.columns}
+        self.write_file(f"{CHUNKS}/{self.file(index).name}", _encode(Chunk(start, columns)))
 
     def read(self, index: int) -> Chunk:
         """Read the chunk of an index.
@@ -391,11 +397,6 @@ def _is_lock(file: Path) -> bool:
 
 def _damaged_file(file: Path, error: BaseException) -> ValueError:
     return ValueError(f"{file}: the file is damaged; delete it and resume the study ({_reason(error)})")
-
-
-def flat_names(name: str, shape: tuple[int, ...]) -> list[str]:
-    """A column name for each entry of an output: "x", "x[0]", "x[1,2]"."""
-    return [f"{name}[{','.join(map(str, place))}]" if shape else name for place in np.ndindex(*shape)]
 
 
 def _checksum(columns: dict[str, np.ndarray]) -> str:

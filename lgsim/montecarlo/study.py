@@ -35,10 +35,10 @@ Latents = dict[str, Float[Array, " dim"]]
 Columns = dict[str, Shaped[Array, " ..."]]
 """The outputs of a sample, by name."""
 
-SAMPLE, DIVERGED, WEIGHT, FAILED = "sample", "diverged", "log_weight", "failed "
+SAMPLE, DIVERGED, WEIGHT, FAILED, INPUT = "sample", "diverged", "log_weight", "failed ", "input."
 """Columns in addition to the outputs: the sample's index; 0, or 1 if it is not finite, 2 if it is blown up, 3 if only
 some outputs have values; the logarithm of its weight under importance sampling; True if it failed, followed by the name
-of the failure.
+of the failure; a random number, followed by its name.
 """
 
 CPU_TILE, DEVICE_TILE = 64, 8192
@@ -54,6 +54,21 @@ class Sample(NamedTuple):
 
     values: dict[str, PyTree]
     log_weight: Float[Array, ""]
+
+
+class RandomNumber(NamedTuple):
+    """A random number in the value of a distribution.
+
+    Attributes:
+        distribution: Name of the distribution.
+        leaf: Index of its array among those of the value.
+        place: Flat index in the array.
+    """
+
+    distribution: str
+    leaf: int
+    place: int
+    dtype: np.dtype
 
 
 class ImportanceTilt(eqx.Module):
@@ -152,6 +167,65 @@ class Sampler(eqx.Module):
     def draw(self, i: Integer[Array, ""]) -> Sample:
         """Sample i."""
         return self.sample(self.latents(i))
+
+    def random_numbers(self) -> dict[str, RandomNumber]:
+        """The random numbers of a sample by name, "v0[2]" for an entry of an array; the others are constant.
+
+        Numbers that are proportional to an earlier one of the same array, such as the inertia of a body with a random
+        mass, and paths of processes are omitted.
+        """
+        found = {}
+        for name in self.names:
+            each, rng = self.distributions[name], np.random.default_rng(0)
+            if each.is_process or not each.dim:
+                continue
+            # signs far in the tails, so that rare values occur
+            z = np.concatenate([rng.normal(size=(32, each.dim)), 8 * rng.choice([-1, 1], (32, each.dim))])
+            leaves = jax.tree_util.tree_leaves_with_path(jax.vmap(each)(jnp.asarray(z, each.dtype)))
+            for k, (path, x) in enumerate(leaves):
+                if x.dtype.kind in "biuf":
+                    own = ".".join([name, *([jax.tree_util.keystr(path, simple=True, separator=".")] if path else [])])
+                    names = flat_names(own, x.shape[1:])
+                    places = _random_places(np.asarray(x).reshape(len(x), -1))
+                    found |= {names[place]: RandomNumber(name, k, place, x.dtype) for place in places}
+        return found
+
+
+def flat_names(name: str, shape: tuple[int, ...]) -> list[str]:
+    """A name for each entry of an array: "x", "x[0]", "x[1,2]"."""
+    return [f"{name}[{','.join(map(str, place))}]" if shape else name for place in np.ndindex(*shape)]
+
+
+def _random_places(x: Shaped[np.ndarray, "draws entries"]) -> list[int]:
+    """The entries that vary and are not proportional to an earlier one."""
+    eps = np.finfo(x.dtype).eps if x.dtype.kind == "f" else 0.0
+    x, kept = x.astype(float), []
+    with np.errstate(invalid="ignore", over="ignore"):
+        rounding = 64 * eps * np.max(np.abs(x), axis=0)
+        places = np.flatnonzero(~(np.ptp(x, axis=0) <= rounding))
+        while len(places):
+            first, places = places[0], places[1:]
+            kept.append(int(first))
+            a, others = x[:, first], x[:, places]
+            remainder = np.abs(others - np.outer(a, a @ others / (a @ a)))
+            places = places[~(remainder.max(axis=0, initial=0.0) <= rounding[places])]
+    return kept
+
+
+def input_columns(
+    numbers: Mapping[str, RandomNumber], values: Mapping[str, PyTree]
+) -> dict[str, Shaped[np.ndarray, " n"]]:
+    """The columns of the random numbers of some samples.
+
+    Args:
+        values: Values by the distribution's name; arrays with a leading axis.
+    """
+    leaves = {name: jax.tree.leaves(value) for name, value in values.items()}
+    found = {}
+    for name, number in numbers.items():
+        x = np.asarray(leaves[number.distribution][number.leaf])
+        found[INPUT + name] = x.reshape(len(x), -1)[:, number.place].copy()
+    return found
 
 
 @dataclass(frozen=True)
@@ -379,7 +453,7 @@ class Study(eqx.Module):
                 f" arrays, got {type(found).__name__}"
             )
         own = {SAMPLE, DIVERGED, WEIGHT} | {FAILED + name for name in self.failures}
-        if taken := own & set(found):
+        if taken := {name for name in found if name in own or name.startswith(INPUT)}:
             raise ValueError(f"outputs: expected other names than {sorted(own)}, got {sorted(taken)}")
         end = [self.rollout.final_state(motion)] if isinstance(self.rollout, Rollout) else []
         code = divergence_code(found, end, self.bound)
@@ -401,6 +475,14 @@ class Study(eqx.Module):
         first = i - i % self.tile
         tile = _draw_tile(self.sampler, jnp.asarray(tile_indices(first, self.tile, self.samples)))
         return jax.tree.map(lambda x: np.asarray(x[i - first]), tile)
+
+    def inputs(self, samples: int) -> dict[str, Shaped[np.ndarray, " samples"]]:
+        """The random numbers of the first samples as drawn by a run, by name: see ``Sampler.random_numbers``."""
+        numbers, parts = self.sampler.random_numbers(), []
+        for first in range(0, samples if numbers else 0, self.tile):
+            drawn = _draw_tile(self.sampler, jnp.asarray(tile_indices(first, self.tile, self.samples)))
+            parts.append(input_columns(numbers, drawn.values))
+        return {name: np.concatenate([each[INPUT + name] for each in parts])[:samples] for name in numbers}
 
     def replay(self, i: int) -> Trajectory:
         """Simulate only sample i, equal to the run up to rounding: for plots, files and debugging.

@@ -116,7 +116,8 @@ def test_what_is_there_is_not_computed_again(store, monkeypatch):
 def test_a_store_is_plain_parquet(finished):
     """Other programs read it: numbers by name with the sample's."""
     table = pyarrow.parquet.read_table(finished / "chunks" / "00000003.parquet")
-    assert table.column_names == ["sample", "diverged", "failed high", "pair[0]", "pair[1]", "sum"]
+    assert table.column_names == ["sample", "diverged", "failed high", "pair[0]", "pair[1]", "sum", "input.s",
+                                  "input.x[0]", "input.x[1]"]  # fmt: skip
     np.testing.assert_array_equal(table["sample"], np.arange(48, 64))
     about = json.loads((finished / "study.json").read_text())
     assert about["versions"]["lgsim"] == lgsim.__version__
