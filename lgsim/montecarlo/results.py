@@ -15,6 +15,7 @@ from jaxtyping import Float, Integer, Shaped
 
 from lgsim.lie.group import LieGroup
 from lgsim.montecarlo.accuracy.step_error import StudyStepError
+from lgsim.montecarlo.estimators.input_effects import InputEffects, input_effects
 from lgsim.montecarlo.intervals import Numbers, clopper_pearson, student_quantile
 from lgsim.montecarlo.known_values import BLOWN_UP, NOT_FINITE, PARTIAL, Mask
 from lgsim.montecarlo.moments import Moments, RunningReplicates
@@ -361,13 +362,49 @@ class Results:
         Without constants, paths of processes, and numbers that are proportional to an earlier one of the same array,
         such as the inertia of a body with a random mass. Older stores do not have them: they are drawn again.
         """
-        parts = [
-            {name.removeprefix(INPUT): x for name, x in chunk.columns.items() if name.startswith(INPUT)}
-            for chunk in self.chunks()
-        ]
-        if not parts or not parts[0]:
-            return self.study.inputs(self.samples)
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        found = self.head(self.samples, lambda name: name.startswith(INPUT))
+        return {name.removeprefix(INPUT): x for name, x in found.items() if name.startswith(INPUT)}
+
+    def head(
+        self, count: int, chosen: Callable[[str], bool] = lambda name: True
+    ) -> dict[str, Shaped[np.ndarray, "count ..."]]:
+        """The columns of the first samples in memory: outputs, failures, divergence, and inputs as "input.v0[2]".
+
+        Args:
+            count: Number of samples; fewer if there are not as many.
+            chosen: True for the names of the columns that are read.
+        """
+        parts: dict[str, list[np.ndarray]] = {}
+        for chunk in self.chunks():
+            if chunk.start >= count:
+                break
+            for name in filter(chosen, chunk.columns):
+                parts.setdefault(name, []).append(chunk.columns[name][: count - chunk.start])
+        found = {name: np.concatenate(part) for name, part in parts.items()}
+        if not any(name.startswith(INPUT) for name in found):
+            drawn = self.study.inputs(min(count, self.samples))
+            found |= {INPUT + name: x for name, x in drawn.items() if chosen(INPUT + name)}
+        return found
+
+    def correlations(self, outputs: Sequence[str] | None = None, *, samples: int = 100_000) -> InputEffects:
+        """Rank correlations, partial rank correlations and regression of outputs on the random inputs.
+
+        Args:
+            outputs: Names of outputs and failures; by default all.
+            samples: Largest number of samples, the first ones.
+
+        Raises:
+            ValueError: an output does not exist, samples have weights, or no input is stored.
+        """
+        names = self.running.names if outputs is None else [self._known(name) for name in outputs]
+        if self.study.sampler.tilts:
+            raise ValueError("correlations: not available under importance sampling; leave tilts out")
+        columns = self.head(samples, lambda name: name in names or name == DIVERGED or name.startswith(INPUT))
+        inputs = {name.removeprefix(INPUT): x for name, x in columns.items() if name.startswith(INPUT)}
+        if not inputs:
+            raise ValueError("correlations: expected random inputs, got processes or constants only")
+        masks = {name: self.running.known_values.mask(columns[DIVERGED], columns, name) for name in names}
+        return input_effects(inputs, {name: columns[name] for name in names}, masks)
 
     def covariance(self, name: str) -> Float[np.ndarray, "n n"]:
         """The covariance of an output of n numbers, flattened; see ``intrinsic`` for points of a group.
