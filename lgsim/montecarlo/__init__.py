@@ -20,7 +20,8 @@ memory or into a store that survives interruptions, and returns ``Results``.
   results of other schedulers.
 - Smaller variance: ``control_variates`` with ``linear_covariance`` or known expectations; ``multilevel`` over the
   time step.
-- Sensitivity: Sobol indices by ``sobol_study`` and ``sobol_indices``, first-order covariance by ``linear_covariance``.
+- Sensitivity: ``Results.correlations`` with the random inputs; Sobol indices by ``sobol_study`` and ``sobol_indices``;
+  first-order covariance by ``linear_covariance``; derivatives of expectations by ``gradient``.
 """
 
 from lgsim.montecarlo import multihost as multihost
@@ -42,6 +43,7 @@ from lgsim.montecarlo.engine import open_store as open_store
 from lgsim.montecarlo.engine import run as run
 from lgsim.montecarlo.estimators.control_variates import ControlledMean as ControlledMean
 from lgsim.montecarlo.estimators.control_variates import control_variates as control_variates
+from lgsim.montecarlo.estimators.gradient import gradient as gradient
 from lgsim.montecarlo.estimators.multilevel import MultilevelMean as MultilevelMean
 from lgsim.montecarlo.estimators.multilevel import multilevel as multilevel
 from lgsim.montecarlo.estimators.subset_simulation import RareEvent as RareEvent

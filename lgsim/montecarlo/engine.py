@@ -431,9 +431,11 @@ def _run(engine: Engine, store: Store | None, size: int, progress: Progress | No
         start = index * size
         if store is None:
             return engine.chunk(start, min(start + size, engine.study.samples))
-        if not store.has(index):
-            store.write(index, engine.chunk(*store.bounds(index)))
-        return store.read(index)
+        if store.has(index):
+            return store.read(index)
+        found = engine.chunk(*store.bounds(index))
+        store.write(index, found)
+        return found
 
     return _run_chunks(engine.study, store, chunk, size, progress)
 

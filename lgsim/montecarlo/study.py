@@ -174,21 +174,27 @@ class Sampler(eqx.Module):
         Numbers that are proportional to an earlier one of the same array, such as the inertia of a body with a random
         mass, and paths of processes are omitted.
         """
-        found = {}
+        rng, latents, found = np.random.default_rng(0), {}, {}
         for name in self.names:
-            each, rng = self.distributions[name], np.random.default_rng(0)
-            if each.is_process or not each.dim:
-                continue
-            # signs far in the tails, so that rare values occur
-            z = np.concatenate([rng.normal(size=(32, each.dim)), 8 * rng.choice([-1, 1], (32, each.dim))])
-            leaves = jax.tree_util.tree_leaves_with_path(jax.vmap(each)(jnp.asarray(z, each.dtype)))
-            for k, (path, x) in enumerate(leaves):
+            each = self.distributions[name]
+            if each.dim and not each.is_process:
+                # signs far in the tails, so that rare values occur
+                z = np.concatenate([rng.normal(size=(32, each.dim)), 8 * rng.choice([-1, 1], (32, each.dim))])
+                latents[name] = jnp.asarray(z, each.dtype)
+        for name, value in _values(self, latents).items():
+            for k, (path, x) in enumerate(jax.tree_util.tree_leaves_with_path(value)):
                 if x.dtype.kind in "biuf":
                     own = ".".join([name, *([jax.tree_util.keystr(path, simple=True, separator=".")] if path else [])])
                     names = flat_names(own, x.shape[1:])
                     places = _random_places(np.asarray(x).reshape(len(x), -1))
                     found |= {names[place]: RandomNumber(name, k, place, x.dtype) for place in places}
         return found
+
+
+@compiled
+def _values(sampler: Sampler, latents: Latents) -> dict[str, PyTree]:
+    """The values of some distributions for rows of standard normal numbers, without tilts."""
+    return {name: jax.vmap(sampler.distributions[name])(z) for name, z in latents.items()}
 
 
 def flat_names(name: str, shape: tuple[int, ...]) -> list[str]:
