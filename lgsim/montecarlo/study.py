@@ -23,7 +23,7 @@ from lgsim._compile.xla import compiled, traced_platform
 from lgsim.integrators.method import Method
 from lgsim.montecarlo.distributions import Distribution
 from lgsim.montecarlo.known_values import COMPLETE, PARTIAL, KnownValues, comparable, divergence_code, outputs_used
-from lgsim.montecarlo.low_discrepancy import PointSequence, ReplicatedPoints
+from lgsim.montecarlo.low_discrepancy import Antithetic, PointSequence, ReplicatedPoints
 from lgsim.montecarlo.rollout import Rollout
 from lgsim.simulation import Trajectory
 from lgsim.support.messages import listed
@@ -97,7 +97,8 @@ class Sampler(eqx.Module):
 
     Each uses its own normal numbers. Under random sampling they are those of the key ``fold_in(fold_in(key(seed), i),
     crc32(name))``, independent of the other distributions; under a sequence the next coordinates of point i, names in
-    alphabetical order. Processes are always random.
+    alphabetical order. Processes are always random. The second sample of an antithetic pair has those of the first one
+    with the opposite sign, which are those of the key of the pair.
 
     Attributes:
         seed: The words of the key, (2,), uint32.
@@ -107,7 +108,7 @@ class Sampler(eqx.Module):
 
     distributions: dict[str, Distribution]
     seed: UInt32[Array, " 2"]
-    points: ReplicatedPoints | None
+    points: ReplicatedPoints | Antithetic | None
     tilts: dict[str, ImportanceTilt]
 
     def __init__(
@@ -115,7 +116,7 @@ class Sampler(eqx.Module):
         distributions: Mapping[str, Distribution],
         seed: int,
         samples: int,
-        sequence: PointSequence | None = None,
+        sequence: PointSequence | Antithetic | None = None,
         tilts: Mapping[str, ImportanceTilt] | None = None,
     ) -> None:
         for name, distribution in distributions.items():
@@ -126,7 +127,13 @@ class Sampler(eqx.Module):
             if name not in self.distributions:
                 raise ValueError(f"tilts: expected names of distributions, {sorted(distributions)}, got {name!r}")
         self.seed = jnp.asarray(np.array([seed >> 32, seed & 0xFFFFFFFF], np.uint32))
-        self.points = None if sequence is None or not self.width else sequence.points(seed, samples, self.width)
+        paired = isinstance(sequence, Antithetic)
+        if paired and self.tilts:
+            raise ValueError(
+                "tilts: not available with Antithetic(), whose pairs have equal weights; leave one of them out"
+            )
+        used = sequence if self.width or paired else None
+        self.points = None if used is None else used.points(seed, samples, self.width)
 
     @property
     def names(self) -> list[str]:
@@ -140,15 +147,18 @@ class Sampler(eqx.Module):
 
     def latents(self, i: Integer[Array, ""]) -> Latents:
         """The standard normal numbers of sample i, before tilts."""
-        key = jax.random.fold_in(jax.random.wrap_key_data(self.seed, impl="threefry2x32"), i)
+        points = self.points
+        first = i // 2 if isinstance(points, Antithetic) else i
+        key = jax.random.fold_in(jax.random.wrap_key_data(self.seed, impl="threefry2x32"), first)
         found, start = {}, 0
         for name in self.names:
             each = self.distributions[name]
-            if each.is_process or self.points is None:
+            if each.is_process or not isinstance(points, ReplicatedPoints):
                 own = jax.random.fold_in(key, zlib.crc32(name.encode()))
-                found[name] = jax.random.normal(own, (each.dim,), each.dtype)
+                z = jax.random.normal(own, (each.dim,), each.dtype)
+                found[name] = jnp.where(i % 2 == 1, -z, z) if isinstance(points, Antithetic) else z
             else:
-                found[name] = self.points.normal(i, each.dtype)[start : start + each.dim]
+                found[name] = points.normal(i, each.dtype)[start : start + each.dim]
                 start += each.dim
         return found
 
@@ -320,7 +330,7 @@ class Study(eqx.Module):
         *,
         samples: int,
         seed: int = 0,
-        sequence: PointSequence | None = None,
+        sequence: PointSequence | Antithetic | None = None,
         tilts: Mapping[str, ImportanceTilt] | None = None,
         failures: Mapping[str, Callable[[Columns], ArrayLike]] | None = None,
         stop: StopAtConfidence | None = None,
@@ -335,9 +345,10 @@ class Study(eqx.Module):
             rollout: The motion of a sample's values, see ``Study``.
             outputs: Functions by name, or functions that use their own names.
             samples: Maximum number of samples.
-            sequence: ``LatinHypercube()`` or ``Sobol()``; by default random sampling.
+            sequence: ``LatinHypercube()``, ``Sobol()`` or ``Antithetic()``; by default random sampling.
             tilts: Importance sampling densities, by the distribution's name.
-            stop: A rule to stop, for random sampling only, since other sequences have no confidence interval.
+            stop: A rule to stop, for random and antithetic sampling only: the interval of other sequences needs all of
+                their samples.
             tile: Number of samples computed together, by default 64 on CPU and 8192 on other devices.
 
         Raises:
@@ -389,7 +400,7 @@ class Study(eqx.Module):
             if name in self.outputs and not jnp.issubdtype(kind.dtype, jnp.number) and kind.dtype != bool:
                 raise TypeError(f"outputs: expected arrays of numbers, got {kind.dtype} for {name!r}")
         if self.stop is not None:
-            if self.sampler.points is not None:
+            if isinstance(self.sampler.points, ReplicatedPoints):
                 raise ValueError(
                     "stop: confidence intervals require random sampling; leave out sequence, or give a number of"
                     " samples instead"

@@ -127,7 +127,7 @@ def test_a_store_is_plain_parquet(finished):
 
 def test_results_of_a_store_are_those_in_memory(finished, monkeypatch):
     """Moments and counts to the last bit, quantiles within the digest's error in the level."""
-    monkeypatch.setattr(results, "_SORTED", 0)
+    monkeypatch.setattr(results, "SORTED", 0)
     study = studies.plain(800)
     kept, memory = mc.Results.open(study, finished), mc.run(study)
     assert kept.finished

@@ -18,7 +18,7 @@ from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.montecarlo import Engine, Results, Rollout, Study, open_store
 from lgsim.montecarlo.engine import fill
 from lgsim.montecarlo.limits import study_limit_uses
-from lgsim.montecarlo.low_discrepancy import LatinPoints, SobolPoints
+from lgsim.montecarlo.low_discrepancy import Antithetic, LatinPoints, SobolPoints
 from lgsim.montecarlo.store import Store
 from lgsim.montecarlo.study import DIVERGED, FAILED
 from lgsim.scenarios import load_study
@@ -119,10 +119,10 @@ def _chunk(engine: Engine, path: Path) -> int | None:
 
 def _summary(loaded: StudyScenario) -> str:
     """Summary of the study in one line."""
-    kinds = {SobolPoints: "Sobol", LatinPoints: "Latin hypercube"}
+    kinds = {SobolPoints: "Sobol", LatinPoints: "Latin hypercube", Antithetic: "antithetic"}
     wanted, rollout = loaded.study, _rollout(loaded.study)
     sampler = wanted.sampler
-    kind = "random" if sampler.points is None else kinds[type(sampler.points.parts)]
+    kind = "random" if sampler.points is None else kinds[type(getattr(sampler.points, "parts", sampler.points))]
     rule = wanted.stop
     until = (
         "" if rule is None else f", until {rule.output} has a {100 * rule.level:g} % interval of ±{rule.half_width:g}"

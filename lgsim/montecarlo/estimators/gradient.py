@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, UInt32
 
 from lgsim.montecarlo.known_values import BLOWN_UP, NOT_FINITE
-from lgsim.montecarlo.moments import Moments, RunningReplicates
+from lgsim.montecarlo.moments import Moments, running_spread
 from lgsim.montecarlo.rollout import Rollout, attribute_of, number_paths
 from lgsim.montecarlo.study import DIVERGED, WEIGHT, Columns, Latents, Study, tile_indices
 from lgsim.support.check import unknown_name
@@ -134,7 +133,7 @@ def _averaged(
     study: Study, derivatives: Callable[[UInt32[Array, " tile"]], tuple[Values, Columns]]
 ) -> dict[str, Moments]:
     """The moments of the derivatives of all samples."""
-    points, found, spreads = study.sampler.points, {}, {}
+    found, spreads = {}, {}
     for first in range(0, study.samples, study.tile):
         values, columns = jax.device_get(derivatives(jnp.asarray(tile_indices(first, study.tile, study.samples))))
         count = min(study.tile, study.samples - first)
@@ -145,8 +144,8 @@ def _averaged(
             lost = lost | ~np.isfinite(x.reshape(count, -1)).all(axis=1)
             own = Moments.of(x, weights)
             found[name] = found[name].merge(own) if first else own
-            if points is not None:
-                spread = spreads.setdefault(name, RunningReplicates(points.replicates, own.mean.size))
+            if study.sampler.points is not None:
+                spread = spreads.setdefault(name, running_spread(study.sampler.points, own.mean.size))
                 w = np.ones(count) if weights is None else weights
                 spread.add(first, x.reshape(count, -1), np.repeat(w[:, None], own.mean.size, axis=1))
         if lost.any():
@@ -156,6 +155,5 @@ def _averaged(
                 " use a smoother statistic"
             )
     for name, spread in spreads.items():
-        shape = found[name].mean.shape
-        found[name] = replace(found[name], replicates=spread.spread(slice(0, found[name].mean.size), shape))
+        found[name] = spread.complete(found[name], slice(0, found[name].mean.size))
     return found
