@@ -27,7 +27,7 @@ from lgsim.montecarlo.intervals import Numbers, clopper_pearson, student_quantil
 from lgsim.montecarlo.known_values import BLOWN_UP, NOT_FINITE, PARTIAL, Mask
 from lgsim.montecarlo.moments import Moments, error_of_mean, running_spread
 from lgsim.montecarlo.spaces import IntrinsicMoments, Space, intrinsic_moments
-from lgsim.montecarlo.store import Chunk, Store, StoreMetadata, package_versions
+from lgsim.montecarlo.store import OTHER_PROGRAM, Chunk, Store, StoreMetadata, package_versions
 from lgsim.montecarlo.study import DIVERGED, FAILED, INPUT, WEIGHT, Study
 from lgsim.montecarlo.traced_programs import study_fingerprint
 from lgsim.multibody.model import Model
@@ -251,7 +251,10 @@ class Results:
         """
         store = Store(path)
         if wrong := _difference(study, store.metadata):
-            raise ValueError(f"{path}: expected the store of this study, got that of another one: {wrong}")
+            raise ValueError(
+                f"{path}: expected the store of this study, got that of another one: {wrong}; open it with the study"
+                " that was run"
+            )
         found = cls(study, store, store.finished is not None)
         found.step_error = store.step_error
         return found
@@ -576,16 +579,11 @@ class Results:
 
 
 def _difference(study: Study, stored: StoreMetadata) -> str:
-    """The first difference of a study from that of a store, as text; empty if they agree."""
+    """The differences of a study from that of a store, as text; empty if they agree."""
     kinds = {name: (str(kind.dtype), kind.shape) for name, kind in study.columns().items()}
-    for name, wanted, got in (("columns", kinds, stored.outputs), ("tile", study.tile, stored.tile),
-                              ("seed", study.seed, stored.seed)):  # fmt: skip
-        if wanted != got:
-            return f"{name}: expected {wanted}, got {got}"
+    if wrong := stored.difference(study.seed, study.tile, kinds):
+        return wrong
     # the text of a program may depend on the versions
-    if stored.versions != package_versions():
+    if stored.versions != package_versions() or stored.study == (wanted := study_fingerprint(study)):
         return ""
-    wanted = study_fingerprint(study)
-    return (
-        "" if wanted == stored.study else f"program or numbers: expected the fingerprint {wanted}, got {stored.study}"
-    )
+    return f"{OTHER_PROGRAM} (fingerprint {stored.study} in the store, {wanted} here)"

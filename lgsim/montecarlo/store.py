@@ -13,7 +13,7 @@ import json
 import math
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
@@ -128,13 +128,26 @@ class StoreMetadata:
 
     def mismatch(self, other: StoreMetadata) -> str | None:
         """A message with the reason why the results of another run cannot be added, or None."""
-        for name, what in (("model", "model"), ("study", "study"), ("versions", "version")):
+        for name, what in (("model", "model"), ("versions", "version")):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
-                return f"the store belongs to another {what}: it has {_words(mine)}, this run has {_words(theirs)}"
-        if self.tile != other.tile or self.columns not in (other.columns, other.outputs):
-            return "the store has other columns"
-        return None
+                found = f"it has {_words(mine)}, this run has {_words(theirs)}"
+                return f"the store belongs to another {what}: {found}; use a new store"
+        wrong = self.difference(other.seed, other.tile, other.outputs)
+        if not wrong and self.study != other.study:
+            wrong = f"{OTHER_PROGRAM} (fingerprint {self.study} in the store, {other.study} here)"
+        return (
+            f"the store belongs to another study: {wrong}; use a new store, or the study of this one" if wrong else None
+        )
+
+    def difference(self, seed: int, tile: int, outputs: Mapping[str, tuple[str, tuple[int, ...]]]) -> str:
+        """The differences from a study in seed, tile and outputs, as text; empty if there are none."""
+        pairs = [("seed", self.seed, seed), ("tile", self.tile, tile)]
+        pairs += [(name, _kind_words(self.outputs.get(name)), _kind_words(outputs.get(name)))
+                  for name in sorted(set(self.outputs) | set(outputs))]  # fmt: skip
+        return ", ".join(
+            f"{name} ({mine} in the store, {theirs} here)" for name, mine, theirs in pairs if mine != theirs
+        )
 
     @property
     def outputs(self) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -151,6 +164,14 @@ def _check_count(name: str, value: Any, least: int, most: int) -> None:
 def _reason(error: BaseException) -> str:
     """A short description of an error of a reader."""
     return str(error) if type(error) is ValueError and len(str(error)) < 80 else type(error).__name__
+
+
+OTHER_PROGRAM = "its program, or numbers of its distributions, rollout, outputs or failures"
+"""Differences that only a fingerprint shows."""
+
+
+def _kind_words(kind: tuple[str, tuple[int, ...]] | None) -> str:
+    return "none" if kind is None else f"{kind[0]}{list(kind[1]) if kind[1] else ''}"
 
 
 def _words(value: str | dict[str, str]) -> str:

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -174,7 +175,7 @@ def test_a_damaged_chunk_is_noticed(store):
 
 @pytest.mark.parametrize("other", ["seed", "numbers", "program", "tile"])
 def test_a_store_of_another_study_is_refused(store, other):
-    """With both fingerprints, and nothing of it changes."""
+    """The message names what differs and what to do, and nothing of the store changes."""
     first = studies.plain(800)
     given = {
         "seed": lambda: studies.plain(800, seed=4),
@@ -186,8 +187,13 @@ def test_a_store_of_another_study_is_refused(store, other):
                                  failures=first.failures),
     }[other]()  # fmt: skip
     mine, theirs = (mc.Engine(study).fingerprint for study in (first, given))
+    wrong = {
+        "seed": "seed (3 in the store, 4 here)", "tile": "tile (16 in the store, 8 here)"
+    }.get(other, "its program, or numbers of its distributions, rollout, outputs or failures"
+                 f" (fingerprint {mine} in the store, {theirs} here)")  # fmt: skip
     before = files(store)
-    with pytest.raises(ValueError, match=f"the store belongs to another study: it has {mine}, this run has {theirs}"):
+    message = f"the store belongs to another study: {wrong}; use a new store, or the study of this one"
+    with pytest.raises(ValueError, match=re.escape(message)):
         mc.run(given, store, resume=True)
     assert files(store) == before
 
@@ -362,17 +368,19 @@ def test_an_interrupted_study_has_the_samples_that_count(tmp_path):
 
 
 def test_the_store_of_another_study_is_not_opened(store):
-    """What differs is named: seed, columns, tile, or the fingerprint of program and numbers."""
+    """Differences are named: seed, columns, tile, or the fingerprint of program and numbers."""
     first = studies.plain(800)
     parts = first.sampler.distributions, studies.response
     numbers = mc.Study({**parts[0], "s": mc.LogNormal(2.0, 0.2)}, parts[1], samples=800, seed=3, tile=16,
                        failures=first.failures)  # fmt: skip
     for other, wrong in (
-        (studies.plain(800, seed=4), "seed: expected 4, got 3"),
-        (numbers, f"program or numbers: expected the fingerprint {mc.Engine(numbers).fingerprint}, got"),
-        (mc.Study(*parts, samples=800, seed=3, tile=16), "columns: expected"),
-    ):
-        with pytest.raises(ValueError, match=f"expected the store of this study, got that of another one: {wrong}"):
+        (studies.plain(800, seed=4), "seed (3 in the store, 4 here); open it with the study that was run"),
+        (numbers, "its program, or numbers of its distributions, rollout, outputs or failures (fingerprint"
+                  f" {mc.Engine(first).fingerprint} in the store, {mc.Engine(numbers).fingerprint} here)"),
+        (mc.Study(*parts, samples=800, seed=3, tile=16), "failed high (bool in the store, none here)"),
+    ):  # fmt: skip
+        message = f"expected the store of this study, got that of another one: {wrong}"
+        with pytest.raises(ValueError, match=re.escape(message)):
             mc.Results.open(other, store)
     assert mc.Results.open(first, store).samples == 800
     # the text of a program may depend on the versions

@@ -23,7 +23,7 @@ from lgsim.montecarlo.store import Store
 from lgsim.montecarlo.study import DIVERGED, FAILED
 from lgsim.scenarios import load_study
 from lgsim.scenarios.study import StudyScenario
-from lgsim.scenarios.study_store import describe_study
+from lgsim.scenarios.study_store import changed_keys, describe_study
 from lgsim.simulation.limits import limit_rows, limit_warnings
 from lgsim.support.messages import counted, one_line
 
@@ -71,7 +71,9 @@ def run_study(asked: StudyRequest, study: Path) -> Exit:
         text = one_line(error).replace("resume=True", "--resume")
         raise BadInput(f"--out: {text}") from error
     except (ValueError, RuntimeError, MemoryError) as error:
-        raise BadInput(one_line(error)) from error
+        keys = changed_keys(asked.out, study.read_bytes()) if "the store belongs to another" in str(error) else []
+        changed = f"; keys that differ from its study.toml: {', '.join(keys)}" if keys else ""
+        raise BadInput(f"{one_line(error)}{changed}") from error
     except OSError as error:
         raise Stop(error.strerror if error.errno and error.strerror else one_line(error)) from error
 

@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from lgsim.montecarlo.study import flat_names
 
-Table = Shaped[np.ndarray, "n columns"]
-"""Samples of some numbers."""
+Inputs, Outputs = Shaped[np.ndarray, "n inputs"], Shaped[np.ndarray, "n outputs"]
+"""Samples of the random numbers and of the entries of outputs."""
 Effects = Float[np.ndarray, "inputs outputs"]
 _DEPENDENT = 1e-9
 """Eigenvalue of a correlation matrix below which inputs are linearly dependent."""
@@ -74,7 +74,7 @@ def input_effects(
     return InputEffects(list(inputs), names, *found)
 
 
-def rank_correlations(inputs: Table, outputs: Table) -> Effects:
+def rank_correlations(inputs: Inputs, outputs: Outputs) -> Effects:
     """Spearman's rank correlations of each input with each output; NaN for constants.
 
     They are 1 or -1 for any increasing or decreasing dependence.
@@ -86,7 +86,7 @@ def rank_correlations(inputs: Table, outputs: Table) -> Effects:
     return np.where(np.outer(a.any(axis=0), b.any(axis=0)), a.T @ b, np.nan)
 
 
-def partial_rank_correlations(inputs: Table, outputs: Table) -> Effects:
+def partial_rank_correlations(inputs: Inputs, outputs: Outputs) -> Effects:
     """Rank correlations without the linear effect of the ranks of all other inputs (PRCC).
 
     They are NaN for constants, for inputs that are linearly dependent on the others, and with too few samples.
@@ -101,7 +101,7 @@ def partial_rank_correlations(inputs: Table, outputs: Table) -> Effects:
     return coefficients * np.sqrt(remaining[:, None] / (rest + coefficients**2 * remaining[:, None]))
 
 
-def regression(inputs: Table, outputs: Table) -> tuple[Effects, Float[np.ndarray, " outputs"]]:
+def regression(inputs: Inputs, outputs: Outputs) -> tuple[Effects, Float[np.ndarray, " outputs"]]:
     """The standardized coefficients of the linear regression of each output on all inputs, and its R^2.
 
     A coefficient is the change of the output per standard deviation of the input with the others fixed, in standard
@@ -111,7 +111,7 @@ def regression(inputs: Table, outputs: Table) -> tuple[Effects, Float[np.ndarray
     return coefficients, explained
 
 
-def _ranks(x: Table) -> Float[np.ndarray, "n columns"]:
+def _ranks(x: Shaped[np.ndarray, "n columns"]) -> Float[np.ndarray, "n columns"]:
     """The ranks of the values of each column; equal values have their mean rank."""
     found = np.zeros(x.shape)
     for k in range(x.shape[1]):
@@ -120,7 +120,7 @@ def _ranks(x: Table) -> Float[np.ndarray, "n columns"]:
     return found
 
 
-def _standardized(x: Table) -> Float[np.ndarray, "n columns"]:
+def _standardized(x: Shaped[np.ndarray, "n columns"]) -> Float[np.ndarray, "n columns"]:
     """Columns with a mean of 0 and a norm of 1; constant ones are 0."""
     if not len(x):
         return x.astype(float)
@@ -129,7 +129,7 @@ def _standardized(x: Table) -> Float[np.ndarray, "n columns"]:
     return gaps / np.where(size > 0, size, 1.0)
 
 
-def _regression(a: Table, b: Table) -> tuple[Effects, Float[np.ndarray, " inputs"], Float[np.ndarray, " outputs"]]:
+def _regression(a: Inputs, b: Outputs) -> tuple[Effects, Float[np.ndarray, " inputs"], Float[np.ndarray, " outputs"]]:
     """Coefficients of the regression of b on a, variances of a without the effect of the other inputs, and R^2.
 
     Args:
