@@ -7,8 +7,8 @@ memory or into a store that survives interruptions, and returns ``Results``.
   bodies by ``MassDispersion``, ``InertiaDispersion``, ``PoseDispersion``; stochastic processes by
   ``OrnsteinUhlenbeck``, the gusts of ``Wind``; user-defined ones by ``FunctionDistribution`` or a subclass of
   ``Distribution``.
-- Sampling: random, ``Sobol`` or ``LatinHypercube``; importance sampling of rare events by an ``ImportanceTilt``
-  or ``subset_simulation``. Sample i depends only on the seed and i.
+- Sampling: random, ``Sobol``, ``LatinHypercube`` or ``Antithetic``; importance sampling of rare events by an
+  ``ImportanceTilt`` or ``subset_simulation``. Sample i depends only on the seed and i.
 - Motions: a ``Rollout`` of a model gives each ``SampledMotion``; a function of the sample's values can replace it.
 - Outputs and failures: functions of the motion, such as those of ``outputs``. A study ends after all samples or, with
   ``StopAtConfidence``, when the confidence interval of a mean is small enough.
@@ -20,7 +20,8 @@ memory or into a store that survives interruptions, and returns ``Results``.
   results of other schedulers.
 - Smaller variance: ``control_variates`` with ``linear_covariance`` or known expectations; ``multilevel`` over the
   time step.
-- Sensitivity: Sobol indices by ``sobol_study`` and ``sobol_indices``, first-order covariance by ``linear_covariance``.
+- Sensitivity: ``Results.correlations`` with the random inputs; Sobol indices by ``sobol_study`` and ``sobol_indices``;
+  first-order covariance by ``linear_covariance``; derivatives of expectations by ``gradient``.
 """
 
 from lgsim.montecarlo import multihost as multihost
@@ -42,11 +43,13 @@ from lgsim.montecarlo.engine import open_store as open_store
 from lgsim.montecarlo.engine import run as run
 from lgsim.montecarlo.estimators.control_variates import ControlledMean as ControlledMean
 from lgsim.montecarlo.estimators.control_variates import control_variates as control_variates
+from lgsim.montecarlo.estimators.gradient import gradient as gradient
 from lgsim.montecarlo.estimators.multilevel import MultilevelMean as MultilevelMean
 from lgsim.montecarlo.estimators.multilevel import multilevel as multilevel
 from lgsim.montecarlo.estimators.subset_simulation import RareEvent as RareEvent
 from lgsim.montecarlo.estimators.subset_simulation import subset_simulation as subset_simulation
 from lgsim.montecarlo.linear_covariance import linear_covariance as linear_covariance
+from lgsim.montecarlo.low_discrepancy import Antithetic as Antithetic
 from lgsim.montecarlo.low_discrepancy import LatinHypercube as LatinHypercube
 from lgsim.montecarlo.low_discrepancy import Sobol as Sobol
 from lgsim.montecarlo.moments import Moments as Moments

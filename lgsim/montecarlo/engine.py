@@ -25,8 +25,8 @@ from lgsim.montecarlo.accuracy.step_check import plan, study_step_error
 from lgsim.montecarlo.accuracy.step_error import StudyStepError
 from lgsim.montecarlo.results import Results, RunningStatistics
 from lgsim.montecarlo.rollout import Rollout
-from lgsim.montecarlo.store import LOCK, Chunk, Store, StoreMetadata, flat_names, package_versions
-from lgsim.montecarlo.study import SAMPLE, Sampler, Study, tile_indices
+from lgsim.montecarlo.store import LOCK, Chunk, Store, StoreMetadata, package_versions
+from lgsim.montecarlo.study import INPUT, SAMPLE, RandomNumber, Sampler, Study, flat_names, input_columns, tile_indices
 from lgsim.montecarlo.traced_programs import (
     TracedProgram,
     array_leaves,
@@ -101,9 +101,19 @@ class Engine:
         return study_fingerprint(self.study)
 
     @cached_property
+    def _random_numbers(self) -> dict[str, RandomNumber]:
+        return self.study.sampler.random_numbers()
+
+    @property
+    def columns(self) -> dict[str, jax.ShapeDtypeStruct]:
+        """The shape and dtype of each column of a sample, by name: those of the study, and of its random numbers."""
+        inputs = self._random_numbers.items()
+        return self.study.columns() | {INPUT + name: jax.ShapeDtypeStruct((), each.dtype) for name, each in inputs}
+
+    @cached_property
     def chunk_size(self) -> int:
         """The number of samples, whole tiles on all devices, whose results need a small fraction of the memory."""
-        kinds = self.study.columns().values()
+        kinds = self.columns.values()
         each = sum(kind.size * kind.dtype.itemsize for kind in kinds)
         most = min(_LARGEST_CHUNK, _physical_memory() // (_MEMORY_SHARE * each))
         return max(1, most // self.width) * self.width
@@ -126,14 +136,16 @@ class Engine:
             )
         draw, evaluate = self._programs
         parts, pending = [], None
+        random = {each.distribution for each in self._random_numbers.values()}
         for first in range(start, stop, self.width):
-            ahead = evaluate(self._leaves, draw(self._leaves, self._indices(first)))
+            drawn = draw(self._leaves, self._indices(first))
+            ahead = evaluate(self._leaves, drawn), {name: drawn.values[name] for name in random}
             if pending is not None:
                 parts.append(jax.device_get(pending))
             pending = ahead
         parts.append(jax.device_get(pending))
-        names = parts[0]
-        return Chunk(start, {name: np.concatenate([p[name] for p in parts])[: stop - start] for name in names})
+        columns, values = jax.tree.map(lambda *x: np.concatenate(x)[: stop - start], *parts)
+        return Chunk(start, {**columns, **input_columns(self._random_numbers, values)})
 
     def refined(self, samples: Integer[np.ndarray, " n"], substeps: int) -> dict[str, Shaped[np.ndarray, "n ..."]]:
         """The columns of some samples with the step divided by ``substeps``, which is an operand of one program.
@@ -373,7 +385,8 @@ def open_store(engine: Engine, path: str | Path, *, resume: bool = False, chunk:
         lock.sign()
         store.clean()
         if metadata.samples > store.metadata.samples:
-            store.write_metadata(replace(metadata, chunk=store.metadata.chunk))
+            columns = store.metadata.columns
+            store.write_metadata(replace(metadata, chunk=store.metadata.chunk, columns=columns))
             store.finish(None)
         yield store
 
@@ -401,7 +414,7 @@ def store_metadata(engine: Engine, chunk: int | None = None) -> StoreMetadata:
     """The metadata of a study's store, with the given or the default chunk size."""
     study = engine.study
     model = serialization.fingerprint(study.rollout.model) if isinstance(study.rollout, Rollout) else ""
-    columns = {name: (str(kind.dtype), kind.shape) for name, kind in study.columns().items()}
+    columns = {name: (str(kind.dtype), kind.shape) for name, kind in engine.columns.items()}
     flat = [SAMPLE, *(each for name, (_, shape) in columns.items() for each in flat_names(name, shape))]
     if twice := {name for name in flat if flat.count(name) > 1}:
         raise ValueError(f"outputs: expected names other than those of entries of arrays, got {sorted(twice)}")
@@ -418,9 +431,11 @@ def _run(engine: Engine, store: Store | None, size: int, progress: Progress | No
         start = index * size
         if store is None:
             return engine.chunk(start, min(start + size, engine.study.samples))
-        if not store.has(index):
-            store.write(index, engine.chunk(*store.bounds(index)))
-        return store.read(index)
+        if store.has(index):
+            return store.read(index)
+        found = engine.chunk(*store.bounds(index))
+        store.write(index, found)
+        return found
 
     return _run_chunks(engine.study, store, chunk, size, progress)
 

@@ -1,4 +1,4 @@
-"""Low-discrepancy points in the unit cube, each computed from its index only."""
+"""Low-discrepancy points in the unit cube, each computed from its index only, and antithetic pairs."""
 
 from __future__ import annotations
 
@@ -91,6 +91,22 @@ class PointSequence(eqx.Module):
             self.sequence(np.random.default_rng([seed, k] if k else seed), each, dim) for k in range(self.replicates)
         ]
         return ReplicatedPoints(jax.tree.map(lambda *x: jnp.stack(x), *parts), self.replicates)
+
+
+class Antithetic(eqx.Module):
+    """Antithetic pairs: samples 2k and 2k + 1 have opposite standard normal numbers, of processes too.
+
+    The mean of an output that is monotonic in each number has a smaller error than that of random samples; the error of
+    an even output is larger by ``sqrt(2)``. Pairs are independent: confidence intervals follow from their means, and a
+    study can be extended or have a rule to stop.
+
+    Source: Hammersley, Morton, A new Monte Carlo technique: antithetic variates, Mathematical Proceedings of the
+    Cambridge Philosophical Society 52(3), 1956.
+    """
+
+    def points(self, seed: int, samples: int, dim: int) -> Antithetic:
+        """The pairs, which depend on none of the arguments."""
+        return self
 
 
 class Sobol(PointSequence):

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float, Integer, Shaped
 
 from lgsim.montecarlo.intervals import Real, clopper_pearson, student_quantile
+from lgsim.montecarlo.low_discrepancy import Antithetic, ReplicatedPoints
 
 Parts = Float[np.ndarray, " parts *shape"]
 """A number of each part of a sequence."""
@@ -33,6 +34,7 @@ class Moments:
         scores: Sums of ``w^2 (x - mean)`` and of ``w^2 (x - mean)^2``; None for weights of 1.
         replicates: Means and standard deviations of independent parts of a sequence, ``(parts, *shape)`` each; None for
             independent samples.
+        pairs: The standard error of the mean and the number of pairs of antithetic samples; None for other samples.
         truth: True if the samples are Booleans, whose mean is a probability.
         missing: Number of further samples without a value; the interval of a probability covers both cases for them.
     """
@@ -46,6 +48,7 @@ class Moments:
     high: Real
     scores: tuple[Real, Real] | None = None
     replicates: tuple[Parts, Parts] | None = None
+    pairs: tuple[Real, Real] | None = None
     truth: bool = False
     missing: int = 0
 
@@ -124,9 +127,11 @@ class Moments:
 
         It is ``std / sqrt(count)`` for independent samples. For weights it is that of the ratio ``sum w x / sum w`` by
         the delta method, ``sqrt(sum w^2 (x - mean)^2 n / (n - 1)) / sum w`` with the effective size n. For a sequence
-        it is that of the mean of its independent parts.
+        it is that of the mean of its independent parts, for antithetic samples that of the means of the pairs.
         """
         n = self.effective
+        if self.pairs is not None:
+            return self.pairs[0]
         if self.replicates is not None:
             return error_of_mean(self.replicates[0])
         if not n > 1:
@@ -134,27 +139,37 @@ class Moments:
         return self.std / math.sqrt(n) if self.scores is None else np.sqrt(self.scores[1] * n / (n - 1)) / self.weight
 
     @property
-    def degrees(self) -> float | int:
+    def degrees(self) -> Real | float | int:
         """The number of degrees of freedom of ``error``."""
+        if self.pairs is not None:
+            return self.pairs[1] - 1
         return self.effective - 1 if self.replicates is None else len(self.replicates[0]) - 1
 
     def interval(self, level: float = 0.95) -> tuple[Real, Real]:
         """The confidence interval (low, high) of the mean: Student's, or that of Clopper and Pearson for a probability.
 
-        The interval of a weighted probability is (0, 1) while all samples are equal.
+        The interval of a weighted probability is (0, 1) while all samples are equal. That of antithetic samples is that
+        of half as many independent ones, since both of a pair may be equal.
 
         Args:
             level: Confidence level, between 0 and 1.
         """
         if self.truth and self.scores is None:
             seen, count = np.rint(np.nan_to_num(self.mean) * self.count), self.count + self.missing
-            return clopper_pearson(seen, count, level)[0], clopper_pearson(seen + self.missing, count, level)[1]
+            share = self.independent
+            low, high = (clopper_pearson(share * x, share * count, level) for x in (seen, seen + self.missing))
+            return low[0], high[1]
         half = student_quantile(level, self.degrees) * self.error
         low, high = self.mean - half, self.mean + half
         if not self.truth:
             return low, high
         known = self.error > 0
         return np.where(known, np.maximum(low, 0), 0.0), np.where(known, np.minimum(high, 1), 1.0)
+
+    @property
+    def independent(self) -> float:
+        """The fraction of the samples that are independent: half of antithetic ones, otherwise all."""
+        return 1.0 if self.pairs is None else 0.5
 
     def half_width(self, level: float = 0.95) -> Real:
         """Half width of ``interval``."""
@@ -195,6 +210,10 @@ class RunningReplicates:
         self.deviations += (w * (x - mean) ** 2).sum(axis=0) + self.weight * share * gap**2
         self.mean, self.weight = self.mean + share * gap, total
 
+    def complete(self, moments: Moments, part: slice) -> Moments:
+        """The moments of some columns with those of the parts."""
+        return replace(moments, replicates=self.spread(part, moments.mean.shape))
+
     def spread(self, part: slice, shape: tuple[int, ...]) -> tuple[Parts, Parts]:
         """Means and standard deviations of some columns, ``(parts, *shape)``; NaN for a part without samples."""
         known = self.weight[:, part] > 0
@@ -202,3 +221,58 @@ class RunningReplicates:
         mean = np.where(known, self.mean[:, part], np.nan)
         variance = np.where(known, self.deviations[:, part] / np.where(known, self.weight[:, part], 1.0), np.nan)
         return mean.reshape(-1, *shape), np.sqrt(variance).reshape(-1, *shape)
+
+
+class RunningPairs:
+    """Running sums over antithetic pairs, for the standard error of means of samples of which some may be missing.
+
+    The mean ``sum w x / sum w`` with weights w of 0 or 1 has the variance ``sum r^2 n / (n - 1) / (sum w)^2`` by the
+    delta method, with the residuals ``r = sum w (x - mean)`` of n pairs: without missing values that of the mean of the
+    pairs' means.
+
+    Attributes:
+        sums: Of a, b, a^2, a b, b^2 and of 1 over the pairs with ``a = sum w > 0``, ``b = sum w (x - shift)``,
+            (6, columns).
+        shift: Numbers close to the means, (columns,), against cancellation.
+        rest: The first sample of a pair whose second one has not been added, as (w, w (x - shift)), (2, 0 or 1,
+            columns).
+    """
+
+    def __init__(self, columns: int) -> None:
+        self.sums = np.zeros((6, columns))
+        self.shift: Float[np.ndarray, " columns"] | None = None
+        self.rest = np.zeros((2, 0, columns))
+
+    def add(self, first: int, numbers: Float[np.ndarray, "n columns"], weights: Float[np.ndarray, "n columns"]) -> None:
+        """Add the next samples, from ``first`` on; values of weight zero do not count."""
+        if self.shift is None:
+            total = weights.sum(axis=0)
+            self.shift = np.where(weights > 0, numbers, 0.0).sum(axis=0) / np.where(total > 0, total, 1.0)
+        own = np.stack([weights, np.where(weights > 0, numbers - self.shift, 0.0)])
+        own = np.concatenate([self.rest, own], axis=1)
+        whole = own.shape[1] // 2 * 2
+        self.sums, self.rest = self.sums + self._sums(own[:, :whole]), own[:, whole:]
+
+    @staticmethod
+    def _sums(samples: Float[np.ndarray, "2 n columns"]) -> Float[np.ndarray, "6 columns"]:
+        a, b = samples[:, ::2] + samples[:, 1::2]
+        return np.stack([x.sum(axis=0) for x in (a, b, a * a, a * b, b * b, a > 0)])
+
+    def complete(self, moments: Moments, part: slice) -> Moments:
+        """The moments of some columns with the error of their means."""
+        rest = np.pad(self.rest, ((0, 0), (0, 2 - self.rest.shape[1]), (0, 0)))
+        total, b, aa, ab, bb, n = (self.sums + self._sums(rest))[:, part].reshape(6, *moments.mean.shape)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gap = b / total
+            residuals = np.maximum(bb - 2 * gap * ab + gap**2 * aa, 0.0)
+            error = np.where(n > 1, np.sqrt(residuals * n / (n - 1)) / total, np.nan)
+        return replace(moments, pairs=(error, n))
+
+
+def running_spread(
+    points: ReplicatedPoints | Antithetic | None, columns: int
+) -> RunningReplicates | RunningPairs | None:
+    """The running statistics from which errors of means of a sequence follow; None for independent samples."""
+    if points is None:
+        return None
+    return RunningPairs(columns) if isinstance(points, Antithetic) else RunningReplicates(points.replicates, columns)

@@ -97,7 +97,7 @@ def _fill(engine: Engine, store: Store | None, progress: Progress | None) -> Non
 def _gather_columns(engine: Engine, own: Chunk | None, count: int) -> dict[str, Shaped[np.ndarray, "hosts count ..."]]:
     """The columns of all hosts' chunks; those of a host with no chunk or a shorter one are padded with zeros."""
     found = {}
-    for name, kind in engine.study.columns().items():
+    for name, kind in engine.columns.items():
         x = np.zeros((count, *kind.shape), kind.dtype)
         if own is not None:
             x[: own.count] = own.columns[name]

@@ -15,18 +15,25 @@ from jaxtyping import Float, Integer, Shaped
 
 from lgsim.lie.group import LieGroup
 from lgsim.montecarlo.accuracy.step_error import StudyStepError
+from lgsim.montecarlo.estimators.input_effects import InputEffects, input_effects
+from lgsim.montecarlo.estimators.quantiles import (
+    SORTED,
+    order_levels,
+    parts_quantiles,
+    sorted_quantiles,
+    stored_quantiles,
+)
 from lgsim.montecarlo.intervals import Numbers, clopper_pearson, student_quantile
 from lgsim.montecarlo.known_values import BLOWN_UP, NOT_FINITE, PARTIAL, Mask
-from lgsim.montecarlo.moments import Moments, RunningReplicates
+from lgsim.montecarlo.moments import Moments, error_of_mean, running_spread
 from lgsim.montecarlo.spaces import IntrinsicMoments, Space, intrinsic_moments
-from lgsim.montecarlo.store import Chunk, Store, StoreMetadata, flat_names, package_versions
-from lgsim.montecarlo.study import DIVERGED, FAILED, SAMPLE, WEIGHT, Study
+from lgsim.montecarlo.store import OTHER_PROGRAM, Chunk, Store, StoreMetadata, package_versions
+from lgsim.montecarlo.study import DIVERGED, FAILED, INPUT, WEIGHT, Study
 from lgsim.montecarlo.traced_programs import study_fingerprint
 from lgsim.multibody.model import Model
 from lgsim.simulation import Trajectory
 from lgsim.support.check import unknown_name
 from lgsim.support.messages import counted
-from lgsim.support.packages import package
 
 
 class RunningStatistics:
@@ -46,8 +53,7 @@ class RunningStatistics:
         # columns that have had values of the same samples share their counts
         self._groups = {tuple(self._shapes): Moments.of(np.zeros((0, width)))}
         self.known_values = study.known_values
-        points = study.sampler.points
-        self._replicates = None if points is None else RunningReplicates(points.replicates, width)
+        self._spread = running_spread(study.sampler.points, width)
         self.samples = self.diverged = 0
         self.stopped = False
 
@@ -89,12 +95,12 @@ class RunningStatistics:
                 self._groups[names] = moments.merge(
                     Moments.of(x[mask], None if weights is None else weights[part][mask])
                 )
-            if self._replicates is not None:
+            if self._spread is not None:
                 counted = np.repeat(
                     np.stack(list(own.values()), axis=1), [math.prod(x) for x in self._shapes.values()], axis=1
                 )
                 w = 1.0 if weights is None else weights[part][:, None]
-                self._replicates.add(self.samples, numbers[part], np.where(counted, w, 0.0))
+                self._spread.add(self.samples, numbers[part], np.where(counted, w, 0.0))
             self.samples += part.stop - part.start
             self.diverged += int(np.sum(lost[part]))
             if rule is not None:
@@ -128,8 +134,9 @@ class RunningStatistics:
         if not found.count:
             unknown = np.full(shape, np.nan)
             found = replace(found, mean=unknown, low=unknown, high=unknown)
-        replicates = None if self._replicates is None else self._replicates.spread(part, shape)
-        return replace(found, replicates=replicates, truth=name in self._truths, missing=self.samples - found.count)
+        if self._spread is not None:
+            found = self._spread.complete(found, part)
+        return replace(found, truth=name in self._truths, missing=self.samples - found.count)
 
     def imputed(self, columns: Mapping[str, Shaped[np.ndarray, "k ..."]]) -> dict[str, Shaped[np.ndarray, "k ..."]]:
         """Columns of some samples with the mean in place of single missing values, which do not change the mean."""
@@ -152,56 +159,6 @@ EFFECTIVE = 1000
 """Effective number of weighted samples from which intervals of means hold: those of tilted normal numbers cover 0.95 at
 1500, 0.89 at 500 and 0.4 at 8.
 """
-_SORTED = 2**20
-"""Number of stored values up to which quantiles are those of the sorted samples."""
-_DELTA = 1000
-"""Number of centroids of the digest: the error in the level is about ``q (1 - q) / 1000``."""
-
-
-def _stored_quantiles(
-    store: Store, name: str, levels: Float[np.ndarray, " levels"], samples: int
-) -> Float[np.ndarray, " levels *shape"]:
-    """Quantiles of an output over the first samples that did not diverge, by a t-digest of pyarrow.
-
-    Args:
-        levels: The levels, between 0 and 1.
-
-    Source: Dunning, Ertl, Computing extremely accurate quantiles using t-digests, arXiv:1902.04023, 2019.
-    """
-    compute, acero, dataset = (
-        package(f"pyarrow.{module}", "montecarlo", "a store") for module in ("compute", "acero", "dataset")
-    )
-    _, shape = store.metadata.columns[name]
-    flat = flat_names(name, shape)
-    field = compute.field
-    counts = (field(DIVERGED) == 0) & (field(SAMPLE) < samples)
-    files = dataset.dataset([str(file) for file in store.files()], format="parquet")
-    options = compute.TDigestOptions(q=levels.tolist(), delta=_DELTA)
-    # read-ahead of one file: the default of four buffers grows with a store to the size of its chunks
-    scan = acero.ScanNodeOptions(files, columns=[*flat, DIVERGED, SAMPLE], filter=counts, fragment_readahead=1)
-    plan = acero.Declaration.from_sequence([
-        acero.Declaration("scan", scan),
-        acero.Declaration("filter", acero.FilterNodeOptions(counts)),
-        acero.Declaration("aggregate", acero.AggregateNodeOptions([(x, "tdigest", options, x) for x in flat])),
-    ])  # fmt: skip
-    # one thread: batches in order, so that the digest is reproducible
-    table = plan.to_table(use_threads=False)
-    return np.stack([table[x].to_numpy() for x in flat], axis=1).reshape(len(levels), *shape)
-
-
-def _quantiles(
-    values: Float[np.ndarray, " n *shape"], levels: Float[np.ndarray, " levels"]
-) -> Float[np.ndarray, " levels *shape"]:
-    """Quantiles that interpolate linearly between sorted values, which may be infinite; NaN without values."""
-    if not len(values):
-        return np.full((len(levels), *values.shape[1:]), np.nan)
-    if np.isfinite(values).all():
-        return np.quantile(values, levels, axis=0)
-    low, high = (np.quantile(values, levels, axis=0, method=method) for method in ("lower", "higher"))
-    share = np.broadcast_to((levels * (len(values) - 1) % 1.0).reshape(-1, *(1,) * (values.ndim - 1)), low.shape)
-    inside = (high > low) & (share > 0)
-    gap = np.subtract(high, low, out=np.zeros(low.shape), where=inside)
-    return low + np.multiply(share, gap, out=np.zeros(low.shape), where=inside)
 
 
 ProbabilityInterval = Callable[[Numbers, Numbers, float], tuple[Numbers, Numbers]]
@@ -294,7 +251,10 @@ class Results:
         """
         store = Store(path)
         if wrong := _difference(study, store.metadata):
-            raise ValueError(f"{path}: expected the store of this study, got that of another one: {wrong}")
+            raise ValueError(
+                f"{path}: expected the store of this study, got that of another one: {wrong}; open it with the study"
+                " that was run"
+            )
         found = cls(study, store, store.finished is not None)
         found.step_error = store.step_error
         return found
@@ -354,6 +314,57 @@ class Results:
             self._known(name)
         return np.concatenate([chunk.columns[name] for chunk in self.chunks()])
 
+    @property
+    def inputs(self) -> dict[str, Shaped[np.ndarray, " samples"]]:
+        """The random numbers of all samples in memory, by name, such as "v0[2]", including those that diverged.
+
+        Without constants, paths of processes, and numbers that are proportional to an earlier one of the same array,
+        such as the inertia of a body with a random mass. Older stores do not have them: they are drawn again.
+        """
+        found = self.head(self.samples, lambda name: name.startswith(INPUT))
+        return {name.removeprefix(INPUT): x for name, x in found.items() if name.startswith(INPUT)}
+
+    def head(
+        self, count: int, chosen: Callable[[str], bool] = lambda name: True
+    ) -> dict[str, Shaped[np.ndarray, "count ..."]]:
+        """The columns of the first samples in memory: outputs, failures, divergence, and inputs as "input.v0[2]".
+
+        Args:
+            count: Number of samples; fewer if there are not as many.
+            chosen: True for the names of the columns that are read.
+        """
+        parts: dict[str, list[np.ndarray]] = {}
+        for chunk in self.chunks():
+            if chunk.start >= count:
+                break
+            for name in filter(chosen, chunk.columns):
+                parts.setdefault(name, []).append(chunk.columns[name][: count - chunk.start])
+        found = {name: np.concatenate(part) for name, part in parts.items()}
+        if not any(name.startswith(INPUT) for name in found):
+            drawn = self.study.inputs(min(count, self.samples))
+            found |= {INPUT + name: x for name, x in drawn.items() if chosen(INPUT + name)}
+        return found
+
+    def correlations(self, outputs: Sequence[str] | None = None, *, samples: int = 100_000) -> InputEffects:
+        """Rank correlations, partial rank correlations and regression of outputs on the random inputs.
+
+        Args:
+            outputs: Names of outputs and failures; by default all.
+            samples: Largest number of samples, the first ones.
+
+        Raises:
+            ValueError: an output does not exist, samples have weights, or no input is stored.
+        """
+        names = self.running.names if outputs is None else [self._known(name) for name in outputs]
+        if self.study.sampler.tilts:
+            raise ValueError("correlations: not available under importance sampling; leave tilts out")
+        columns = self.head(samples, lambda name: name in names or name == DIVERGED or name.startswith(INPUT))
+        inputs = {name.removeprefix(INPUT): x for name, x in columns.items() if name.startswith(INPUT)}
+        if not inputs:
+            raise ValueError("correlations: expected random inputs, got processes or constants only")
+        masks = {name: self.running.known_values.mask(columns[DIVERGED], columns, name) for name in names}
+        return input_effects(inputs, {name: columns[name] for name in names}, masks)
+
     def covariance(self, name: str) -> Float[np.ndarray, "n n"]:
         """The covariance of an output of n numbers, flattened; see ``intrinsic`` for points of a group.
 
@@ -400,18 +411,44 @@ class Results:
         Raises:
             ValueError: the output does not exist, a level is not between 0 and 1, or samples have weights.
         """
+        self._check_levels(levels)
         q = np.asarray(levels, float)
-        if not np.all((q >= 0) & (q <= 1)):
-            raise ValueError(f"levels: expected numbers between 0 and 1, got {levels}")
-        if self.study.sampler.tilts:
-            raise ValueError("quantiles: not available under importance sampling; use failures or a histogram")
-        self._known(name)
         m = self.running.moments(self._known(name))
         complete = m.missing == self.running.diverged
-        if isinstance(self.source, Store) and complete and self.samples * m.mean.size > _SORTED:
-            return _stored_quantiles(self.source, name, q, self.samples)
+        if isinstance(self.source, Store) and complete and self.samples * m.mean.size > SORTED:
+            return stored_quantiles(self.source, name, q, self.samples)
         values = np.concatenate([values for values, _ in self._good(name, events=True)])
-        return _quantiles(values.astype(float), q)
+        return sorted_quantiles(values.astype(float), q)
+
+    def quantile_intervals(
+        self, name: str, levels: Sequence[float], level: float = 0.95
+    ) -> tuple[Float[np.ndarray, " levels *shape"], Float[np.ndarray, " levels *shape"]]:
+        """The confidence intervals (low, high) of the quantiles of each number of an output.
+
+        For independent and antithetic samples they are order statistics, for any distribution with at least the
+        confidence ``level``, and infinite where there are too few samples. For the parts of a sequence they are
+        Student's, from the quantiles of the parts.
+
+        Args:
+            levels: The levels of the quantiles, between 0 and 1.
+            level: Confidence level, between 0 and 1.
+
+        Raises:
+            ValueError: the output does not exist, a level is not between 0 and 1, or samples have weights.
+        """
+        self._check_levels(levels)
+        q, m = np.asarray(levels, float), self.running.moments(self._known(name))
+        if m.replicates is None:
+            low, high = order_levels(q, m.count, m.independent, level)
+            ends = self.quantiles(name, np.clip([*low, *high], 0, 1).tolist())
+            unknown = np.concatenate([low < 0, high > 1]).reshape(-1, *(1,) * m.mean.ndim)
+            first, last = np.split(np.where(unknown, np.inf, ends), 2)
+            return np.where(unknown[: len(q)], -first, first), last
+        values, codes = self.column(name).astype(float), self.column(DIVERGED)
+        known = self.running.known_values.mask(codes, {name: values}, name, True)
+        each = parts_quantiles(values, known, q, len(m.replicates[0]))
+        middle, half = each.mean(axis=0), student_quantile(level, m.degrees) * error_of_mean(each)
+        return middle - half, middle + half
 
     def histogram(self, name: str, bins: int | Sequence[float] = 50) -> Histogram:
         """The histogram of an output.
@@ -474,7 +511,9 @@ class Results:
         known = count + lost - float(unknown[0])
         p = float(failed[0]) / known if count and known > 0 else float("nan")
         if not self.study.sampler.tilts:
-            low, high = (interval(failed[0] + k, count + lost, level)[i] for i, k in enumerate((0, lost)))
+            share = m.independent
+            low, high = (interval(share * (failed[0] + k), share * (count + lost), level)[i]
+                         for i, k in enumerate((0, lost)))  # fmt: skip
             return Failures(len(where), count, p, (float(low), float(high)), float(count), where)
         effective = float(failed[0] ** 2 / failed[1]) if failed[1] else 0.0
         if not effective > 1:
@@ -509,6 +548,14 @@ class Results:
         """The motion of sample i, see ``Study.replay``."""
         return self.study.replay(i)
 
+    def _check_levels(self, levels: Sequence[float]) -> None:
+        """Validate the levels of quantiles."""
+        q = np.asarray(levels, float)
+        if not np.all((q >= 0) & (q <= 1)):
+            raise ValueError(f"levels: expected numbers between 0 and 1, got {levels}")
+        if self.study.sampler.tilts:
+            raise ValueError("quantiles: not available under importance sampling; use failures or a histogram")
+
     def _known(self, name: str) -> str:
         """Validate the name of an output."""
         if name not in self.running.names:
@@ -532,16 +579,11 @@ class Results:
 
 
 def _difference(study: Study, stored: StoreMetadata) -> str:
-    """The first difference of a study from that of a store, as text; empty if they agree."""
+    """The differences of a study from that of a store, as text; empty if they agree."""
     kinds = {name: (str(kind.dtype), kind.shape) for name, kind in study.columns().items()}
-    for name, wanted, got in (("columns", kinds, stored.columns), ("tile", study.tile, stored.tile),
-                              ("seed", study.seed, stored.seed)):  # fmt: skip
-        if wanted != got:
-            return f"{name}: expected {wanted}, got {got}"
+    if wrong := stored.difference(study.seed, study.tile, kinds):
+        return wrong
     # the text of a program may depend on the versions
-    if stored.versions != package_versions():
+    if stored.versions != package_versions() or stored.study == (wanted := study_fingerprint(study)):
         return ""
-    wanted = study_fingerprint(study)
-    return (
-        "" if wanted == stored.study else f"program or numbers: expected the fingerprint {wanted}, got {stored.study}"
-    )
+    return f"{OTHER_PROGRAM} (fingerprint {stored.study} in the store, {wanted} here)"

@@ -155,7 +155,7 @@ class Rollout(eqx.Module):
         found = [name for name in _ROLLOUT_NUMBERS if getattr(self, name) is not None]
         found += [f"model.{name}" for name in _MODEL_NUMBERS if getattr(self.model, name) is not None]
         for root in ("control", "wrenches", "actuators"):
-            found += [f"{root}.{path}" for path in _number_paths(getattr(self, root))]
+            found += [f"{root}.{path}" for path in number_paths(getattr(self, root))]
         return found
 
     def check(self, values: Mapping[str, PyTree]) -> None:
@@ -171,7 +171,7 @@ class Rollout(eqx.Module):
         for name, value in values.items():
             if name not in self.names():
                 raise unknown_name("distributions: expected names of parameters of the rollout", name, self.names())
-            replaced = _attribute(self, name.split("."))
+            replaced = attribute_of(self, name.split("."))
             if replaced is None or not hasattr(replaced, "shape"):
                 continue
             if jnp.shape(value) != replaced.shape:
@@ -217,7 +217,7 @@ class Rollout(eqx.Module):
             if not name.startswith("model."):
                 path = name.split(".")
                 replaced = eqx.tree_at(
-                    lambda run, path=path: _attribute(run, path), replaced, value, is_leaf=lambda x: x is None
+                    lambda run, path=path: attribute_of(run, path), replaced, value, is_leaf=lambda x: x is None
                 )
         return replaced
 
@@ -353,14 +353,14 @@ def _divergence(motion: SampledMotion) -> str:
     return f"diverged: the state is not finite at {float(motion.time[np.argmax(bad)]):g} s" if bad.any() else ""
 
 
-def _attribute(tree: PyTree, path: list[str]) -> PyTree:
+def attribute_of(tree: PyTree, path: list[str]) -> PyTree:
     """Follow a path of attribute names."""
     for name in path:
         tree = tree[int(name)] if isinstance(tree, tuple) else getattr(tree, name)
     return tree
 
 
-def _number_paths(tree: PyTree) -> list[str]:
+def number_paths(tree: PyTree) -> list[str]:
     """The paths of all arrays and numbers in a module, through its fields and the indices of its tuples."""
     if isinstance(tree, tuple):
         parts = {str(i): part for i, part in enumerate(tree)}
@@ -371,7 +371,7 @@ def _number_paths(tree: PyTree) -> list[str]:
     found = []
     for name, value in parts.items():
         if isinstance(value, eqx.Module | tuple):
-            found += [f"{name}.{path}" for path in _number_paths(value)]
+            found += [f"{name}.{path}" for path in number_paths(value)]
         elif hasattr(value, "shape") or isinstance(value, float):
             found.append(name)
     return found

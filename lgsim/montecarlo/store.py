@@ -13,7 +13,7 @@ import json
 import math
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from lgsim.montecarlo.accuracy.step_error import MEAN, StudyStepError
-from lgsim.montecarlo.study import SAMPLE
+from lgsim.montecarlo.study import INPUT, SAMPLE, flat_names
 from lgsim.support.files import TEMPORARY, open_regular, read_json, write_whole
 from lgsim.support.packages import own_version, package
 
@@ -128,13 +128,31 @@ class StoreMetadata:
 
     def mismatch(self, other: StoreMetadata) -> str | None:
         """A message with the reason why the results of another run cannot be added, or None."""
-        for name, what in (("model", "model"), ("study", "study"), ("versions", "version")):
+        for name, what in (("model", "model"), ("versions", "version")):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
-                return f"the store belongs to another {what}: it has {_words(mine)}, this run has {_words(theirs)}"
-        if (self.tile, self.columns) != (other.tile, other.columns):
-            return "the store has other columns"
-        return None
+                found = f"it has {_words(mine)}, this run has {_words(theirs)}"
+                return f"the store belongs to another {what}: {found}; use a new store"
+        wrong = self.difference(other.seed, other.tile, other.outputs)
+        if not wrong and self.study != other.study:
+            wrong = f"{OTHER_PROGRAM} (fingerprint {self.study} in the store, {other.study} here)"
+        return (
+            f"the store belongs to another study: {wrong}; use a new store, or the study of this one" if wrong else None
+        )
+
+    def difference(self, seed: int, tile: int, outputs: Mapping[str, tuple[str, tuple[int, ...]]]) -> str:
+        """The differences from a study in seed, tile and outputs, as text; empty if there are none."""
+        pairs = [("seed", self.seed, seed), ("tile", self.tile, tile)]
+        pairs += [(name, _kind_words(self.outputs.get(name)), _kind_words(outputs.get(name)))
+                  for name in sorted(set(self.outputs) | set(outputs))]  # fmt: skip
+        return ", ".join(
+            f"{name} ({mine} in the store, {theirs} here)" for name, mine, theirs in pairs if mine != theirs
+        )
+
+    @property
+    def outputs(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """The columns without those of the inputs, which older stores do not have."""
+        return {name: kind for name, kind in self.columns.items() if not name.startswith(INPUT)}
 
 
 def _check_count(name: str, value: Any, least: int, most: int) -> None:
@@ -146,6 +164,14 @@ def _check_count(name: str, value: Any, least: int, most: int) -> None:
 def _reason(error: BaseException) -> str:
     """A short description of an error of a reader."""
     return str(error) if type(error) is ValueError and len(str(error)) < 80 else type(error).__name__
+
+
+OTHER_PROGRAM = "its program, or numbers of its distributions, rollout, outputs or failures"
+"""Differences that only a fingerprint shows."""
+
+
+def _kind_words(kind: tuple[str, tuple[int, ...]] | None) -> str:
+    return "none" if kind is None else f"{kind[0]}{list(kind[1]) if kind[1] else ''}"
 
 
 def _words(value: str | dict[str, str]) -> str:
@@ -250,7 +276,8 @@ class Store:
             raise ValueError(
                 f"chunk {index}: expected samples {start} to {stop}, got {chunk.start} to {chunk.start + chunk.count}"
             )
-        self.write_file(f"{CHUNKS}/{self.file(index).name}", _encode(chunk))
+        columns = {name: x for name, x in chunk.columns.items() if name in self.metadata.columns}
+        self.write_file(f"{CHUNKS}/{self.file(index).name}", _encode(Chunk(start, columns)))
 
     def read(self, index: int) -> Chunk:
         """Read the chunk of an index.
@@ -391,11 +418,6 @@ def _is_lock(file: Path) -> bool:
 
 def _damaged_file(file: Path, error: BaseException) -> ValueError:
     return ValueError(f"{file}: the file is damaged; delete it and resume the study ({_reason(error)})")
-
-
-def flat_names(name: str, shape: tuple[int, ...]) -> list[str]:
-    """A column name for each entry of an output: "x", "x[0]", "x[1,2]"."""
-    return [f"{name}[{','.join(map(str, place))}]" if shape else name for place in np.ndindex(*shape)]
 
 
 def _checksum(columns: dict[str, np.ndarray]) -> str:

@@ -23,7 +23,7 @@ from lgsim._compile.xla import compiled, traced_platform
 from lgsim.integrators.method import Method
 from lgsim.montecarlo.distributions import Distribution
 from lgsim.montecarlo.known_values import COMPLETE, PARTIAL, KnownValues, comparable, divergence_code, outputs_used
-from lgsim.montecarlo.low_discrepancy import PointSequence, ReplicatedPoints
+from lgsim.montecarlo.low_discrepancy import Antithetic, PointSequence, ReplicatedPoints
 from lgsim.montecarlo.rollout import Rollout
 from lgsim.simulation import Trajectory
 from lgsim.support.messages import listed
@@ -35,10 +35,10 @@ Latents = dict[str, Float[Array, " dim"]]
 Columns = dict[str, Shaped[Array, " ..."]]
 """The outputs of a sample, by name."""
 
-SAMPLE, DIVERGED, WEIGHT, FAILED = "sample", "diverged", "log_weight", "failed "
+SAMPLE, DIVERGED, WEIGHT, FAILED, INPUT = "sample", "diverged", "log_weight", "failed ", "input."
 """Columns in addition to the outputs: the sample's index; 0, or 1 if it is not finite, 2 if it is blown up, 3 if only
 some outputs have values; the logarithm of its weight under importance sampling; True if it failed, followed by the name
-of the failure.
+of the failure; a random number, followed by its name.
 """
 
 CPU_TILE, DEVICE_TILE = 64, 8192
@@ -54,6 +54,21 @@ class Sample(NamedTuple):
 
     values: dict[str, PyTree]
     log_weight: Float[Array, ""]
+
+
+class RandomNumber(NamedTuple):
+    """A random number in the value of a distribution.
+
+    Attributes:
+        distribution: Name of the distribution.
+        leaf: Index of its array among those of the value.
+        place: Flat index in the array.
+    """
+
+    distribution: str
+    leaf: int
+    place: int
+    dtype: np.dtype
 
 
 class ImportanceTilt(eqx.Module):
@@ -82,7 +97,8 @@ class Sampler(eqx.Module):
 
     Each uses its own normal numbers. Under random sampling they are those of the key ``fold_in(fold_in(key(seed), i),
     crc32(name))``, independent of the other distributions; under a sequence the next coordinates of point i, names in
-    alphabetical order. Processes are always random.
+    alphabetical order. Processes are always random. The second sample of an antithetic pair has those of the first one
+    with the opposite sign, which are those of the key of the pair.
 
     Attributes:
         seed: The words of the key, (2,), uint32.
@@ -92,7 +108,7 @@ class Sampler(eqx.Module):
 
     distributions: dict[str, Distribution]
     seed: UInt32[Array, " 2"]
-    points: ReplicatedPoints | None
+    points: ReplicatedPoints | Antithetic | None
     tilts: dict[str, ImportanceTilt]
 
     def __init__(
@@ -100,7 +116,7 @@ class Sampler(eqx.Module):
         distributions: Mapping[str, Distribution],
         seed: int,
         samples: int,
-        sequence: PointSequence | None = None,
+        sequence: PointSequence | Antithetic | None = None,
         tilts: Mapping[str, ImportanceTilt] | None = None,
     ) -> None:
         for name, distribution in distributions.items():
@@ -111,7 +127,13 @@ class Sampler(eqx.Module):
             if name not in self.distributions:
                 raise ValueError(f"tilts: expected names of distributions, {sorted(distributions)}, got {name!r}")
         self.seed = jnp.asarray(np.array([seed >> 32, seed & 0xFFFFFFFF], np.uint32))
-        self.points = None if sequence is None or not self.width else sequence.points(seed, samples, self.width)
+        paired = isinstance(sequence, Antithetic)
+        if paired and self.tilts:
+            raise ValueError(
+                "tilts: not available with Antithetic(), whose pairs have equal weights; leave one of them out"
+            )
+        used = sequence if self.width or paired else None
+        self.points = None if used is None else used.points(seed, samples, self.width)
 
     @property
     def names(self) -> list[str]:
@@ -125,15 +147,18 @@ class Sampler(eqx.Module):
 
     def latents(self, i: Integer[Array, ""]) -> Latents:
         """The standard normal numbers of sample i, before tilts."""
-        key = jax.random.fold_in(jax.random.wrap_key_data(self.seed, impl="threefry2x32"), i)
+        points = self.points
+        first = i // 2 if isinstance(points, Antithetic) else i
+        key = jax.random.fold_in(jax.random.wrap_key_data(self.seed, impl="threefry2x32"), first)
         found, start = {}, 0
         for name in self.names:
             each = self.distributions[name]
-            if each.is_process or self.points is None:
+            if each.is_process or not isinstance(points, ReplicatedPoints):
                 own = jax.random.fold_in(key, zlib.crc32(name.encode()))
-                found[name] = jax.random.normal(own, (each.dim,), each.dtype)
+                z = jax.random.normal(own, (each.dim,), each.dtype)
+                found[name] = jnp.where(i % 2 == 1, -z, z) if isinstance(points, Antithetic) else z
             else:
-                found[name] = self.points.normal(i, each.dtype)[start : start + each.dim]
+                found[name] = points.normal(i, each.dtype)[start : start + each.dim]
                 start += each.dim
         return found
 
@@ -152,6 +177,71 @@ class Sampler(eqx.Module):
     def draw(self, i: Integer[Array, ""]) -> Sample:
         """Sample i."""
         return self.sample(self.latents(i))
+
+    def random_numbers(self) -> dict[str, RandomNumber]:
+        """The random numbers of a sample by name, "v0[2]" for an entry of an array; the others are constant.
+
+        Numbers that are proportional to an earlier one of the same array, such as the inertia of a body with a random
+        mass, and paths of processes are omitted.
+        """
+        rng, latents, found = np.random.default_rng(0), {}, {}
+        for name in self.names:
+            each = self.distributions[name]
+            if each.dim and not each.is_process:
+                # signs far in the tails, so that rare values occur
+                z = np.concatenate([rng.normal(size=(32, each.dim)), 8 * rng.choice([-1, 1], (32, each.dim))])
+                latents[name] = jnp.asarray(z, each.dtype)
+        for name, value in _values(self, latents).items():
+            for k, (path, x) in enumerate(jax.tree_util.tree_leaves_with_path(value)):
+                if x.dtype.kind in "biuf":
+                    own = ".".join([name, *([jax.tree_util.keystr(path, simple=True, separator=".")] if path else [])])
+                    names = flat_names(own, x.shape[1:])
+                    places = _random_places(np.asarray(x).reshape(len(x), -1))
+                    found |= {names[place]: RandomNumber(name, k, place, x.dtype) for place in places}
+        return found
+
+
+@compiled
+def _values(sampler: Sampler, latents: Latents) -> dict[str, PyTree]:
+    """The values of some distributions for rows of standard normal numbers, without tilts."""
+    return {name: jax.vmap(sampler.distributions[name])(z) for name, z in latents.items()}
+
+
+def flat_names(name: str, shape: tuple[int, ...]) -> list[str]:
+    """A name for each entry of an array: "x", "x[0]", "x[1,2]"."""
+    return [f"{name}[{','.join(map(str, place))}]" if shape else name for place in np.ndindex(*shape)]
+
+
+def _random_places(x: Shaped[np.ndarray, "draws entries"]) -> list[int]:
+    """The entries that vary and are not proportional to an earlier one."""
+    eps = np.finfo(x.dtype).eps if x.dtype.kind == "f" else 0.0
+    x, kept = x.astype(float), []
+    with np.errstate(invalid="ignore", over="ignore"):
+        rounding = 64 * eps * np.max(np.abs(x), axis=0)
+        places = np.flatnonzero(~(np.ptp(x, axis=0) <= rounding))
+        while len(places):
+            first, places = places[0], places[1:]
+            kept.append(int(first))
+            a, others = x[:, first], x[:, places]
+            remainder = np.abs(others - np.outer(a, a @ others / (a @ a)))
+            places = places[~(remainder.max(axis=0, initial=0.0) <= rounding[places])]
+    return kept
+
+
+def input_columns(
+    numbers: Mapping[str, RandomNumber], values: Mapping[str, PyTree]
+) -> dict[str, Shaped[np.ndarray, " n"]]:
+    """The columns of the random numbers of some samples.
+
+    Args:
+        values: Values by the distribution's name; arrays with a leading axis.
+    """
+    leaves = {name: jax.tree.leaves(value) for name, value in values.items()}
+    found = {}
+    for name, number in numbers.items():
+        x = np.asarray(leaves[number.distribution][number.leaf])
+        found[INPUT + name] = x.reshape(len(x), -1)[:, number.place].copy()
+    return found
 
 
 @dataclass(frozen=True)
@@ -240,7 +330,7 @@ class Study(eqx.Module):
         *,
         samples: int,
         seed: int = 0,
-        sequence: PointSequence | None = None,
+        sequence: PointSequence | Antithetic | None = None,
         tilts: Mapping[str, ImportanceTilt] | None = None,
         failures: Mapping[str, Callable[[Columns], ArrayLike]] | None = None,
         stop: StopAtConfidence | None = None,
@@ -255,9 +345,10 @@ class Study(eqx.Module):
             rollout: The motion of a sample's values, see ``Study``.
             outputs: Functions by name, or functions that use their own names.
             samples: Maximum number of samples.
-            sequence: ``LatinHypercube()`` or ``Sobol()``; by default random sampling.
+            sequence: ``LatinHypercube()``, ``Sobol()`` or ``Antithetic()``; by default random sampling.
             tilts: Importance sampling densities, by the distribution's name.
-            stop: A rule to stop, for random sampling only, since other sequences have no confidence interval.
+            stop: A rule to stop, for random and antithetic sampling only: the interval of other sequences needs all of
+                their samples.
             tile: Number of samples computed together, by default 64 on CPU and 8192 on other devices.
 
         Raises:
@@ -309,7 +400,7 @@ class Study(eqx.Module):
             if name in self.outputs and not jnp.issubdtype(kind.dtype, jnp.number) and kind.dtype != bool:
                 raise TypeError(f"outputs: expected arrays of numbers, got {kind.dtype} for {name!r}")
         if self.stop is not None:
-            if self.sampler.points is not None:
+            if isinstance(self.sampler.points, ReplicatedPoints):
                 raise ValueError(
                     "stop: confidence intervals require random sampling; leave out sequence, or give a number of"
                     " samples instead"
@@ -379,7 +470,7 @@ class Study(eqx.Module):
                 f" arrays, got {type(found).__name__}"
             )
         own = {SAMPLE, DIVERGED, WEIGHT} | {FAILED + name for name in self.failures}
-        if taken := own & set(found):
+        if taken := {name for name in found if name in own or name.startswith(INPUT)}:
             raise ValueError(f"outputs: expected other names than {sorted(own)}, got {sorted(taken)}")
         end = [self.rollout.final_state(motion)] if isinstance(self.rollout, Rollout) else []
         code = divergence_code(found, end, self.bound)
@@ -401,6 +492,14 @@ class Study(eqx.Module):
         first = i - i % self.tile
         tile = _draw_tile(self.sampler, jnp.asarray(tile_indices(first, self.tile, self.samples)))
         return jax.tree.map(lambda x: np.asarray(x[i - first]), tile)
+
+    def inputs(self, samples: int) -> dict[str, Shaped[np.ndarray, " samples"]]:
+        """The random numbers of the first samples as drawn by a run, by name: see ``Sampler.random_numbers``."""
+        numbers, parts = self.sampler.random_numbers(), []
+        for first in range(0, samples if numbers else 0, self.tile):
+            drawn = _draw_tile(self.sampler, jnp.asarray(tile_indices(first, self.tile, self.samples)))
+            parts.append(input_columns(numbers, drawn.values))
+        return {name: np.concatenate([each[INPUT + name] for each in parts])[:samples] for name in numbers}
 
     def replay(self, i: int) -> Trajectory:
         """Simulate only sample i, equal to the run up to rounding: for plots, files and debugging.

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from lgsim.formats import load_actuators
 from lgsim.integrators.methods import MK4
 from lgsim.montecarlo import (
+    Antithetic,
     Distribution,
     LatinHypercube,
     OrnsteinUhlenbeck,
@@ -37,7 +38,7 @@ from lgsim.simulation.controls import ControlLaw, Hover
 from lgsim.support.messages import one_line
 from lgsim.support.toml_table import Table, read
 
-_SEQUENCES = {"random": None, "sobol": Sobol, "latin_hypercube": LatinHypercube}
+_SEQUENCES = {"random": None, "sobol": Sobol, "latin_hypercube": LatinHypercube, "antithetic": Antithetic}
 """Sampling sequences by the key "sequence"."""
 LARGEST = 2**63 - 1
 """Largest integer in TOML."""

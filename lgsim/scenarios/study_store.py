@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 
@@ -14,6 +14,7 @@ from lgsim.montecarlo.store import Store
 from lgsim.multibody import Model
 from lgsim.multibody.serialization import from_record, to_record
 from lgsim.scenarios.study import StudyScenario, load_study
+from lgsim.support import toml_lines
 from lgsim.support.files import open_regular, read_json
 from lgsim.support.messages import one_line
 from lgsim.support.scenario_error import ScenarioError
@@ -50,6 +51,27 @@ def describe_study(store: Store, scenario: StudyScenario, text: bytes) -> None:
     }
     store.write_file(STUDY, text)
     store.write_file(MACHINE, json.dumps(about).encode())
+
+
+def changed_keys(path: Path, text: bytes) -> list[str]:
+    """The keys of a study file that differ from the file in a store, such as "sampling.seed".
+
+    They are empty if one of the files is invalid.
+    """
+    try:
+        with open_regular(path / STUDY, links=False) as content:
+            before, now = (_flat(toml_lines.parse(each.decode())) for each in (content.read(), text))
+    except (OSError, ValueError, RecursionError):
+        return []
+    return sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+
+
+def _flat(tree: Any, key: str = "") -> dict[str, Any]:
+    """The values of nested tables and arrays by their dotted keys."""
+    if not isinstance(tree, dict):
+        return {key: tree}
+    parts = [_flat(value, f"{key}.{name}" if key else name) for name, value in tree.items()]
+    return {name: value for part in parts for name, value in part.items()}
 
 
 def open_study(path: str | PathLike[str]) -> StoredStudy:

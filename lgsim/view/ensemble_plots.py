@@ -1,4 +1,4 @@
-"""Plots of ensembles of motions: histograms, attitudes on the sphere, fan charts."""
+"""Plots of ensembles of motions: histograms, scatter plots, attitudes on the sphere, fan charts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["HistogramData", "attitudes", "fans", "histograms"]
+__all__ = ["HistogramData", "ScatterData", "attitudes", "fans", "histograms", "scatters"]
 
 BANDS = ((0.05, 0.95, 0.18), (0.25, 0.75, 0.32))
 """The bands of a fan chart: two quantile levels, and the opacity between them."""
@@ -96,6 +96,48 @@ def histograms(data: Sequence[HistogramData], columns: int = 3) -> Figure:
         lines = textwrap.wrap(each.name, TITLE_WIDTH, max_lines=2, placeholder=" …")
         ax.set_title("\n".join(map(literal, lines)), **HEAD)
         ax.set_ylabel("share of samples (%)")
+    return figure
+
+
+class ScatterData(NamedTuple):
+    """An output over an input.
+
+    Attributes:
+        x: Samples of the input, (samples,).
+        y: Samples of the output, (samples,).
+        output: Name of the output, with its unit.
+        note: Second line of the title.
+    """
+
+    x: Float[np.ndarray, " samples"]
+    y: Float[np.ndarray, " samples"]
+    input: str
+    output: str
+    note: str = ""
+
+
+def scatters(data: Sequence[ScatterData], columns: int = 3) -> Figure:
+    """Plot outputs over inputs, a point for each sample.
+
+    Args:
+        data: Pairs of an input and an output, at least one.
+        columns: Largest number of plots in a row.
+
+    Raises:
+        ModuleNotFoundError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
+    """
+    columns = min(columns, len(data))
+    rows = -(-len(data) // columns)
+    figure, axes = axes_grid(rows, columns, DOUBLE / 3 * columns, 2.0 * rows + 0.2, time=False, margin=None)
+    for ax in axes.flat[len(data) :]:
+        ax.set_visible(False)
+    for ax, each in zip(axes.flat, data, strict=False):
+        # one picture of the points, whatever their number
+        ax.plot(each.x, each.y, ".", markersize=2, color=COLORS[0], alpha=0.4, rasterized=True)
+        lines = textwrap.wrap(each.output, TITLE_WIDTH, max_lines=2, placeholder=" …")
+        ax.set_title("\n".join([*map(literal, lines), each.note]), **HEAD)
+        ax.set_xlabel(literal(textwrap.shorten(each.input, TITLE_WIDTH, placeholder=" …")))
+        ax.locator_params(axis="x", nbins=5)
     return figure
 
 

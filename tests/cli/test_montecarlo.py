@@ -1,7 +1,6 @@
 """``lgsim montecarlo``: the study that a file asks for, its store, what goes on after Ctrl-C, and what is refused."""
 
 import errno
-import json
 import re
 import shutil
 import signal
@@ -142,8 +141,8 @@ def test_ctrl_c_and_resume_come_to_the_same_files(ran, files, tmp_path, monkeypa
 
 
 @pytest.mark.slow
-def test_more_samples_and_another_seed(ran, files, tmp_path):
-    """--samples extends; --seed is another study, which --resume refuses with both fingerprints."""
+def test_more_samples_and_another_seed(ran, files, write, tmp_path):
+    """--samples extends; --seed or another key is another study, which --resume refuses and names."""
     store = tmp_path / "more"
     assert lgsim("montecarlo", files / "whole.toml", "--out", store, "--samples", 48).exit_code == 0
     assert lgsim("montecarlo", files / "whole.toml", "--out", store, "--samples", 200, "--resume").exit_code == 0
@@ -152,9 +151,13 @@ def test_more_samples_and_another_seed(ran, files, tmp_path):
     before = content(store)
     given = ("montecarlo", files / "whole.toml", "--out", store, "--resume", "--seed")
     message = lgsim(*given, 4).stderr.strip().splitlines()[-1]
-    mine = json.loads((store / "study.json").read_text())["study"]
-    found = re.search(r"the store belongs to another study: it has (\w{16}), this run has (\w{16})$", message)
-    assert found and found[1] == mine != found[2]
+    wrong = (
+        "the store belongs to another study: seed (3 in the store, 4 here); use a new store, or the study of this one"
+    )
+    assert message.endswith(wrong)
+    other = write(changed(("dt = 0.02", "dt = 0.01")), "other.toml")
+    message = lgsim("montecarlo", other, "--out", store, "--resume", "--samples", 200).stderr.strip().splitlines()[-1]
+    assert message.endswith("; keys that differ from its study.toml: time.dt")
     assert content(store) == before
 
 
@@ -168,7 +171,10 @@ def test_a_store_of_another_machine_or_version_is_refused(ran, files, write, tmp
         for name in ("arm.urdf", "heavier.urdf")
     ]
     said = lgsim("montecarlo", other, "--out", ran[1], "--resume").stderr.strip().splitlines()[-1]
-    assert said.endswith(f"the store belongs to another model: it has {prints[0]}, this run has {prints[1]}")
+    assert said.endswith(
+        f"the store belongs to another model: it has {prints[0]}, this run has {prints[1]}; use a new store; keys that"
+        " differ from its study.toml: machine.file"
+    )
     store = tmp_path / "old"
     assert lgsim("montecarlo", files / "whole.toml", "--out", store, "--samples", 16).exit_code == 0
     about = store / "study.json"
@@ -218,6 +224,8 @@ def test_a_rule_to_stop_and_sequences(files, write, tmp_path):
     said = refused("montecarlo", write(sobol + rule, "sobol.toml"), "--check")
     assert ": stop: confidence intervals require random sampling" in said
     assert type(load_study(write(sobol, "sobol.toml")).study.sampler.points.parts).__name__ == "SobolPoints"
+    pairs = write(changed(("tile = 16", 'tile = 16\nsequence = "antithetic"')) + rule, "pairs.toml")
+    assert "(antithetic, seed 3), until miss" in lgsim("montecarlo", pairs, "--check").stderr
 
 
 @pytest.mark.slow

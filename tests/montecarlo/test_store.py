@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -116,7 +117,8 @@ def test_what_is_there_is_not_computed_again(store, monkeypatch):
 def test_a_store_is_plain_parquet(finished):
     """Other programs read it: numbers by name with the sample's."""
     table = pyarrow.parquet.read_table(finished / "chunks" / "00000003.parquet")
-    assert table.column_names == ["sample", "diverged", "failed high", "pair[0]", "pair[1]", "sum"]
+    assert table.column_names == ["sample", "diverged", "failed high", "pair[0]", "pair[1]", "sum", "input.s",
+                                  "input.x[0]", "input.x[1]"]  # fmt: skip
     np.testing.assert_array_equal(table["sample"], np.arange(48, 64))
     about = json.loads((finished / "study.json").read_text())
     assert about["versions"]["lgsim"] == lgsim.__version__
@@ -126,7 +128,7 @@ def test_a_store_is_plain_parquet(finished):
 
 def test_results_of_a_store_are_those_in_memory(finished, monkeypatch):
     """Moments and counts to the last bit, quantiles within the digest's error in the level."""
-    monkeypatch.setattr(results, "_SORTED", 0)
+    monkeypatch.setattr(results, "SORTED", 0)
     study = studies.plain(800)
     kept, memory = mc.Results.open(study, finished), mc.run(study)
     assert kept.finished
@@ -173,7 +175,7 @@ def test_a_damaged_chunk_is_noticed(store):
 
 @pytest.mark.parametrize("other", ["seed", "numbers", "program", "tile"])
 def test_a_store_of_another_study_is_refused(store, other):
-    """With both fingerprints, and nothing of it changes."""
+    """The message names what differs and what to do, and nothing of the store changes."""
     first = studies.plain(800)
     given = {
         "seed": lambda: studies.plain(800, seed=4),
@@ -185,8 +187,13 @@ def test_a_store_of_another_study_is_refused(store, other):
                                  failures=first.failures),
     }[other]()  # fmt: skip
     mine, theirs = (mc.Engine(study).fingerprint for study in (first, given))
+    wrong = {
+        "seed": "seed (3 in the store, 4 here)", "tile": "tile (16 in the store, 8 here)"
+    }.get(other, "its program, or numbers of its distributions, rollout, outputs or failures"
+                 f" (fingerprint {mine} in the store, {theirs} here)")  # fmt: skip
     before = files(store)
-    with pytest.raises(ValueError, match=f"the store belongs to another study: it has {mine}, this run has {theirs}"):
+    message = f"the store belongs to another study: {wrong}; use a new store, or the study of this one"
+    with pytest.raises(ValueError, match=re.escape(message)):
         mc.run(given, store, resume=True)
     assert files(store) == before
 
@@ -361,17 +368,19 @@ def test_an_interrupted_study_has_the_samples_that_count(tmp_path):
 
 
 def test_the_store_of_another_study_is_not_opened(store):
-    """What differs is named: seed, columns, tile, or the fingerprint of program and numbers."""
+    """Differences are named: seed, columns, tile, or the fingerprint of program and numbers."""
     first = studies.plain(800)
     parts = first.sampler.distributions, studies.response
     numbers = mc.Study({**parts[0], "s": mc.LogNormal(2.0, 0.2)}, parts[1], samples=800, seed=3, tile=16,
                        failures=first.failures)  # fmt: skip
     for other, wrong in (
-        (studies.plain(800, seed=4), "seed: expected 4, got 3"),
-        (numbers, f"program or numbers: expected the fingerprint {mc.Engine(numbers).fingerprint}, got"),
-        (mc.Study(*parts, samples=800, seed=3, tile=16), "columns: expected"),
-    ):
-        with pytest.raises(ValueError, match=f"expected the store of this study, got that of another one: {wrong}"):
+        (studies.plain(800, seed=4), "seed (3 in the store, 4 here); open it with the study that was run"),
+        (numbers, "its program, or numbers of its distributions, rollout, outputs or failures (fingerprint"
+                  f" {mc.Engine(first).fingerprint} in the store, {mc.Engine(numbers).fingerprint} here)"),
+        (mc.Study(*parts, samples=800, seed=3, tile=16), "failed high (bool in the store, none here)"),
+    ):  # fmt: skip
+        message = f"expected the store of this study, got that of another one: {wrong}"
+        with pytest.raises(ValueError, match=re.escape(message)):
             mc.Results.open(other, store)
     assert mc.Results.open(first, store).samples == 800
     # the text of a program may depend on the versions

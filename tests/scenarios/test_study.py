@@ -332,7 +332,7 @@ def test_stores_that_are_refused(stored, tmp_path):
     line = STUDY[: STUDY.index("history = 3")].count("\n") + 1
     # the study file was changed: the columns are not those of the samples
     (store / "study.toml").write_text(changed(("history = 3", "history = 4")))
-    assert "expected the store of this study, got that of another one: columns" in reason(store)
+    assert "expected the store of this study, got that of another one: history (float64[3," in reason(store)
     (store / "study.toml").write_text(changed(("history = 3", "histry = 3")))
     assert reason(store).startswith(f"{store / 'study.toml'}:{line}: outputs.histry: there is no such key")
     (store / "study.toml").write_text(STUDY)

@@ -67,9 +67,11 @@ def check_replaced(outputs: Iterable[Output], force: bool) -> None:
                 " with --force"
             )
         if subject and found and found != subject:
+            # the fingerprints of studies tell a reader nothing
+            which = "" if of == "study" else f" ({_short(found)}, not {_short(subject)})"
             raise BadInput(
-                f"{option}: {path} is the {word} of another {of} ({_short(found)}, not {_short(subject)}); choose"
-                " another name, or replace it with --force"
+                f"{option}: {path} is the {word} of another {of}{which}; choose another name, or replace it with"
+                " --force"
             )
         replaced.append(str(path))
     if replaced:

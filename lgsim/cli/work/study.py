@@ -18,12 +18,12 @@ from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.montecarlo import Engine, Results, Rollout, Study, open_store
 from lgsim.montecarlo.engine import fill
 from lgsim.montecarlo.limits import study_limit_uses
-from lgsim.montecarlo.low_discrepancy import LatinPoints, SobolPoints
+from lgsim.montecarlo.low_discrepancy import Antithetic, LatinPoints, SobolPoints
 from lgsim.montecarlo.store import Store
 from lgsim.montecarlo.study import DIVERGED, FAILED
 from lgsim.scenarios import load_study
 from lgsim.scenarios.study import StudyScenario
-from lgsim.scenarios.study_store import describe_study
+from lgsim.scenarios.study_store import changed_keys, describe_study
 from lgsim.simulation.limits import limit_rows, limit_warnings
 from lgsim.support.messages import counted, one_line
 
@@ -71,7 +71,9 @@ def run_study(asked: StudyRequest, study: Path) -> Exit:
         text = one_line(error).replace("resume=True", "--resume")
         raise BadInput(f"--out: {text}") from error
     except (ValueError, RuntimeError, MemoryError) as error:
-        raise BadInput(one_line(error)) from error
+        keys = changed_keys(asked.out, study.read_bytes()) if "the store belongs to another" in str(error) else []
+        changed = f"; keys that differ from its study.toml: {', '.join(keys)}" if keys else ""
+        raise BadInput(f"{one_line(error)}{changed}") from error
     except OSError as error:
         raise Stop(error.strerror if error.errno and error.strerror else one_line(error)) from error
 
@@ -119,10 +121,10 @@ def _chunk(engine: Engine, path: Path) -> int | None:
 
 def _summary(loaded: StudyScenario) -> str:
     """Summary of the study in one line."""
-    kinds = {SobolPoints: "Sobol", LatinPoints: "Latin hypercube"}
+    kinds = {SobolPoints: "Sobol", LatinPoints: "Latin hypercube", Antithetic: "antithetic"}
     wanted, rollout = loaded.study, _rollout(loaded.study)
     sampler = wanted.sampler
-    kind = "random" if sampler.points is None else kinds[type(sampler.points.parts)]
+    kind = "random" if sampler.points is None else kinds[type(getattr(sampler.points, "parts", sampler.points))]
     rule = wanted.stop
     until = (
         "" if rule is None else f", until {rule.output} has a {100 * rule.level:g} % interval of ±{rule.half_width:g}"

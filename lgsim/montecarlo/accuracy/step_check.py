@@ -32,7 +32,7 @@ from lgsim.montecarlo.moments import Moments, error_of_mean
 from lgsim.montecarlo.outputs import FinalAttitude, OutOfBounds
 from lgsim.montecarlo.results import Results
 from lgsim.montecarlo.rollout import Rollout
-from lgsim.montecarlo.study import DIVERGED, FAILED, WEIGHT, Sampler
+from lgsim.montecarlo.study import DIVERGED, FAILED, INPUT, WEIGHT, Sampler
 from lgsim.simulation.accuracy.richardson import Convergence, convergence
 from lgsim.simulation.simulate import method_name
 
@@ -203,7 +203,7 @@ def pick(results: Results, samples: Int[np.ndarray, " k"], most: float | int = m
     for chunk in results.chunks():
         here = samples[(samples >= chunk.start) & (samples < chunk.start + chunk.count)] - chunk.start
         for name, x in chunk.columns.items():
-            if math.prod(x.shape[1:]) <= most:
+            if math.prod(x.shape[1:]) <= most and not name.startswith(INPUT):
                 found.setdefault(name, []).append(x[here])
     return results.running.imputed({name: np.concatenate(parts) for name, parts in found.items()})
 

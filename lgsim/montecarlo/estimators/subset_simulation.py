@@ -14,6 +14,7 @@ from jax import Array
 from jaxtyping import Bool, Float, Integer
 
 from lgsim.montecarlo.engine import Engine
+from lgsim.montecarlo.estimators.input_effects import rank_correlations
 from lgsim.montecarlo.intervals import clopper_pearson, student_quantile
 from lgsim.montecarlo.study import DIVERGED, Latents, Sampler, Study
 from lgsim.support import check
@@ -334,5 +335,4 @@ def _discrete(y: Float[np.ndarray, " n"], kept: Bool[np.ndarray, " n"]) -> str:
 
 def _rank_correlation(a: Float[np.ndarray, " n"], b: Float[np.ndarray, " n"]) -> float:
     """Spearman's rank correlation; 0 where an output is constant."""
-    first, last = (np.unique(x, return_inverse=True)[1].astype(float) for x in (a, b))
-    return float(np.corrcoef(first, last)[0, 1]) if min(first.std(), last.std()) > 0 else 0.0
+    return float(np.nan_to_num(rank_correlations(a[:, None], b[:, None])[0, 0]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
@@ -35,6 +36,7 @@ from lgsim.support.packages import own_version, package
 from lgsim.view import ensemble_plots
 from lgsim.view.panels import panels
 from lgsim.view.reports.estimates import LEVEL, estimate, spread_rows
+from lgsim.view.reports.input_effects import add_input_effects
 from lgsim.view.reports.page import Cell, Page
 from lgsim.view.reports.replays import MISSING, add_replay, can_play, finite_part, machine_shapes
 
@@ -124,6 +126,7 @@ def report_study(
     _overview(page, results)
     if results.running.diverged < results.samples:
         _distributions(page, results)
+        add_input_effects(page, results, _outputs(results), partial(label, results), POINTS)
         if not results.study.sampler.tilts:
             _attitudes(page, results)
             _fans(page, results, chosen)

@@ -92,10 +92,32 @@ def test_the_page_says_what_the_samples_say(columns, page):
 def test_it_is_one_page_without_a_network(page):
     """Pictures and scenes are in it; nothing is asked for from anywhere."""
     assert headings(page) == [
-        "Summary", "Distributions", "Attitudes", "Fan charts", "Failures", "Worst cases", "Study"
+        "Summary", "Distributions", "Inputs", "Attitudes", "Fan charts", "Failures", "Worst cases", "Study"
     ]  # fmt: skip
-    assert pictures(page) == 3 and needs_no_network(page)
+    assert pictures(page) == 4 and needs_no_network(page)
     assert page.count("<iframe srcdoc=") == (1 if find_spec("viser") else 0)
+
+
+@pytest.mark.slow
+def test_strongest_inputs(columns, page):
+    """The table names the input with the largest rank correlation, with scipy's value."""
+    inputs = {name.removeprefix("input."): x for name, x in columns.items() if name.startswith("input.")}
+    found = {name: scipy.stats.spearmanr(x, columns["miss"]).statistic for name, x in inputs.items()}
+    strongest = max(found, key=lambda name: abs(found[name]))
+    row = next(row for row in cells(page) if row and row[0] in inputs and row[1] == "miss")
+    assert row[0] == strongest
+    np.testing.assert_allclose(number(row[2]), found[strongest], rtol=1e-3)
+
+
+def test_inputs_without_any_effect_and_hostile_names():
+    """Noise has no strongest input; names are shown as they are."""
+    one = {"x": mc.Normal(0.0, 1.0), "$<b>y": mc.Normal(0.0, 1.0)}
+    none = mc.Study(one, lambda values: {"noise": jnp.sin(1e6 * values["x"])}, samples=64)
+    page = reports.report_study(mc.run(none), cases=0).html()
+    assert "No rank correlation of an input with an output exceeds what is due to chance." in page
+    named = mc.Study(one, lambda values: {"$_<i>": values["$<b>y"] ** 3}, samples=64)
+    page = reports.report_study(mc.run(named), cases=0).html()
+    assert ["$<b>y", "$_<i>", "1", "1"] in [row[:4] for row in cells(page)]
 
 
 @pytest.mark.slow
@@ -168,7 +190,7 @@ def test_results_in_memory(pendulum, still, tmp_path):
     with pytest.warns(UserWarning, match="has no replays"):
         report = reports.report_study(results)
     page = report.save(tmp_path / "study.html").read_text(encoding="utf-8")
-    assert headings(page) == ["Summary", "Distributions", "Failures", "Worst cases"]
+    assert headings(page) == ["Summary", "Distributions", "Inputs", "Failures", "Worst cases"]
     x = results.column("angle")
     assert rows(page)["angle"][3:5] == [f"{x.min():.5g}", f"{x.max():.5g}"]
     worst = np.argsort(-x, kind="stable")[:3]
@@ -181,7 +203,7 @@ def test_a_rollout_that_is_a_function(pendulum):
     """Nothing is known of its machine: there are no motions to replay."""
     study = mc.Study(dict(pendulum.sampler.distributions), end_of, samples=16, tile=16)
     page = reports.report_study(mc.run(study)).html()
-    assert headings(page) == ["Summary", "Distributions"] and {"pair[0]", "pair[1]"} <= set(rows(page))
+    assert headings(page) == ["Summary", "Distributions", "Inputs"] and {"pair[0]", "pair[1]"} <= set(rows(page))
     assert "steps" not in page.lower() and len(rows(page)["pair[0]"]) == 5
 
 
