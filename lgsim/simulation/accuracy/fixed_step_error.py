@@ -169,7 +169,7 @@ def _jumps(drive: Drive) -> Bool[np.ndarray, " states"]:
     """True for each state of the actuators that jumps at the start of a step."""
     actuators = drive.actuators if isinstance(drive, ActuatedControl) else ActuatorSum(())
     terms = actuators.terms if isinstance(actuators, ActuatorSum) else (actuators,)
-    stages = [(stage, term.commands) for term in terms for stage in term.stages]
+    stages = [(stage, term.transmission.count) for term in terms for stage in term.stages]
     jumps = [np.full(stage.rows * n, type(stage).sample is not Stage.sample) for stage, n in stages]
     return np.concatenate([np.zeros(0, bool), *jumps])
 
