@@ -130,7 +130,7 @@ def simulate(
         fixed, remark, (pieces, state, interrupted) = _run_automatically(method, fixed, y0, run)
     result = f"interrupted at {state.steps * dt:g} s of {steps * dt:g} s" if interrupted else state.result
     time, q, v = (np.concatenate([np.asarray(motion[i]) for motion in pieces.saved]) for i in range(3))
-    error = None if result or not step_check else _step_error(fixed, pieces, save_every)
+    error = None if interrupted or not step_check else _step_error(fixed, pieces, save_every)
     return Trajectory(
         model, np.asarray(save_every * dt * np.arange(len(time)), time.dtype), q, v,
         np.concatenate(pieces.forces), method_name(fixed.method), float(dt), result, own_version(), error, remark,
@@ -180,8 +180,10 @@ def _run_automatically(
 
 
 def _step_error(fixed: FixedSteps, pieces: _Pieces, save_every: int) -> StepError | None:
-    """The integration error at the saved states; None if Ctrl-C interrupted its estimate."""
+    """The integration error at the saved states; None without steps, or if Ctrl-C interrupted its estimate."""
     states, between = (np.concatenate([joined_state(x) for x in part]) for part in (pieces.nodes, pieces.between))
+    if len(states) < 2:
+        return None
     try:
         return check_steps(fixed, states, between)[:: save_every // fixed.every]
     except KeyboardInterrupt:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from lgsim._compile.xla import tiled_vmap
 from lgsim.dynamics.contacts.contact_forces import contact_energy
@@ -145,7 +145,7 @@ class Trajectory:
 
         q is interpolated by a cubic in the algebra that matches the saved velocities at both ends (error O(h^4)). v is
         the velocity of that cubic (O(h^3)), and tau is linear. A rotation between two saved states must not exceed half
-        a turn.
+        a turn. ``step_error`` includes the estimated error of the interpolation.
 
         Args:
             time: The times, s, (m,), in any order.
@@ -162,9 +162,37 @@ class Trajectory:
         ends = (jnp.asarray(x[j]) for j in (i, i + 1) for x in (self.q, self.v))
         q, v = _interpolate(self.model, *ends, jnp.asarray(h), jnp.asarray(s))
         tau = self.tau[i] + s[:, None] * (self.tau[i + 1] - self.tau[i])
-        # the integration error only; interpolation adds its own
-        error = None if self.step_error is None else self.step_error[i + (s > 0)]
+        error = None if self.step_error is None else self._interpolation_error(self.step_error, i, s)
         return replace(self, time=time, q=np.asarray(q), v=np.asarray(v), tau=tau, step_error=error)
+
+    def _interpolation_error(self, error: StepError, i: Int[np.ndarray, " m"], s: Float[np.ndarray, " m"]) -> StepError:
+        """The integration error at the fractions s of the intervals i, with the error of the interpolation.
+
+        That is estimated from the interpolation of each saved state between both neighbors, infinite without any.
+        """
+        nv, value = self.model.nv, error.value[i + (s > 0)].copy()
+        off = np.full((len(self), 2, nv), np.inf if len(self) < 3 else 0.0)
+        if len(self) > 2:
+            before, after = self.time[1:-1] - self.time[:-2], self.time[2:] - self.time[1:-1]
+            whole = before + after
+            ends = (jnp.asarray(x[j]) for j in (slice(None, -2), slice(2, None)) for x in (self.q, self.v))
+            q, v = _interpolate(self.model, *ends, jnp.asarray(whole), jnp.asarray(before / whole))
+            place = np.asarray(self.model.difference(jnp.asarray(self.q[1:-1]), q))
+            ratio = (np.maximum(before, after) / whole)[:, None]
+            # one order less than those of a smooth motion, which may have impacts
+            part = 4 * (before * after / whole**2)[:, None]
+            off[1:-1] = np.stack(
+                [np.abs(place) / part**2 * ratio**3, np.abs(np.asarray(v) - self.v[1:-1]) / part * ratio**2], axis=1
+            )
+            off[0], off[-1] = off[1], off[-2]
+        own = np.maximum(off[i], off[i + 1])
+        inner = 4 * s * (1 - s)
+        for k, weight in enumerate((inner**2, inner)):
+            own[:, k] = np.multiply(own[:, k], weight[:, None], out=np.zeros((len(i), nv)), where=weight[:, None] > 0)
+        value[:, : 2 * nv] += own.reshape(len(i), 2 * nv)
+        far = error.resolved and not (value[:, :nv] <= error.tolerance[:nv]).all()
+        reason = "the error of the interpolation between the saved states is large; save more of them"
+        return replace(error, value=value, reason=reason if far else error.reason)
 
     def maximum(self, quantity: Quantity) -> tuple[float, float]:
         """The largest value of a quantity over the motion, between saved states too, and its time, s.

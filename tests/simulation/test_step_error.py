@@ -248,7 +248,8 @@ def test_it_can_be_left_out_and_is_left_out_where_the_motion_ended(two_links, mo
     q0 = jnp.array([0.8, 0.3])
     assert simulate(two_links, q0, duration=0.3, dt=0.01, step_check=False).step_error is None
     diverged = simulate(oscillator(damping=-1e3), jnp.array([0.1]), duration=10.0, dt=0.1)
-    assert "diverged" in diverged.result and diverged.step_error is None
+    said = diverged.step_error  # of the states before
+    assert "diverged" in diverged.result and said.value.shape == (len(diverged), 2) and said.until < 10.0
 
     def stop(done, steps):
         if done >= 16:
@@ -277,7 +278,8 @@ def test_files_keep_it(two_links, tmp_path, ending):
     part = again[10:20]
     np.testing.assert_array_equal(part.step_error.error, motion.step_error.error[10:20])
     between = motion.resample([0.1, 0.105])
-    np.testing.assert_array_equal(between.step_error.error, motion.step_error.error[[10, 11]])
+    np.testing.assert_array_equal(between.step_error.error[0], motion.step_error.error[10])
+    assert (between.step_error.error[1] >= motion.step_error.error[11]).all()
     # a file without it, as lgsim wrote them before
     plain = simulate(two_links, jnp.array([0.8, 0.3]), duration=0.5, dt=0.01, step_check=False)
     assert Trajectory.load(plain.save(tmp_path / f"plain{ending}")).step_error is None

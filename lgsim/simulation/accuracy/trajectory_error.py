@@ -145,12 +145,15 @@ class Scale:
         return float(np.finfo(self.dtype).eps)
 
     @property
+    def apart(self) -> float:
+        """The distance from the initial state to a neighboring one, relative to the sizes."""
+        return float(np.sqrt(self.eps))
+
+    @property
     def reach(self) -> Float[np.ndarray, " dim"]:
         """The distances beyond half of which two motions are not compared any more."""
         unit = np.maximum(self.magnitude, 1.0)
-        return np.where(
-            self.span <= np.sqrt(self.eps) * unit, unit, self.span
-        )  # a motion that is near rest may leave it
+        return np.where(self.span <= self.apart * unit, unit, self.span)  # a motion that is near rest may leave it
 
     def judged(self, error: Float[np.ndarray, "blocks dim"]) -> Float[np.ndarray, " dim"]:
         """The sizes relative to which errors are judged: the span for a component that moves by less than the error of
@@ -236,7 +239,7 @@ class Motion(NamedTuple):
     @property
     def apart(self) -> float:
         """The distance from the initial state to a neighboring one, relative to the sizes."""
-        return float(np.sqrt(self.scale.eps))
+        return self.scale.apart
 
     def neighbor(self, distance: Float[np.ndarray, " dim"] | None = None) -> Point:
         """An initial state that is perturbed along no axis of symmetry, by ``apart`` or by another distance."""
