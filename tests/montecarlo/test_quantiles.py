@@ -32,6 +32,8 @@ def test_places_are_those_of_binomial_quantiles():
         low, high = places(count)
         np.testing.assert_array_equal(low, scipy.stats.binom.ppf(0.025, count, LEVELS) - 1)
         np.testing.assert_array_equal(high, scipy.stats.binom.ppf(0.975, count, LEVELS))
+    ends = order_levels(np.array([0.0, 1.0]), 30, 1.0, 0.95)
+    assert ends[0][0] < 0 and ends[1][1] > 1
     assert order_levels(LEVELS, 30, 1.0, 0.95)[0][0] < 0 < 1 < order_levels(LEVELS, 30, 1.0, 0.95)[1][2]
 
 
