@@ -9,7 +9,7 @@ from tests.public_record import listed, modules
 
 PACKAGE = Path(lgsim.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-LINES, ROOMS, NAMES, LONG, ARGUMENTS = 100_676, 18, 576, 14, 10
+LINES, ROOMS, NAMES, LONG, ARGUMENTS = 100_677, 18, 576, 14, 10
 
 
 def test_lines_and_rooms():
