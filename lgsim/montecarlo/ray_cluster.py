@@ -105,7 +105,8 @@ def _chunk(shared: tuple[Study, StoreMetadata], start: int, stop: int) -> Chunk:
     if (engine := _engines.get(key)) is None:
         engine = Engine(study)
         if (wrong := expected.mismatch(store_metadata(engine, expected.chunk))) is not None:
-            wrong = wrong.replace("the store belongs to", "the worker has").replace("it has", "the study has")
+            wrong = wrong.partition(";")[0].replace("the store belongs to", "the worker has")
+            wrong = wrong.replace("it has", "the study has").replace("in the store", "in the study")
             raise RuntimeError(f"{os.uname().nodename}: {wrong.replace('this run has', 'the worker has')}")
         _engines.clear()
         _engines[key] = engine

@@ -202,7 +202,7 @@ class Sampler(eqx.Module):
 
 
 @compiled
-def _values(sampler: Sampler, latents: Latents) -> dict[str, PyTree]:
+def _values(sampler: Sampler, latents: dict[str, Float[Array, "rows _"]]) -> dict[str, PyTree]:
     """The values of some distributions for rows of standard normal numbers, without tilts."""
     return {name: jax.vmap(sampler.distributions[name])(z) for name, z in latents.items()}
 

@@ -32,17 +32,19 @@ def test_places_are_those_of_binomial_quantiles():
         low, high = places(count)
         np.testing.assert_array_equal(low, scipy.stats.binom.ppf(0.025, count, LEVELS) - 1)
         np.testing.assert_array_equal(high, scipy.stats.binom.ppf(0.975, count, LEVELS))
+    ends = order_levels(np.array([0.0, 1.0]), 30, 1.0, 0.95)
+    assert ends[0][0] < 0 and ends[1][1] > 1
     assert order_levels(LEVELS, 30, 1.0, 0.95)[0][0] < 0 < 1 < order_levels(LEVELS, 30, 1.0, 0.95)[1][2]
 
 
 def test_intervals_of_a_study(tmp_path, monkeypatch):
     """Sorted samples of each entry, also from a store; infinite where there are too few."""
     results = mc.run(study())
-    found, y = results.quantile_intervals("y", LEVELS), np.sort(results.column("y"), axis=0)
+    found, y = results.quantile_intervals("y", list(LEVELS)), np.sort(results.column("y"), axis=0)
     for end, place in zip(found, places(400), strict=True):
         np.testing.assert_allclose(end, y[place], rtol=1e-12)
     monkeypatch.setattr(results_module, "SORTED", 0)
-    stored = mc.run(study(), tmp_path / "store").quantile_intervals("y", LEVELS)
+    stored = mc.run(study(), tmp_path / "store").quantile_intervals("y", list(LEVELS))
     np.testing.assert_allclose(stored, found, atol=0.05)
     low, high = mc.run(study(samples=30)).quantile_intervals("y", [0.05, 0.95])
     assert np.all(low[0] == -np.inf) and np.all(high[1] == np.inf) and np.all(np.isfinite([high[0], low[1]]))
@@ -62,12 +64,12 @@ def test_coverage(independent):
 def test_intervals_of_the_parts_of_a_sequence(kind):
     """Student's from the quantiles of the parts; narrower than those of random samples."""
     results = mc.run(study(samples=512, sequence=kind()))
-    low, high = results.quantile_intervals("y", LEVELS)
+    low, high = results.quantile_intervals("y", list(LEVELS))
     parts = scipy.stats.mstats.mquantiles(results.column("y")[:, 0].reshape(64, 8), LEVELS, 0.5, 0.5, axis=0)
     half = scipy.stats.t.ppf(0.975, 7) * parts.std(axis=1, ddof=1) / np.sqrt(8)
     np.testing.assert_allclose((high - low)[:, 0] / 2, half, rtol=1e-9)
     np.testing.assert_allclose((high + low)[:, 0] / 2, parts.mean(axis=1), rtol=1e-9, atol=1e-12)
-    random = mc.run(study(samples=512)).quantile_intervals("y", LEVELS)
+    random = mc.run(study(samples=512)).quantile_intervals("y", list(LEVELS))
     assert np.mean(high - low) < 0.6 * np.mean(random[1] - random[0])
     assert np.isnan(mc.run(study(samples=64, sequence=kind(1))).quantile_intervals("y", [0.5])).all()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -122,7 +122,7 @@ def _with_values(study: Study, parameters: Mapping[str, Parameter], values: Valu
         if each.distribution is not None:
             path = each.path.split(".")
 
-            def place(s: Study, owner: str = each.distribution, path: list[str] = path) -> Array:
+            def place(s: Study, owner: str = each.distribution, path: list[str] = path) -> Any:
                 return attribute_of(s.sampler.distributions[owner], path)
 
             study = eqx.tree_at(place, study, values[name])

@@ -110,7 +110,9 @@ def order_levels(
 
 def _binomial_quantile(p: float, n: int, q: Float[np.ndarray, " levels"]) -> Float[np.ndarray, " levels"]:
     """The smallest k with a probability of at least p of k or fewer of n events of probability q."""
-    found = np.ceil(special.bdtrik(p, n, np.clip(q, 1e-300, 1 - 1e-16)))
+    inside = (q > 0) & (q < 1)
+    safe = np.where(inside, q, 0.5)
+    found = np.ceil(special.bdtrik(p, n, safe))
     found = np.where(np.isfinite(found), found, 0.0)
     below = np.maximum(found - 1, 0)
-    return np.where(special.bdtr(below, n, q) >= p, below, found)
+    return np.where(inside, np.where(special.bdtr(below, n, safe) >= p, below, found), n * q)
