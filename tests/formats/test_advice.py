@@ -28,7 +28,7 @@ LOST = f"""<robot name="gripper">
         ("<mujoco/>", "got <mujoco>: an MJCF file, which lgsim.load_mjcf reads"),
         (
             '<robot name="a" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:include filename="b"/></robot>',
-            "expand the file first, e.g. xacro robot.xacro > robot.urdf",
+            "files with the suffix .xacro are expanded",
         ),
     ],
 )

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.formats import mjcf_compiled, read_mjcf, read_sdf, read_urdf
+from lgsim.formats import read_mjcf, read_sdf, read_urdf
+from lgsim.formats.mjcformat import compilation
 from lgsim.formats.xml import Element
 from lgsim.multibody.topology import Topology
 
@@ -76,11 +77,11 @@ FILES = {
 def test_names_are_compared_linearly_often(kind, monkeypatch):
     if kind == "MJCF":
         pytest.importorskip("mujoco")
-    text, words, name = Element.text, Element.words.__get__, mjcf_compiled._name
+    text, words, name = Element.text, Element.words.__get__, compilation._name
     counted = lambda found: Name(found) if isinstance(found, str) else found  # noqa: E731
     monkeypatch.setattr(Element, "text", lambda self, *args: counted(text(self, *args)))
     monkeypatch.setattr(Element, "words", property(lambda self: counted(words(self))))
-    monkeypatch.setattr(mjcf_compiled, "_name", lambda *args: counted(name(*args)))
+    monkeypatch.setattr(compilation, "_name", lambda *args: counted(name(*args)))
     # whether each body carries each other one is n^2 numbers
     monkeypatch.setattr(Topology, "carried", property(lambda self: pytest.fail("a table of n^2 entries")))
     monkeypatch.setattr(Topology, "row_carried", property(lambda self: pytest.fail("a table of n^2 entries")))

@@ -52,3 +52,12 @@ def test_a_pendulum_that_hangs(pendulum):
     """At the stable equilibrium rounding does not grow."""
     for motion in (simulate(pendulum, duration=14.0, dt=0.01), simulate(pendulum, duration=60.0, dt=0.01)):
         assert motion.step_error.resolved and motion.step_error.value[:, 0].max() < 1e-12
+
+
+def test_an_equilibrium_to_the_last_digit():
+    """Upright at zero, where no force acts at all: the exact motion stands still as well."""
+    builder = lgsim.ModelBuilder()
+    builder.add_body("bob", "world", joints.Revolute(), axis=[0, 1, 0], mass=1.0, center=[0, 0, 0.5],
+                     inertia=0.01 * np.eye(3))  # fmt: skip
+    motion = simulate(builder.build(), duration=14.0, dt=0.01)
+    assert motion.step_error.resolved and not np.any(np.asarray(motion.q))

@@ -67,7 +67,7 @@ def check_replaced(outputs: Iterable[Output], force: bool) -> None:
                 " with --force"
             )
         if subject and found and found != subject:
-            # the fingerprints of studies tell a reader nothing
+            # the fingerprints of studies mean nothing to a reader
             which = "" if of == "study" else f" ({_short(found)}, not {_short(subject)})"
             raise BadInput(
                 f"{option}: {path} is the {word} of another {of}{which}; choose another name, or replace it with"

@@ -251,11 +251,14 @@ class Motion(NamedTuple):
     def with_growth(self, found: BlockErrors, gaps: Callable[[Point], Gaps | None]) -> tuple[Motion, BlockErrors]:
         """The motion and its errors with the growth of the initial state's rounding, which other steps need not show.
 
-        A component that moves by less than this growth is at rest.
+        A component that moves by less than this growth is at rest. Where no state moves at all, the initial state is
+        an equilibrium to the last digit, and nothing grows.
 
         Args:
             gaps: Returns the gaps between the motion and that from another initial state, or None.
         """
+        if all(np.all(np.asarray(x) == np.asarray(x)[0]) for x in jax.tree.leaves(self.states)):
+            return self, found
         middle = self.line.blocks // 2
         half, reach = found.error[middle], self.scale.reach
         exact = (half <= _FLOORS * self.rounding[middle]) | (self.scale.size <= self.apart * reach)
