@@ -9,7 +9,7 @@ from tests.public_record import listed, modules
 
 PACKAGE = Path(lgsim.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-LINES, ROOMS, NAMES, LONG, ARGUMENTS = 102_134, 18, 583, 16, 10
+LINES, ROOMS, NAMES, LONG, ARGUMENTS = 102_142, 18, 583, 16, 10
 
 
 def test_lines_and_rooms():

@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from lgsim.actuators.actuators import Actuators, States
 from lgsim.actuators.stage import Numbers, Rows, Shaft, Signal, Stage, number
+from lgsim.actuators.transmission import Transmission
 from lgsim.multibody.model import Model
 
 
@@ -46,6 +47,9 @@ def _powers(x: Signal, of: Numbers) -> Float[Array, "n k"]:
 
 class PassiveSprings(Actuators):
     """Springs and dampers at the shafts of a transmission: actuators without commands."""
+
+    def __init__(self, transmission: Transmission, *stages: Stage) -> None:
+        super().__init__(transmission, *stages, names=())
 
     @property
     def commands(self) -> int:

@@ -131,9 +131,10 @@ def _bent(
     *flags: Array,
 ) -> Float[Array, ""]:
     is_cylinder, has_side, is_inside = flags
-    ends = []
-    for k, point in enumerate((a, b)):
+
+    def at_shape(k: int, point: Float[Array, " 3"]) -> Float[Array, " 3"]:
         x = T[2, :3, :3].T @ (_moved(twists[k], T[k], point) - T[2, :3, 3])
         # the frame of the shape moves by its twist, the point of the world does not
-        ends.append(pose[:3, :3].T @ (x - twists[2, :3] - jnp.cross(twists[2, 3:], x) - pose[:3, 3]))
-    return wrapped_length(*ends, radius, is_cylinder, side, has_side, is_inside)
+        return pose[:3, :3].T @ (x - twists[2, :3] - jnp.cross(twists[2, 3:], x) - pose[:3, 3])
+
+    return wrapped_length(at_shape(0, a), at_shape(1, b), radius, is_cylinder, side, has_side, is_inside)

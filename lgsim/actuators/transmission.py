@@ -98,7 +98,7 @@ class Transmission(eqx.Module):
             for k, name in enumerate(self.frames):
                 J = frame_jacobian(model, q, name)
                 G = G + jnp.sum(self.wrenches[:, k, :, None] * J[None], axis=1)
-        if self.paths is not None:
+        if self.paths is not None and self.pulls is not None:
             lengths, moments = self.paths.lengths_and_moments(model, q)
             G, beside = G + self.pulls @ moments, self.pulls @ lengths
         return G, beside

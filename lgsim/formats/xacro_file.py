@@ -35,7 +35,7 @@ class XacroFile(type(Path())):
 
     def __new__(cls, /, *path: str | os.PathLike[str], **arguments: Any):
         found = super().__new__(cls, *path)
-        found._arguments = {name: str(value) for name, value in arguments.items()}
+        object.__setattr__(found, "_arguments", {name: str(value) for name, value in arguments.items()})
         return found
 
     def __init__(self, /, *path: str | os.PathLike[str], **arguments: Any) -> None:

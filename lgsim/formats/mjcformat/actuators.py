@@ -174,7 +174,8 @@ def _muscle(file: CompiledFile, at: np.ndarray, model: Model) -> Muscle:
     rise, fall, smoothing = np.where(on, theirs.actuator_dynprm[at, :3].T, [[0.01], [0.04], [0.0]])
     numbers = (np.where(own.force < 0, by_load, own.force), length, start - own.low * length, *own[4:], rise, fall,
                smoothing)  # fmt: skip
-    return Muscle(*(jnp.asarray(x, model.dtype) for x in numbers), None if on.all() else tuple(on.tolist()))
+    muscles = None if on.all() else tuple(on.tolist())
+    return Muscle(*(jnp.asarray(x, model.dtype) for x in numbers), muscles=muscles)
 
 
 def _states_of(mujoco: Any) -> list[Any]:

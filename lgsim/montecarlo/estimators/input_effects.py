@@ -10,8 +10,10 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from lgsim.montecarlo.study import flat_names
 
-Inputs, Outputs = Shaped[np.ndarray, "n inputs"], Shaped[np.ndarray, "n outputs"]
-"""Samples of the random numbers and of the entries of outputs."""
+Inputs = Shaped[np.ndarray, "n inputs"]
+"""Samples of the random numbers."""
+Outputs = Shaped[np.ndarray, "n outputs"]
+"""Samples of the entries of outputs."""
 Effects = Float[np.ndarray, "inputs outputs"]
 _DEPENDENT = 1e-9
 """Eigenvalue of a correlation matrix below which inputs are linearly dependent."""
