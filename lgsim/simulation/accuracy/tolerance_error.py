@@ -43,7 +43,7 @@ def check_tolerance(
     again: Again,
     y0: Float[Array, " state"],
     time: Float[np.ndarray, " saved"],
-    known_states: tuple[States, States],
+    known_states: tuple[States, Float[np.ndarray, "between state"]],
     steps: int,
     drive: Drive = None,
 ) -> StepError | None:
