@@ -1,0 +1,226 @@
+"""Smoothing: states given all readings of a record, those of later times included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Bool, Float
+
+from lgsim.estimate.factors import conditioned, solved, triangular
+from lgsim.estimate.filtering import Estimate, arranged, run, scheduled
+from lgsim.estimate.gaussian import Gaussian
+from lgsim.estimate.measurement import Inputs, Measurement, Stream, missing
+from lgsim.estimate.methods import EKF
+from lgsim.estimate.processes import Process
+from lgsim.lie.action import Action, Point
+
+
+class Smoothed(eqx.Module):
+    """States given all readings.
+
+    Attributes:
+        ts: Times (k,), s.
+        means: The means, points with a leading axis k.
+        factors: Triangular factors of the covariances (k, n, n), of errors by ``error``.
+        last_step: Of ``maximum_a_posteriori`` the largest correction of its last iteration, in units of the deviations
+            of the result; zero of ``smooth``.
+        names: The names of the components of the error.
+    """
+
+    ts: Float[np.ndarray, " k"]
+    means: Point
+    factors: Float[Array, "*batch k n n"]
+    error: Action
+    last_step: Float[Array, "*batch"]
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    def at(self, index: int) -> Gaussian:
+        """The distribution at a time, by its index."""
+        return Gaussian(jax.tree.map(lambda a: a[index], self.means), self.factors[index], self.error)
+
+    @property
+    def deviations(self) -> Float[Array, "*batch k n"]:
+        """The standard deviations of the components of the error."""
+        return jnp.sqrt(jnp.sum(self.factors**2, axis=-1))
+
+    @property
+    def converged(self) -> Bool[Array, "*batch"]:
+        """Whether the last correction was below 1e-3 deviations, so that the result is the most probable motion."""
+        return self.last_step < 1e-3
+
+
+@eqx.filter_jit
+def smooth(estimate: Estimate) -> Smoothed:
+    """The smoother of Rauch, Tung and Striebel on a manifold, of a filtered record, by factors.
+
+    Backwards in time with the gain ``G = P F^T P-^-1``: the mean is moved by ``G difference(predicted, smoothed next)``
+    and the covariance becomes ``P - G (P- - P_s) G^T``.
+
+    Source: Rauch, Tung and Striebel 1965, Maximum likelihood estimates of linear dynamic systems; on groups Bourmaud,
+    Megret, Giremus and Berthoumieu 2016, From intrinsic optimization to iterated extended Kalman filtering on Lie groups.
+    """
+    error = estimate.error
+
+    def back(after: tuple[Point, Array], now: Any) -> tuple[tuple[Point, Array], tuple[Point, Array]]:
+        mean, factor = after
+        own, L, prediction = now
+        ahead, cross, rest = _backward(L, prediction.image, prediction.rest)
+        gap = error.difference(prediction.gaussian.mean, mean)
+        state = error.move(cross @ solved(ahead, gap), own)
+        spread = triangular(jnp.concatenate([rest, cross @ solved(ahead, factor)], axis=1))
+        return (state, spread), (state, spread)
+
+    last = jax.tree.map(lambda a: a[-1], (estimate.means, estimate.factors))
+    past = jax.tree.map(lambda a: a[:-1], (estimate.means, estimate.factors))
+    coming = jax.tree.map(lambda a: a[1:], estimate.predictions)
+    _, found = jax.lax.scan(back, last, (*past, coming), reverse=True)
+    means, factors = jax.tree.map(lambda a, b: jnp.concatenate([a, b[None]]), found, last)
+    return Smoothed(estimate.ts, means, factors, error, jnp.zeros((), estimate.factors.dtype), estimate.names)
+
+
+def maximum_a_posteriori(
+    process: Process,
+    start: Gaussian,
+    streams: Stream | Sequence[Stream],
+    *,
+    inputs: Inputs | None = None,
+    start_time: float | None = None,
+    guess: Point | None = None,
+    iterations: int = 10,
+) -> Smoothed:
+    """The most probable motion given all readings, with the covariances there, by Gauss and Newton.
+
+    It minimizes the sum of squares of the start's error, of the noise of the process in each step and of all residuals,
+    each in units of its deviation. Each iteration linearizes about the last motion and solves the linear problem by a
+    filter and a smoother, whose cost grows with the number of times alone. Without gates.
+
+    Args:
+        guess: The motion to begin with, states with a leading axis for all times; by default that of an ``EKF`` with
+            ``smooth``.
+        iterations: The number of iterations; ``Smoothed.converged`` says whether they were enough.
+
+    Source: Bell 1994, The iterated Kalman smoother as a Gauss-Newton method.
+    """
+    streams = (streams,) if isinstance(streams, Stream) else tuple(streams)
+    if guess is None:
+        guess = smooth(run(EKF(), process, start, streams, inputs=inputs, start_time=start_time)).means
+    schedule = scheduled(streams, inputs, start_time)
+    steps, held, values, there = arranged(schedule, streams, inputs)
+    measurements = tuple(stream.measurement for stream in streams)
+    means, factors, last = _most_probable(
+        process, measurements, start, guess, steps, held, values, there, iterations
+    )
+    return Smoothed(schedule.ts, means, factors, start.error, last, process.names)
+
+
+@eqx.filter_jit
+def _most_probable(
+    process: Process,
+    measurements: tuple[Measurement, ...],
+    start: Gaussian,
+    guess: Point,
+    steps: Float[np.ndarray, " k"],
+    held: Any,
+    values: tuple[Any, ...],
+    there: tuple[Bool[np.ndarray, " k"], ...],
+    iterations: int,
+) -> tuple[Point, Array, Array]:
+    error = start.error
+
+    def improved(carried: tuple[Point, Array, Array], _: None) -> tuple[tuple[Point, Array, Array], None]:
+        motion = carried[0]
+        corrections, factors = _corrections(process, measurements, start, motion, steps, held, values, there)
+        motion = jax.vmap(error.move)(corrections, motion)
+        size = jnp.sqrt(jnp.sum(factors**2, axis=-1))
+        share = jnp.abs(corrections) / jnp.where(size == 0, 1, size)
+        return (motion, factors, jnp.max(jnp.where(size == 0, 0, share))), None
+
+    n = error.dim
+    first = (guess, jnp.zeros((len(steps), n, n), start.factor.dtype), jnp.zeros((), start.factor.dtype))
+    return jax.lax.scan(improved, first, None, length=iterations)[0]
+
+
+def _corrections(
+    process: Process, measurements: tuple[Measurement, ...], start: Gaussian, motion: Point, steps: Array, held: Any,
+    values: tuple[Any, ...], there: tuple[Array, ...],
+) -> tuple[Float[Array, "k n"], Float[Array, "k n n"]]:  # fmt: skip
+    """The errors (k, n) of a motion that are most probable by the problem linearized about it, and their factors."""
+    error, dtype = start.error, start.factor.dtype
+    n = error.dim
+    zero = jnp.zeros(n, dtype)
+
+    def gap(before: Point, after: Point) -> tuple[Array, Array]:
+        """The error of a point and its derivative with respect to a correction of it."""
+        return error.difference(before, after), jax.jacfwd(lambda e: error.difference(before, error.move(e, after)))(zero)
+
+    def tied(y: Point, following: Point, u: Any, dt: Array) -> tuple[Array, Array, Array]:
+        """c, F and G of ``e' = c + F e + G w`` for the corrections of two points in turn."""
+        end, slope, noise = process.transition(error, y, u, dt)
+        c, A = gap(end, following)
+        return -jnp.linalg.solve(A, c), jnp.linalg.solve(A, slope), jnp.linalg.solve(A, noise)
+
+    ahead = jax.tree.map(lambda a: a[1:], (motion, held, jnp.asarray(steps, dtype)))
+    shifts, slopes, noises = jax.vmap(tied)(jax.tree.map(lambda a: a[:-1], motion), *ahead)
+    # the first time has no step before it
+    c, A = gap(start.mean, jax.tree.map(lambda a: a[0], motion))
+    shifts, slopes, noises = (
+        jnp.concatenate([jnp.zeros_like(a[:1]), a]) for a in (shifts, slopes, noises)
+    )
+    slopes = slopes.at[0].set(jnp.eye(n, dtype=dtype))
+
+    def advance(carried: tuple[Array, Array], now: Any) -> Any:
+        mean, L = carried
+        shift, slope, noise, y, u, readings, present = now
+        image = slope @ L
+        predicted = slope @ mean + shift
+        mean, L = predicted, triangular(jnp.concatenate([image, noise], axis=1))
+        for measurement, z, is_there in zip(measurements, readings, present, strict=True):
+            mean, L = jax.lax.cond(
+                is_there,
+                lambda mean, L, measurement=measurement, z=z: _read(measurement, error, y, u, z, mean, L),
+                lambda mean, L: (mean, L), mean, L,
+            )  # fmt: skip
+        return (mean, L), (mean, L, predicted, image)
+
+    first = (-jnp.linalg.solve(A, c), triangular(jnp.linalg.solve(A, start.factor)))
+    _, (means, factors, predicted, images) = jax.lax.scan(
+        advance, first, (shifts, slopes, noises, motion, held, values, there)
+    )
+
+    def back(after: tuple[Array, Array], now: Any) -> Any:
+        mean, factor = after
+        own, L, before, image, noise = now
+        ahead, cross, rest = _backward(L, image, noise)
+        own = own + cross @ solved(ahead, mean - before)
+        factor = triangular(jnp.concatenate([rest, cross @ solved(ahead, factor)], axis=1))
+        return (own, factor), (own, factor)
+
+    past = (means[:-1], factors[:-1], predicted[1:], images[1:], noises[1:])
+    _, found = jax.lax.scan(back, (means[-1], factors[-1]), past, reverse=True)
+    return jax.tree.map(lambda a, b: jnp.concatenate([a, b[None]]), found, (means[-1], factors[-1]))
+
+
+def _read(
+    measurement: Measurement, error: Action, y: Point, u: Any, z: Any, mean: Float[Array, " n"], L: Float[Array, "n n"]
+) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
+    """A correction and its factor given a reading; unchanged if it is NaN."""
+    gone = missing(z)
+    safe = jax.tree.map(lambda a, b: jnp.where(gone, b, a), z, measurement.predicted(y, u))
+    r, H, N = measurement.linearized(error, y, u, safe)
+    S, cross, factor = conditioned(L, H, N)
+    return jnp.where(gone, mean, mean + cross @ solved(S, r - H @ mean)), jnp.where(gone, L, factor)
+
+
+def _backward(
+    L: Float[Array, "n n"], image: Float[Array, "n n"], rest: Float[Array, "n j"]
+) -> tuple[Float[Array, "n n"], Float[Array, "n n"], Float[Array, "n n"]]:
+    """The factor A of the predicted covariance; ``P F^T A^-T``; the factor of the covariance given the next state."""
+    n = len(L)
+    T = triangular(jnp.block([[image, rest], [L, jnp.zeros((n, rest.shape[1]), L.dtype)]]))
+    return T[:n, :n], T[n:, :n], T[n:, n:]
