@@ -3,6 +3,7 @@ from lgsim import actions as actions
 from lgsim import actuators as actuators
 from lgsim import data as data
 from lgsim import dynamics as dynamics
+from lgsim import estimate as estimate
 from lgsim import identify as identify
 from lgsim import montecarlo as montecarlo
 from lgsim import optimize as optimize

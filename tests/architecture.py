@@ -60,6 +60,7 @@ FLOORS = {
     "identify": 9,
     "montecarlo": 9,
     "scenarios": 10,
+    "estimate": 10,
     "view": 11,
     "cli": 12,
 }
@@ -78,6 +79,7 @@ THIRD_PARTY = {
     "optimize": {"optimistix"},
     "montecarlo": {"pyarrow", "ray", "scipy"},
     "identify": {"pyarrow", "scipy"},
+    "estimate": {"scipy"},
     "formats": {"lxml", "mujoco"},
     "symbolic": {"sympy"},
     "view": {"matplotlib", "viser"},

@@ -1,19 +1,17 @@
-"""Whether an estimate is consistent: its errors and residuals are those that its own covariances expect."""
+"""Consistency of an estimate: the errors and residuals are those that its own covariances expect."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Float
 from scipy.stats import chi2
 
-from lgsim.estimate.gaussian import Gaussian
-from lgsim.lie.action import Action, Point
+from lgsim.lie.action import Point
 
 CONFIDENCE = 0.99
 """The probability with which residuals of a consistent filter lie within all bands."""
@@ -38,7 +36,7 @@ class StreamConsistency(NamedTuple):
 
     @property
     def is_consistent(self) -> bool:
-        """Whether the mean is within its band."""
+        """True if the mean is within its band."""
         return self.band[0] <= self.mean_nis <= self.band[1]
 
     @property
@@ -57,12 +55,12 @@ class StreamConsistency(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What can be said about an estimate without the truth.
+    """Properties of an estimate that can be judged without the truth.
 
     Attributes:
         finite: Whether the last state and all residuals are finite.
         streams: The residuals of each stream that had readings.
-        unobserved: Directions of the error, by names of components, about which no reading told anything.
+        unobserved: Directions of the error, by names of components, about which no reading is informative.
     """
 
     finite: bool
@@ -71,7 +69,7 @@ class Verdict(NamedTuple):
 
     @property
     def is_consistent(self) -> bool:
-        """Whether the estimate is finite and the residuals of every stream are within their band."""
+        """True if the estimate is finite and the residuals of every stream are within their band."""
         return self.finite and all(stream.is_consistent for stream in self.streams)
 
     @property
@@ -99,7 +97,9 @@ def judged(
     Args:
         nis: Of each stream the squared normalized residuals; NaN where there was no reading.
         dims: Of each stream the number of components.
-        factor, unread: Factors of P and P0 at the end.
+        names: The names of the components of the error.
+        factor: A factor of P at the end.
+        unread: A factor of P0 at the end.
     """
     # a reading whose residual is infinite has diverged; NaN means that there was none
     count = {name: int(np.isfinite(values).sum()) for name, values in nis.items()}
@@ -109,8 +109,8 @@ def judged(
     for name, values in nis.items():
         n = count[name] * dims[name]
         if n:
-            band = tuple(float(chi2.ppf(p, n) / n) for p in (tail / 2, 1 - tail / 2))
-            streams.append(StreamConsistency(name, count[name], float(np.nansum(values) / n), band))
+            low, high = (float(chi2.ppf(p, n) / n) for p in (tail / 2, 1 - tail / 2))
+            streams.append(StreamConsistency(name, count[name], float(np.nansum(values) / n), (low, high)))
     return Verdict(finite, tuple(streams), unobserved(factor, unread, names) if finite else ())
 
 
@@ -124,9 +124,9 @@ def unobserved(factor: np.ndarray, unread: np.ndarray, names: tuple[str, ...]) -
     if not len(names):
         return ()
     axes, shares, _ = np.linalg.svd(np.linalg.solve(unread, factor))
-    # u^T P0^-1 e is what no reading tells about the error e
-    directions = [np.linalg.solve(unread.T, axis) for axis, share in zip(axes.T, shares, strict=True) if share > OBSERVED]
-    return tuple(_named(unread @ (unread.T @ direction), names, unread) for direction in directions)
+    return tuple(
+        _named(unread @ axis, names, unread) for axis, share in zip(axes.T, shares, strict=True) if share > OBSERVED
+    )
 
 
 def _named(direction: np.ndarray, names: tuple[str, ...], unread: np.ndarray) -> str:

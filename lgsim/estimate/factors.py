@@ -43,7 +43,7 @@ def conditioned(
     return T[:m, :m], T[m:, :m], T[m:, m:]
 
 
-def solved(L: Float[Array, "n n"], b: Float[Array, "n *columns"]) -> Float[Array, "n *columns"]:
-    """``L^-1 b`` of a lower triangular L; a row of zeros, of what is known exactly, gives zero where b is zero there."""
+def solved(L: Float[Array, "n n"], b: Array) -> Array:
+    """``L^-1 b`` of a lower triangular L; zero in a row of zeros, of what is known, if b is."""
     diagonal = jnp.diagonal(L)
     return solve_triangular(L + jnp.diag(jnp.where(diagonal == 0, 1, 0).astype(L.dtype)), b, lower=True)

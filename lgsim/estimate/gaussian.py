@@ -91,7 +91,7 @@ class Gaussian(eqx.Module):
         """The Gaussian of a covariance (n, n), positive definite.
 
         Raises:
-            ValueError: the covariance is not symmetric or not positive definite; the message gives its lowest eigenvalue.
+            ValueError: the covariance is not symmetric or not positive definite.
         """
         P = jnp.asarray(covariance, _dtype(mean))
         if P.ndim < 2 or P.shape[-1] != P.shape[-2]:
@@ -168,7 +168,7 @@ class Gaussian(eqx.Module):
 
     @eqx.filter_jit
     def with_error(self, error: Action | LieGroup) -> Gaussian:
-        """The same distribution with the error of another action, to first order: by Ad between the sides of a group."""
+        """The same distribution with the error of another action, to first order."""
         return self.transform(lambda x: x, error)
 
     @eqx.filter_jit
@@ -207,7 +207,7 @@ def check_covariance(name: str, P: np.ndarray) -> None:
     if not np.isfinite(P).all():
         raise ValueError(f"{name}: expected finite numbers, got NaN or infinity")
     scale = np.abs(P).max(initial=0)
-    if np.abs(P - np.swapaxes(P, -1, -2)).max(initial=0) > 1e3 * np.finfo(P.dtype).eps * scale:
+    if np.abs(P - np.swapaxes(P, -1, -2)).max(initial=0) > 10.0 ** (-np.finfo(P.dtype).precision / 2) * scale:
         raise ValueError(f"{name}: expected a symmetric matrix")
     try:
         np.linalg.cholesky(P)

@@ -82,7 +82,7 @@ class ImuNavigation(ContinuousProcess):
 
 
 def held_force(w: Float[Array, " 3"], f: Float[Array, " 3"]) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
-    """``int_0^1 exp(s w) f ds`` and ``int_0^1 int_0^s exp(r w) f dr ds``: what a held force adds to velocity and position.
+    """The velocity and position from a held force: ``int_0^1 exp(s w) f ds``, ``int_0^1 int_0^s exp(r w) f dr ds``.
 
     ``(1/m! + c_{m+1} W + c_{m+2} W^2) f`` for m = 1, 2 with W = hat(w) and the coefficients ``c_k = sum (-|w|^2)^j /
     (2j + k)!`` of ``series.stumpff``; ``c_4 = c_2' + c_3 / 2``.

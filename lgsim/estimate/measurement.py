@@ -32,7 +32,7 @@ class Measurement(eqx.Module):
     """
 
     h: Callable[..., Any]
-    noise: Float[Array, "..."] = eqx.field(converter=jnp.asarray)
+    noise: Array = eqx.field(converter=jnp.asarray)
     group: LieGroup | None = None
     with_input: bool = eqx.field(static=True, default=False)
     name: str = eqx.field(static=True, default="measurement")
@@ -92,7 +92,7 @@ class Stream(eqx.Module):
         """Check a stream.
 
         Raises:
-            TypeError: ``measurement`` is none.
+            TypeError: ``measurement`` has another type.
             ValueError: times do not ascend, there is no reading, lengths differ, or ``gate`` is no probability.
         """
         if not isinstance(self.measurement, Measurement):
@@ -104,7 +104,7 @@ class Stream(eqx.Module):
         for leaf in jax.tree.leaves(self.values):
             if leaf.shape[:1] != self.ts.shape:
                 raise ValueError(
-                    f"values of '{name}': expected one reading for each of {len(self.ts)} times, got the shape {leaf.shape}"
+                    f"values of '{name}': expected one for each of {len(self.ts)} times, got the shape {leaf.shape}"
                 )
             if not is_traced(leaf) and np.isnan(np.asarray(leaf)).reshape(len(self.ts), -1).any(axis=1).all():
                 raise ValueError(f"values of '{name}': expected readings, but all are NaN; leave the stream out")
@@ -139,7 +139,9 @@ def check_times(name: str, ts: np.ndarray) -> None:
     if ts.ndim != 1 or not len(ts):
         raise ValueError(f"{name}: expected one or more times (k,), got the shape {ts.shape}")
     if not np.isfinite(ts).all():
-        raise ValueError(f"{name}: expected finite numbers, got {ts[~np.isfinite(ts)][0]} at index {int(np.argmin(np.isfinite(ts)))}")
+        raise ValueError(
+            f"{name}: expected finite numbers, got {ts[~np.isfinite(ts)][0]} at index {int(np.argmin(np.isfinite(ts)))}"
+        )
     back = np.flatnonzero(np.diff(ts) <= 0)
     if len(back):
         i = int(back[0])
@@ -147,5 +149,5 @@ def check_times(name: str, ts: np.ndarray) -> None:
 
 
 def missing(values: ArrayLike | Any) -> Array:
-    """Whether a reading has a component that is NaN."""
+    """True if a reading has a component that is NaN."""
     return jnp.any(jnp.stack([jnp.isnan(leaf).any() for leaf in jax.tree.leaves(values)]))

@@ -16,7 +16,7 @@ from lgsim.estimate.factors import conditioned, solved, triangular
 from lgsim.estimate.gaussian import Gaussian, as_action
 from lgsim.estimate.measurement import Measurement
 from lgsim.estimate.processes import Process
-from lgsim.lie.action import Action, Point
+from lgsim.lie.action import Action
 
 
 class Prediction(NamedTuple):
@@ -141,8 +141,9 @@ class IteratedEKF(EKF):
             return measurement.residual(measurement.predicted(error.move(e, before.mean), u), z)
 
         def improved(e: Array, _: None) -> tuple[Array, None]:
-            S, cross, _ = conditioned(L, -jax.jacfwd(residual)(e), N)
-            return cross @ solved(S, residual(e) - jax.jacfwd(residual)(e) @ e), None
+            slope = jax.jacfwd(residual)(e)
+            S, cross = conditioned(L, -slope, N)[:2]
+            return cross @ solved(S, residual(e) - slope @ e), None
 
         r = residual(zero)
         N = measurement.factor(r.shape[0], r.dtype)
@@ -153,7 +154,7 @@ class IteratedEKF(EKF):
 
 
 def moved(before: Gaussian, e: Float[Array, " n"], factor: Float[Array, "n n"], reset: bool = False) -> Gaussian:
-    """The Gaussian whose mean is moved by an error e; with ``reset`` its covariance is of the error about the new mean."""
+    """The Gaussian with the mean moved by an error e; with ``reset`` its covariance is about the new mean."""
     error = before.error
     mean = error.move(e, before.mean)
     if reset:
@@ -170,4 +171,3 @@ def density(S: Float[Array, "m m"], whitened: Float[Array, " m"]) -> tuple[Float
     nis = whitened @ whitened
     size = jnp.sum(jnp.log(jnp.abs(jnp.diagonal(S))))
     return nis, -nis / 2 - size - len(whitened) / 2 * math.log(2 * math.pi)
-

@@ -156,9 +156,9 @@ class ContinuousProcess(Process):
         end, (later, slopes) = jax.lax.scan(half, y, None, length=2)
         points = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), y, later)
         weights = jnp.sqrt(jnp.asarray([1 / 6, 4 / 6, 1 / 6], slopes.dtype))
-        first, middle, last = jax.vmap(
-            lambda y, weight: between(self.space, error, y) @ self.density(y, u) * weight
-        )(points, weights)
+        first, middle, last = jax.vmap(lambda y, weight: between(self.space, error, y) @ self.density(y, u) * weight)(
+            points, weights
+        )
         slope = slopes[1] @ slopes[0]
         columns = jnp.concatenate([slope @ first, slopes[1] @ middle, last], axis=1)
         return Transition(end, slope, columns * jnp.sqrt(jnp.abs(dt)))
@@ -176,7 +176,7 @@ class FieldProcess(ContinuousProcess):
 
     action: Action
     field: Field
-    noise_density: Float[Array, "..."] = eqx.field(converter=jnp.asarray)
+    noise_density: Array = eqx.field(converter=jnp.asarray)
     method: Method = MK4
 
     def __check_init__(self) -> None:
@@ -197,7 +197,7 @@ class FieldProcess(ContinuousProcess):
         return matrix_of(self.noise_density, self.action.dim)
 
 
-def matrix_of(deviations: Float[Array, "..."], n: int) -> Float[Array, "n m"]:
+def matrix_of(deviations: Array, n: int) -> Float[Array, "n m"]:
     """The factor of a number for all components, of (n,) for independent ones, or (n, m) itself."""
     return deviations if deviations.ndim == 2 else jnp.diag(jnp.broadcast_to(deviations, (n,)))
 
@@ -215,4 +215,3 @@ def _linearized(process: Process, error: Action, y: Point, u: Any, dt: Array) ->
     end = process.step(y, u, dt)
     zero = jnp.zeros(error.dim, jax.tree.leaves(y)[0].dtype)
     return end, jax.jacfwd(lambda e: error.difference(end, process.step(error.move(e, y), u, dt)))(zero)
-

@@ -13,9 +13,9 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from lgsim.estimate.filtering import arranged, scheduled
 from lgsim.estimate.measurement import Inputs, Measurement, Stream
 from lgsim.estimate.processes import Process
+from lgsim.estimate.record_filter import arranged, scheduled
 from lgsim.lie.action import Point
 
 
@@ -44,8 +44,8 @@ def record(
 ) -> Recording:
     """Draw a motion from a state and readings of measurements at given times (``readings`` pairs them).
 
-    Its noise is that which a filter of the process assumes, so that ``nees`` of many draws tells whether the filter is
-    consistent. Under ``jax.vmap`` over the key and the start it makes many recordings.
+    Its noise is that which a filter of the process assumes, so that ``nees`` of many draws decides whether the
+    filter is consistent. Under ``jax.vmap`` over the key and the start it makes many recordings.
     """
     empty = tuple(
         Stream(measurement, ts, jax.tree.map(

@@ -13,12 +13,15 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from lgsim.estimate.factors import conditioned, solved, triangular
-from lgsim.estimate.filtering import Estimate, arranged, run, scheduled
 from lgsim.estimate.gaussian import Gaussian
 from lgsim.estimate.measurement import Inputs, Measurement, Stream, missing
 from lgsim.estimate.methods import EKF
 from lgsim.estimate.processes import Process
+from lgsim.estimate.record_filter import Estimate, arranged, run, scheduled
 from lgsim.lie.action import Action, Point
+
+SETTLED = 1e-3
+"""The largest last correction of a motion that has converged, in deviations."""
 
 
 class Smoothed(eqx.Module):
@@ -51,8 +54,8 @@ class Smoothed(eqx.Module):
 
     @property
     def converged(self) -> Bool[Array, "*batch"]:
-        """Whether the last correction was below 1e-3 deviations, so that the result is the most probable motion."""
-        return self.last_step < 1e-3
+        """True if the last correction was below 1e-3 deviations, so that the result is the most probable motion."""
+        return self.last_step < SETTLED
 
 
 @eqx.filter_jit
@@ -63,7 +66,8 @@ def smooth(estimate: Estimate) -> Smoothed:
     and the covariance becomes ``P - G (P- - P_s) G^T``.
 
     Source: Rauch, Tung and Striebel 1965, Maximum likelihood estimates of linear dynamic systems; on groups Bourmaud,
-    Megret, Giremus and Berthoumieu 2016, From intrinsic optimization to iterated extended Kalman filtering on Lie groups.
+    Megret, Giremus and Berthoumieu 2016, From intrinsic optimization to iterated extended Kalman filtering on Lie
+    groups.
     """
     error = estimate.error
 
@@ -113,9 +117,7 @@ def maximum_a_posteriori(
     schedule = scheduled(streams, inputs, start_time)
     steps, held, values, there = arranged(schedule, streams, inputs)
     measurements = tuple(stream.measurement for stream in streams)
-    means, factors, last = _most_probable(
-        process, measurements, start, guess, steps, held, values, there, iterations
-    )
+    means, factors, last = _most_probable(process, measurements, start, guess, steps, held, values, there, iterations)
     return Smoothed(schedule.ts, means, factors, start.error, last, process.names)
 
 
@@ -147,8 +149,8 @@ def _most_probable(
 
 
 def _corrections(
-    process: Process, measurements: tuple[Measurement, ...], start: Gaussian, motion: Point, steps: Array, held: Any,
-    values: tuple[Any, ...], there: tuple[Array, ...],
+    process: Process, measurements: tuple[Measurement, ...], start: Gaussian, motion: Point, steps: Any, held: Any,
+    values: tuple[Any, ...], there: tuple[Any, ...],
 ) -> tuple[Float[Array, "k n"], Float[Array, "k n n"]]:  # fmt: skip
     """The errors (k, n) of a motion that are most probable by the problem linearized about it, and their factors."""
     error, dtype = start.error, start.factor.dtype
@@ -157,7 +159,9 @@ def _corrections(
 
     def gap(before: Point, after: Point) -> tuple[Array, Array]:
         """The error of a point and its derivative with respect to a correction of it."""
-        return error.difference(before, after), jax.jacfwd(lambda e: error.difference(before, error.move(e, after)))(zero)
+        return error.difference(before, after), jax.jacfwd(lambda e: error.difference(before, error.move(e, after)))(
+            zero
+        )
 
     def tied(y: Point, following: Point, u: Any, dt: Array) -> tuple[Array, Array, Array]:
         """c, F and G of ``e' = c + F e + G w`` for the corrections of two points in turn."""
@@ -169,9 +173,7 @@ def _corrections(
     shifts, slopes, noises = jax.vmap(tied)(jax.tree.map(lambda a: a[:-1], motion), *ahead)
     # the first time has no step before it
     c, A = gap(start.mean, jax.tree.map(lambda a: a[0], motion))
-    shifts, slopes, noises = (
-        jnp.concatenate([jnp.zeros_like(a[:1]), a]) for a in (shifts, slopes, noises)
-    )
+    shifts, slopes, noises = (jnp.concatenate([jnp.zeros_like(a[:1]), a]) for a in (shifts, slopes, noises))
     slopes = slopes.at[0].set(jnp.eye(n, dtype=dtype))
 
     def advance(carried: tuple[Array, Array], now: Any) -> Any:

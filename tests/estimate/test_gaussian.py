@@ -12,9 +12,9 @@ from lgsim.estimate import Gaussian
 BODY, SPACE = RightTranslation(lgsim.SE3), LeftTranslation(lgsim.SE3)
 
 
-def pose(x, R=np.eye(3)):
+def pose(x):
     T = np.eye(4)
-    T[:3, :3], T[:3, 3] = R, x
+    T[:3, 3] = x
     return jnp.asarray(T)
 
 

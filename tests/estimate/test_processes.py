@@ -41,7 +41,9 @@ def test_one_step_of_an_accelerometer():
 def test_noise_and_input_of_a_linear_process_by_quadrature():
     A, B, G, dt = np.array([[0, 1], [-4, -0.3]]), np.array([[0.0], [2]]), np.array([[0.1], [0.5]]), 0.7
     process = LinearProcess(A, G, B)
-    Q = [[quad(lambda s, i=i, j=j: (expm(A * s) @ G @ G.T @ expm(A * s).T)[i, j], 0, dt)[0] for j in (0, 1)] for i in (0, 1)]  # fmt: skip
+    Q = np.zeros((2, 2))
+    for i, j in np.ndindex(2, 2):
+        Q[i, j] = quad(lambda s, i=i, j=j: (expm(A * s) @ G @ G.T @ expm(A * s).T)[i, j], 0, dt)[0]
     noise = process.noise(jnp.zeros(2), jnp.ones(1), dt)
     np.testing.assert_allclose(noise @ noise.T, Q, rtol=1e-12)
     forced = [quad(lambda s, i=i: (expm(A * s) @ B)[i, 0], 0, dt)[0] for i in (0, 1)]

@@ -79,7 +79,7 @@ class Estimate(eqx.Module):
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the residuals are those that the filter expects, and what no reading tells; of one record."""
+        """The verdict on one record: consistency of each stream, and directions that were not observed."""
         nis = {name: np.asarray(values) for name, values in self.nis.items()}
         return judged(nis, dict(self.dims), self.names, np.asarray(self.factors[-1]), np.asarray(_unread(self)))
 
@@ -162,7 +162,7 @@ def _filtered(
 
 
 class Found(NamedTuple):
-    """What a reading showed: see ``Estimate``."""
+    """The evidence of one reading, as in ``Estimate``."""
 
     nis: Float[Array, ""]
     gated: Bool[Array, ""]
@@ -231,7 +231,7 @@ def scheduled(streams: Sequence[Stream], inputs: Inputs | None, start_time: floa
     for stream, ts in zip(streams, shown, strict=True):
         if ts[0] < first:
             raise ValueError(
-                f"ts of '{stream.measurement.name}': expected readings of states from the start at {first:.9g} s on, got "
+                f"ts of '{stream.measurement.name}': expected readings from the start at {first:.9g} s on, got "
                 f"one of {ts[0]:.9g} s (its delay included)"
             )
     ts = np.unique(np.concatenate([[first], *shown, *([] if inputs is None else [inputs.ts[inputs.ts >= first]])]))
