@@ -29,7 +29,7 @@ TASKS = {
     "Dynamics API": ["lgsim.dynamics"],
     "Simulation API": ["lgsim.simulation", "lgsim.view", "lgsim.systems", "lgsim.cli"],
     "Optimization API": ["lgsim.optimize", "lgsim.scenarios"],
-    "Identification API": ["lgsim.identify"],
+    "Identification API": ["lgsim.identify", "lgsim.estimate"],
     "Monte Carlo API": ["lgsim.montecarlo"],
     "Symbolic and programs API": ["lgsim.symbolic", "lgsim.programs"],
 }

@@ -22,6 +22,7 @@ The import changes no JAX setting and does not load JAX: parts are imported on f
 - trajectory optimization, inverse kinematics, model predictive control: ``optimize`` (extra ``optimize`` for the
   minimizers of optimistix);
 - system identification from recorded motion: ``identify`` (extra ``identify``);
+- estimation by filters and smoothers on groups: ``estimate``;
 - variational integrators without drift of momentum or energy: ``VariationalTree``, ``discrete_momenta``;
 - Monte Carlo studies: ``montecarlo`` samples states, parameters and disturbances, on groups (extra ``montecarlo``);
 - visualization: ``view`` (extras ``plot`` and ``view``); an example arm: ``data.arm7()``;

@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Float
-from scipy.stats import chi2
+from scipy.special import gammaincinv
 
 from lgsim.lie.action import Point
 
@@ -83,6 +83,11 @@ class Verdict(NamedTuple):
         return "\n  ".join([first, *lines])
 
 
+def chi_square_quantile(probability: float, n: int) -> float:
+    """The value below which a chi-square number with n degrees of freedom is with this probability."""
+    return float(2 * gammaincinv(n / 2, probability))
+
+
 def judged(
     nis: dict[str, np.ndarray], dims: dict[str, int], names: tuple[str, ...], factor: np.ndarray, unread: np.ndarray
 ) -> Verdict:
@@ -109,7 +114,7 @@ def judged(
     for name, values in nis.items():
         n = count[name] * dims[name]
         if n:
-            low, high = (float(chi2.ppf(p, n) / n) for p in (tail / 2, 1 - tail / 2))
+            low, high = (chi_square_quantile(p, n) / n for p in (tail / 2, 1 - tail / 2))
             streams.append(StreamConsistency(name, count[name], float(np.nansum(values) / n), (low, high)))
     return Verdict(finite, tuple(streams), unobserved(factor, unread, names) if finite else ())
 

@@ -10,6 +10,7 @@ from jax import Array
 from jaxtyping import Float
 
 from lgsim.estimate.processes import ContinuousProcess
+from lgsim.integrators.method import Number
 from lgsim.lie import series, so3
 from lgsim.lie.action import Action, Product, RightTranslation, Translation
 from lgsim.lie.extended_pose import SE23
@@ -38,10 +39,10 @@ class ImuNavigation(ContinuousProcess):
     Barrau, Chauchat and Bonnabel 2021, Associating uncertainty to extended poses for on manifold IMU preintegration.
     """
 
-    force_density: Float[Array, "*3"] = eqx.field(converter=jnp.asarray)
-    rate_density: Float[Array, "*3"] = eqx.field(converter=jnp.asarray)
-    force_walk: Float[Array, "*3"] = eqx.field(converter=jnp.asarray, default=0.0)
-    rate_walk: Float[Array, "*3"] = eqx.field(converter=jnp.asarray, default=0.0)
+    force_density: Array = eqx.field(converter=jnp.asarray)
+    rate_density: Array = eqx.field(converter=jnp.asarray)
+    force_walk: Array = eqx.field(converter=jnp.asarray, default=0.0)
+    rate_walk: Array = eqx.field(converter=jnp.asarray, default=0.0)
     gravity: Float[Array, " 3"] = eqx.field(converter=jnp.asarray, default=(0.0, 0.0, -9.81))
 
     @property
@@ -53,7 +54,7 @@ class ImuNavigation(ContinuousProcess):
         parts = ("velocity", "position", "rotation", "accelerometer bias", "gyroscope bias")
         return tuple(f"{part} {axis}" for part in parts for axis in "xyz")
 
-    def step(self, y: State, u: Float[Array, " 6"], dt: Float[Array, ""]) -> State:
+    def step(self, y: State, u: Float[Array, " 6"], dt: Number) -> State:
         (R, x), bias = y
         f, w = u[:3] - bias[:3], (u[3:] - bias[3:]) * dt
         v, p = x[:3], x[3:]

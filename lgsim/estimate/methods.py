@@ -16,6 +16,7 @@ from lgsim.estimate.factors import conditioned, solved, triangular
 from lgsim.estimate.gaussian import Gaussian, as_action
 from lgsim.estimate.measurement import Measurement
 from lgsim.estimate.processes import Process
+from lgsim.integrators.method import Number
 from lgsim.lie.action import Action
 
 
@@ -60,7 +61,7 @@ class Filter(eqx.Module):
         return start
 
     @abstractmethod
-    def predict(self, process: Process, before: Gaussian, u: Any, dt: Float[Array, ""]) -> Prediction:
+    def predict(self, process: Process, before: Gaussian, u: Any, dt: Number) -> Prediction:
         """The distribution after the time dt, s."""
 
     @abstractmethod
@@ -85,7 +86,7 @@ class EKF(Filter):
 
     reset: bool = eqx.field(static=True, default=False)
 
-    def predict(self, process: Process, before: Gaussian, u: Any, dt: Float[Array, ""]) -> Prediction:
+    def predict(self, process: Process, before: Gaussian, u: Any, dt: Number) -> Prediction:
         state, slope, noise = process.transition(before.error, before.mean, u, dt)
         image = slope @ before.factor
         factor = triangular(jnp.concatenate([image, noise], axis=1))

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from lgsim.estimate.factors import triangular
 from lgsim.estimate.gaussian import Gaussian, as_action
 from lgsim.integrators.integrate import Field, integrate
-from lgsim.integrators.method import Method
+from lgsim.integrators.method import Method, Number
 from lgsim.integrators.methods import MK4
 from lgsim.lie.action import Action, Point, Translation
 
@@ -44,11 +44,11 @@ class Process(eqx.Module):
         """The action in whose algebra the noise is."""
 
     @abstractmethod
-    def step(self, y: Point, u: Any, dt: Float[Array, ""]) -> Point:
+    def step(self, y: Point, u: Any, dt: Number) -> Point:
         """The state after the time dt, s, with a held input u, without noise."""
 
     @abstractmethod
-    def noise(self, y: Point, u: Any, dt: Float[Array, ""]) -> Float[Array, "n m"]:
+    def noise(self, y: Point, u: Any, dt: Number) -> Float[Array, "n m"]:
         """A factor of the covariance of the noise at the end of a step to y, in the algebra of ``space``."""
 
     @property
@@ -56,13 +56,13 @@ class Process(eqx.Module):
         """The names of the components of the error, for tables and verdicts."""
         return tuple(f"[{i}]" for i in range(self.space.dim))
 
-    def transition(self, error: Action, y: Point, u: Any, dt: Float[Array, ""]) -> Transition:
+    def transition(self, error: Action, y: Point, u: Any, dt: Number) -> Transition:
         """The step from y and its linearization, for the error of an action."""
         end, slope = _linearized(self, error, y, u, dt)
         return Transition(end, slope, between(self.space, error, end) @ self.noise(end, u, dt))
 
     @eqx.filter_jit
-    def propagate(self, gaussian: Gaussian, u: Any, dt: Float[Array, ""]) -> Gaussian:
+    def propagate(self, gaussian: Gaussian, u: Any, dt: Number) -> Gaussian:
         """The distribution after the time dt, to first order: the mean by ``step``, ``P' = F P F^T + Q`` by factors."""
         state, slope, noise = self.transition(gaussian.error, gaussian.mean, u, dt)
         factor = triangular(jnp.concatenate([slope @ gaussian.factor, noise], axis=1))
@@ -86,10 +86,10 @@ class DiscreteProcess(Process):
     def space(self) -> Action:
         return self.error
 
-    def step(self, y: Point, u: Any, dt: Float[Array, ""]) -> Point:
+    def step(self, y: Point, u: Any, dt: Number) -> Point:
         return self.f(y, u, dt)
 
-    def noise(self, y: Point, u: Any, dt: Float[Array, ""]) -> Float[Array, "n m"]:
+    def noise(self, y: Point, u: Any, dt: Number) -> Float[Array, "n m"]:
         return self.factor
 
 
@@ -115,14 +115,14 @@ class LinearProcess(Process):
     def space(self) -> Action:
         return Translation(self.A.shape[0])
 
-    def step(self, y: Float[Array, " n"], u: Any, dt: Float[Array, ""]) -> Float[Array, " n"]:
+    def step(self, y: Float[Array, " n"], u: Any, dt: Number) -> Float[Array, " n"]:
         if self.B is None:
             return expm(self.A * dt) @ y
         n, k = self.B.shape
         whole = expm(jnp.concatenate([jnp.concatenate([self.A, self.B], 1), jnp.zeros((k, n + k), y.dtype)]) * dt)
         return whole[:n, :n] @ y + whole[:n, n:] @ u
 
-    def noise(self, y: Float[Array, " n"], u: Any, dt: Float[Array, ""]) -> Float[Array, "n n"]:
+    def noise(self, y: Float[Array, " n"], u: Any, dt: Number) -> Float[Array, "n n"]:
         n = self.A.shape[0]
         zero = jnp.zeros((n, n), self.A.dtype)
         both = expm(jnp.block([[-self.A, self.G @ self.G.T], [zero, self.A.T]]) * dt)
@@ -143,11 +143,11 @@ class ContinuousProcess(Process):
     def density(self, y: Point, u: Any) -> Float[Array, "n m"]:
         """The density of the noise at y, in the algebra of ``space`` per second and sqrt(Hz)."""
 
-    def noise(self, y: Point, u: Any, dt: Float[Array, ""]) -> Float[Array, "n m"]:
+    def noise(self, y: Point, u: Any, dt: Number) -> Float[Array, "n m"]:
         """The noise of a step as if the state did not move in it; ``transition`` does better."""
         return self.density(y, u) * jnp.sqrt(jnp.abs(dt))
 
-    def transition(self, error: Action, y: Point, u: Any, dt: Float[Array, ""]) -> Transition:
+    def transition(self, error: Action, y: Point, u: Any, dt: Number) -> Transition:
         def half(y: Point, _: None) -> tuple[Point, tuple[Point, Array]]:
             middle, slope = _linearized(self, error, y, u, dt / 2)
             return middle, (middle, slope)
@@ -189,7 +189,7 @@ class FieldProcess(ContinuousProcess):
     def space(self) -> Action:
         return self.action
 
-    def step(self, y: Point, u: Any, dt: Float[Array, ""]) -> Point:
+    def step(self, y: Point, u: Any, dt: Number) -> Point:
         solution = integrate(self.method, self.action, self.field, y, dt=dt, steps=1, args=u, throw=False)
         return jax.tree.map(lambda a: a[-1], solution.ys)
 

@@ -11,14 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float
-from scipy.stats import chi2
 
-from lgsim.estimate.consistency import Verdict, judged
+from lgsim.estimate.consistency import Verdict, chi_square_quantile, judged
 from lgsim.estimate.factors import triangular
 from lgsim.estimate.gaussian import Gaussian
 from lgsim.estimate.measurement import Inputs, Measurement, Stream, missing
 from lgsim.estimate.methods import Filter, Prediction
 from lgsim.estimate.processes import Process
+from lgsim.integrators.method import Number
 from lgsim.lie.action import Action, Point
 
 
@@ -120,7 +120,7 @@ def run(
     measurements = tuple(stream.measurement for stream in streams)
     u = None if inputs is None else jax.tree.map(lambda a: a[0], inputs.values)
     dims = {s.measurement.name: _size(s, u, start) for s in streams}
-    limits = tuple(np.inf if s.gate is None else chi2.ppf(s.gate, dims[s.measurement.name]) for s in streams)
+    limits = tuple(np.inf if s.gate is None else chi_square_quantile(s.gate, dims[s.measurement.name]) for s in streams)
     steps, held, values, there = arranged(schedule, streams, inputs)
     outcome = _filtered(method, process, measurements, start, steps, held, values, there, limits)
     (means, factors, predictions), nis, gated, loglikelihood = outcome
@@ -137,10 +137,10 @@ def _filtered(
     process: Process,
     measurements: tuple[Measurement, ...],
     start: Gaussian,
-    steps: Float[np.ndarray, " k"],
+    steps: Float[Array, " k"],
     held: Any,
     values: tuple[Any, ...],
-    there: tuple[Bool[np.ndarray, " k"], ...],
+    there: tuple[Bool[Array, " k"], ...],
     limits: tuple[Any, ...],
 ) -> Any:
     dtype = start.factor.dtype
@@ -202,7 +202,7 @@ def step(
     method: Filter,
     process: Process,
     state: Gaussian,
-    dt: Float[Array, ""] | float,
+    dt: Number,
     readings: Sequence[tuple[Measurement, Any]] = (),
     u: Any = None,
 ) -> tuple[Gaussian, tuple[Float[Array, ""], ...]]:
@@ -259,7 +259,8 @@ def arranged(schedule: Schedule, streams: Sequence[Stream], inputs: Inputs | Non
         for stream, index in zip(streams, schedule.readings, strict=True)
     )
     held = None if inputs is None else jax.tree.map(lambda a: a[schedule.held], inputs.values)
-    return np.diff(schedule.ts, prepend=schedule.ts[0]), held, values, tuple(i >= 0 for i in schedule.readings)
+    steps = jnp.asarray(np.diff(schedule.ts, prepend=schedule.ts[0]))
+    return steps, held, values, tuple(jnp.asarray(i >= 0) for i in schedule.readings)
 
 
 def _check(method: Any, process: Any, start: Any, streams: Sequence[Any], inputs: Any) -> None:

@@ -73,7 +73,7 @@ def _first(inputs: Inputs | None) -> Any:
 
 
 @eqx.filter_jit
-def _moved(process: Process, start: Point, steps: Float[np.ndarray, " k"], held: Any, key: Array) -> Point:
+def _moved(process: Process, start: Point, steps: Float[Array, " k"], held: Any, key: Array) -> Point:
     start = jax.tree.map(jnp.asarray, start)
     dtype = jax.tree.leaves(start)[0].dtype
 

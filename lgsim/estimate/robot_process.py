@@ -16,7 +16,7 @@ from lgsim.estimate.gaussian import Gaussian
 from lgsim.estimate.processes import ContinuousProcess, matrix_of
 from lgsim.identify.unknowns.block import Block
 from lgsim.identify.unknowns.parameters import Parameters
-from lgsim.integrators.method import Method
+from lgsim.integrators.method import Method, Number
 from lgsim.integrators.methods import MK4
 from lgsim.lie.action import Action, Product, Translation
 from lgsim.multibody.model import Model
@@ -135,7 +135,7 @@ class RobotProcess(ContinuousProcess):
         nq = self.model.topology.nq
         return y[0][:nq], y[0][nq:]
 
-    def step(self, y: State, u: Float[Array, " nv"] | None, dt: Float[Array, ""]) -> State:
+    def step(self, y: State, u: Float[Array, " nv"] | None, dt: Number) -> State:
         q, v = self.parts(y)
         history = rollout(self.model_at(y), q, v, dt=dt, steps=1, torques=u, method=self.method)
         return jnp.concatenate([history.q[-1], history.v[-1]]), *y[1:]

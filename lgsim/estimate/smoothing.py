@@ -127,10 +127,10 @@ def _most_probable(
     measurements: tuple[Measurement, ...],
     start: Gaussian,
     guess: Point,
-    steps: Float[np.ndarray, " k"],
+    steps: Float[Array, " k"],
     held: Any,
     values: tuple[Any, ...],
-    there: tuple[Bool[np.ndarray, " k"], ...],
+    there: tuple[Bool[Array, " k"], ...],
     iterations: int,
 ) -> tuple[Point, Array, Array]:
     error = start.error

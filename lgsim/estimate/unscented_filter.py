@@ -17,6 +17,7 @@ from lgsim.estimate.gaussian import Gaussian
 from lgsim.estimate.measurement import Measurement
 from lgsim.estimate.methods import Filter, Prediction, Update, density, moved
 from lgsim.estimate.processes import Process
+from lgsim.integrators.method import Number
 from lgsim.lie.action import Point
 
 
@@ -129,7 +130,7 @@ class UKF(Filter):
     points: Points = Cubature()
     iterations: int = eqx.field(static=True, default=3)
 
-    def predict(self, process: Process, before: Gaussian, u: Any, dt: Float[Array, ""]) -> Prediction:
+    def predict(self, process: Process, before: Gaussian, u: Any, dt: Number) -> Prediction:
         error, L = before.error, before.factor
         own = self.points.errors(L)
         states = jax.vmap(lambda e: process.step(error.move(e, before.mean), u, dt))(own)
