@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -87,7 +87,7 @@ class Gaussian(eqx.Module):
         return Gaussian(mean, triangular(factor), error)
 
     @staticmethod
-    def from_covariance(mean: Point, covariance: ArrayLike, error: Action | LieGroup) -> Gaussian:
+    def from_covariance(mean: Point, covariance: ArrayLike | Sequence[Sequence[float]], error: Action | LieGroup) -> Gaussian:
         """The Gaussian of a covariance (n, n), positive definite.
 
         Raises:
@@ -101,7 +101,7 @@ class Gaussian(eqx.Module):
         return Gaussian(mean, jnp.linalg.cholesky(P), error)
 
     @staticmethod
-    def from_deviations(mean: Point, deviations: ArrayLike, error: Action | LieGroup) -> Gaussian:
+    def from_deviations(mean: Point, deviations: ArrayLike | Sequence[float], error: Action | LieGroup) -> Gaussian:
         """The Gaussian of independent components of the error with these standard deviations (n,), or one for all.
 
         Raises:

@@ -52,7 +52,7 @@ class Estimate(eqx.Module):
         dims: The name of each stream and the number of components of its readings.
     """
 
-    ts: Float[np.ndarray, " k"]
+    ts: Float[np.ndarray, "*batch k"] | Float[Array, "*batch k"]
     means: Point
     factors: Float[Array, "*batch k n n"]
     error: Action

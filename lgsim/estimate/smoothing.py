@@ -36,7 +36,7 @@ class Smoothed(eqx.Module):
         names: The names of the components of the error.
     """
 
-    ts: Float[np.ndarray, " k"]
+    ts: Float[np.ndarray, "*batch k"] | Float[Array, "*batch k"]
     means: Point
     factors: Float[Array, "*batch k n n"]
     error: Action

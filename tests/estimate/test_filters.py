@@ -305,6 +305,7 @@ STATE = Gaussian.from_deviations(jnp.zeros(2), 1.0, Translation(2))
         (lambda: IteratedEKF(iterations=0), ValueError, "at least 1"),
     ],
 )  # fmt: skip
+@pytest.mark.usefixtures("without_import_hook")
 def test_what_is_refused(make, kind, says):
     with pytest.raises(kind, match=says):
         make()

@@ -96,6 +96,7 @@ def test_samples_have_the_covariance(key):
         (lambda: Gaussian.from_deviations(jnp.zeros(2), 1.0, Translation(2)).inverse, None),
     ],
 )  # fmt: skip
+@pytest.mark.usefixtures("without_import_hook")
 def test_what_is_refused(make, says):
     if says is None:
         make()
@@ -104,6 +105,7 @@ def test_what_is_refused(make, says):
         make()
 
 
+@pytest.mark.usefixtures("without_import_hook")
 def test_errors_of_kind():
     with pytest.raises(TypeError, match="expected an action"):
         Gaussian(jnp.zeros(2), jnp.eye(2), 3)

@@ -116,6 +116,7 @@ def test_density_and_step_of_a_rotation():
     np.testing.assert_allclose(gaussian.mean, lgsim.SO3.exp(jnp.array([0, 0, 0.3])), atol=1e-12)
 
 
+@pytest.mark.usefixtures("without_import_hook")
 def test_a_discrete_process_of_one_name():
     with pytest.raises(TypeError, match="error: expected an action"):
         DiscreteProcess("SE3", lambda y, u, dt: y, jnp.eye(6))

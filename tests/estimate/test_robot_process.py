@@ -63,6 +63,7 @@ def test_names_and_a_process_without_unknowns():
     np.testing.assert_allclose(known.density(state.mean, None)[2:], np.linalg.inv(M) @ np.diag([0.1, 0.2]), rtol=1e-12)
 
 
+@pytest.mark.usefixtures("without_import_hook")
 def test_what_is_refused():
     model = lgsim.load_urdf(lgsim.data.cart_pole())
     with pytest.raises(TypeError, match="model: expected a Model"):
