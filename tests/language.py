@@ -48,7 +48,9 @@ OUT = {
 }
 """Pattern of what is out, and what is said instead."""
 ANY = re.compile(rf"\b({'|'.join(OUT)})\b", re.IGNORECASE)
-TOKEN = re.compile(r"(\"{3}|'{3})(?:\\.|[^\\])*?\1|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|(?P<comment>#[^\n]*)", re.DOTALL)
+TOKEN = re.compile(
+    r"""("{3}|'{3})(?:\\.|[^\\])*?\1|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?P<comment>#[^\n]*)""", re.DOTALL
+)
 """A string or a comment."""
 FIRST = r"(What|Whether|Of|That of|Those of|That|Those)\b"
 """First words that begin no heading and no docstring: both are nouns or sentences."""

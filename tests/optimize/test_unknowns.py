@@ -136,6 +136,7 @@ def test_derivative_of_the_shortest_time(mode):
     np.testing.assert_allclose(mode(time)(2.0), 1 / np.sqrt(2), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_batch_of_shortest_times():
     distances = jnp.array([0.25, 1.0, 4.0])
     found = jax.vmap(lambda d: solve(shortest(d), solver=CONSTRAINED))(distances)
@@ -207,6 +208,7 @@ def test_free_parameters():
     np.testing.assert_allclose(solve(problem(2.0), solver=CONSTRAINED).parameters[0], [1.0], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_time_start_and_parameters_at_once():
     """More unknowns than controls: the motion under a free acceleration g and start needs no control."""
 

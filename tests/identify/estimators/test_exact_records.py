@@ -61,6 +61,7 @@ def test_other_settings(estimator):
     np.testing.assert_allclose(list(found.values.values()), DAMPING, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_bodies_and_damping():
     """22 unknowns of which six combinations are identifiable."""
     model = cart_pole()
@@ -105,6 +106,7 @@ def test_a_simulated_motion(estimate_noise):
     np.testing.assert_allclose(list(found.values.values()), DAMPING, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_batch_of_exact_and_noisy_records():
     """Each entry has its own verdict under vmap."""
     model = cart_pole()
