@@ -76,7 +76,7 @@ def with_middles(
 
 
 def extreme(
-    quantity: Quantity, sign: Number, model: Model, states: States
+    quantity: Quantity, sign: int | Float[Array, ""], model: Model, states: States
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """The largest or the smallest value of a quantity over a motion, and its time, s.
 
@@ -158,8 +158,7 @@ def _samples(quantity: Quantity, model: Model, states: States) -> tuple[Float[Ar
     def rate(k: Array, s: Array) -> tuple[Array, Array]:
         return jax.jvp(lambda s: _at(quantity, model, states, k, s), (s,), (jnp.ones_like(s),))
 
-    both = jnp.stack([k, k])
-    (g0, g1), (d0, d1) = jax.vmap(jax.vmap(rate))(both, jnp.stack([zero, one]))
+    (g0, g1), (d0, d1) = jax.vmap(jax.vmap(rate), (None, 0))(k, jnp.stack([zero, one]))
     # d0 + 2 b s + 3 a s^2 = 0, the derivative of the cubic
     rise = g1 - g0
     a, b = d0 + d1 - 2 * rise, 3 * rise - 2 * d0 - d1
@@ -169,7 +168,7 @@ def _samples(quantity: Quantity, model: Model, states: States) -> tuple[Float[Ar
     second = jnp.where(q != 0, d0 / jnp.where(q != 0, q, 1), 0)
     roots = jnp.where(disc >= 0, jnp.clip(jnp.stack([first, second]), 0, 1), jnp.asarray([[1 / 3], [2 / 3]]))
     s1, s2 = jnp.sort(roots.astype(zero.dtype), axis=0)
-    inner = jax.vmap(jax.vmap(lambda k, s: _at(quantity, model, states, k, s)))(both, jnp.stack([s1, s2]))
+    inner = jax.vmap(jax.vmap(lambda k, s: _at(quantity, model, states, k, s)), (None, 0))(k, jnp.stack([s1, s2]))
     values = jnp.append(jnp.stack([g0, *inner], axis=1).ravel(), g1[-1])
     index = jnp.append(jnp.repeat(k, 3), k[-1])
     part = jnp.append(jnp.stack([zero, s1, s2], axis=1).ravel(), one[-1])

@@ -277,7 +277,7 @@ def carried(dynamics, **more):
     )  # fmt: skip
 
 
-@pytest.mark.repeats
+@pytest.mark.repeats("SymplecticEulerDynamics")
 @pytest.mark.parametrize("kind", [MultibodyDynamics, SymplecticEulerDynamics])
 def test_shortest_time_of_a_machine(cart, kind):
     """A cart of mass m under |F| <= 2: T = 2 sqrt(m d / 2); its motion is timed by what was found."""
