@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.documentation import misdescribed, undocumented
+from tests.syntax import walk
 
 # A file holds one idea that its name says: some 400 lines are the guide, and this is the wall. Tables of numbers may be
 # longer, and are named here with their reason.
@@ -120,16 +121,17 @@ def violations(root: Path) -> list[str]:
     modules = {_module(root.name, name): name for name in files}
     found, graph, origins = [], {}, {}
     for name, tree in trees.items():
-        imported = list(_imports(tree, _module(root.name, name), name, modules))
+        nodes = walk(tree)
+        imported = list(_imports(nodes, _module(root.name, name), name, modules))
         arrows = sorted({(target, line) for target, line, _, _ in imported})
         origins[name] = {alias: (modules[target], inner) for target, _, alias, inner in imported if target in modules}
         graph[name] = {modules[target]: line for target, line in arrows if target in modules}
         found += _arrow_faults(root.name, name, arrows, modules)
-        found += _setting_faults(name, tree)
-        found += _internal_faults(name, tree)
+        found += _setting_faults(name, nodes)
+        found += _internal_faults(name, nodes)
         found += _name_faults(name)
         if name not in SMALL_NUMBERS:
-            found += _small_number_faults(name, tree)
+            found += _small_number_faults(name, nodes)
         lines = files[name].count("\n")
         if lines > LINES and name not in TABLES:
             found.append(f"{name}:{lines}: more than {LINES} lines: cut it where its second idea begins")
@@ -154,13 +156,13 @@ def _module(package, name):
     return ".".join([package, *filter(None, parts.split("/"))])
 
 
-def _imports(tree, module, name, modules):
+def _imports(nodes, module, name, modules):
     """(absolute name of the module, line, the name it gets here, the name inside the module or "" for the module).
 
     One for each imported name, also inside functions.
     """
     package = module if name.endswith("__init__.py") else module.rpartition(".")[0]
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, node.lineno, alias.asname or alias.name, ""
@@ -229,9 +231,9 @@ def _cycles(graph):
     return found
 
 
-def _setting_faults(name, tree):
+def _setting_faults(name, nodes):
     """Writes to JAX's settings or to the environment."""
-    for node in ast.walk(tree):
+    for node in nodes:
         targets = []
         if isinstance(node, ast.Call):
             targets = [node.func]
@@ -257,9 +259,9 @@ def _text(node):
     return ".".join([inner.id, *reversed(names)]) if isinstance(inner, ast.Name) else ast.unparse(node)
 
 
-def _internal_faults(name, tree):
+def _internal_faults(name, nodes):
     """Parameters of primitives and attributes of JAX's modules without a promise, read elsewhere than in one file."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and name != INTERNALS:
             text = _text(node)
             if node.attr == "params" and isinstance(node.value, ast.Name) and node.value.id in ("equation", "eqn"):
@@ -268,9 +270,9 @@ def _internal_faults(name, tree):
                 yield f"{name}:{node.lineno}: reads {text}: what JAX does not promise belongs into {INTERNALS}"
 
 
-def _small_number_faults(name, tree):
+def _small_number_faults(name, nodes):
     """Comparisons with a small number, small numbers that are added or serve as a lower bound, machine epsilons."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Compare):
             operands, limit = [node.left, *node.comparators], SMALL_COMPARED
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
@@ -288,5 +290,5 @@ def _is_small(node, limit):
     try:
         value = ast.literal_eval(node)
     except ValueError:
-        return any(isinstance(inner, ast.Attribute) and inner.attr in EPSILONS for inner in ast.walk(node))
+        return any(isinstance(inner, ast.Attribute) and inner.attr in EPSILONS for inner in walk(node))
     return isinstance(value, int | float) and 0 < abs(value) < limit

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tests.syntax import below, walk
+
 Trees = Mapping[str, ast.Module]
 # for each file, where a name that it imports from the package was written: (file, name there)
 Origins = Mapping[str, Mapping[str, tuple[str, str]]]
@@ -28,8 +30,8 @@ def misdescribed(trees: Trees) -> Iterator[str]:
     An argument whose name and type say all needs no entry.
     """
     for name, tree in trees.items():
-        for parent in ast.walk(tree):
-            for node in ast.iter_child_nodes(parent):
+        for parent in walk(tree):
+            for node in below(parent):
                 if isinstance(node, ast.ClassDef):
                     init = next((x for x in node.body if getattr(x, "name", "") == "__init__"), None)
                     yield from _compared(name, node, "Args", _fields(node) if init is None else _arguments(init, node))

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import argparse
 import ast
-import io
 import json
 import re
 import sys
-import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.syntax import walk
 
 ROOT = Path(__file__).parents[1]
 PLACES = ("README.md", "CONTRIBUTING.md", "CONVENTIONS.md", "docs", "notebooks", "lgsim")
@@ -47,6 +47,11 @@ OUT = {
     r"stands? for itself": "",
 }
 """Pattern of what is out, and what is said instead."""
+ANY = re.compile(rf"\b({'|'.join(OUT)})\b", re.IGNORECASE)
+TOKEN = re.compile(
+    r"""("{3}|'{3})(?:\\.|[^\\])*?\1|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?P<comment>#[^\n]*)""", re.DOTALL
+)
+"""A string or a comment."""
 FIRST = r"(What|Whether|Of|That of|Those of|That|Those)\b"
 """First words that begin no heading and no docstring: both are nouns or sentences."""
 SOUGHT = (
@@ -86,7 +91,8 @@ def python(file: str, text: str) -> Iterator[Text]:
     """The docstrings, comments and messages of a module."""
     tree = ast.parse(text)
     docs = set()
-    for node in ast.walk(tree):
+    nodes = walk(tree)
+    for node in nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
             value = getattr(node.body[0], "value", None)
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
@@ -95,13 +101,14 @@ def python(file: str, text: str) -> Iterator[Text]:
                     # without the name of an argument
                     line = re.sub(r"^\s+\w+: |`+[^`]+`+", " ", line)
                     yield Text(file, value.lineno + i, line, i == 0)
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docs and " " in node.value:
             for i, line in enumerate(node.value.splitlines()):
                 yield Text(file, node.lineno + i, re.sub(r"`+[^`]+`+", " ", line), False)
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            yield Text(file, token.start[0], re.sub(r"`+[^`]+`+", " ", token.string), False)
+    for token in re.finditer(TOKEN, text):
+        if token["comment"]:
+            line = text.count("\n", 0, token.start()) + 1
+            yield Text(file, line, re.sub(r"`+[^`]+`+", " ", token["comment"]), False)
 
 
 def texts(path: Path) -> Iterator[Text]:
@@ -130,7 +137,7 @@ def hits(names: list[str]) -> Iterator[str]:
     """What is out in these files, with file, line and what to say."""
     for path in files(names):
         for piece in texts(path):
-            for pattern, better in OUT.items():
+            for pattern, better in OUT.items() if re.search(ANY, piece.text) else ():
                 if match := re.search(rf"\b({pattern})\b", piece.text, re.IGNORECASE):
                     yield f"{piece.file}:{piece.line}: {match[0]!r} -> {better}"
             if piece.first and (match := re.match(FIRST, piece.text.strip())):

@@ -8,6 +8,7 @@ import importlib
 import inspect
 import pkgutil
 import types
+from functools import cache
 from pathlib import Path
 
 import lgsim
@@ -16,6 +17,7 @@ ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "tests" / "data" / "public_names.txt"
 
 
+@cache
 def modules() -> dict[str, types.ModuleType]:
     """Modules that list public names, and those among these names."""
     found = {"lgsim": lgsim}
@@ -32,26 +34,27 @@ def modules() -> dict[str, types.ModuleType]:
     return dict(sorted(found.items()))
 
 
-def names(module: types.ModuleType) -> list[str]:
+def names(module: types.ModuleType) -> tuple[str, ...]:
     """The public names of a module: those that it lists, else its own."""
     own = {name: value for name, value in vars(module).items() if not name.startswith("_")}
-    return listed(module) or [
+    return listed(module) or tuple(
         name for name, value in own.items() if getattr(value, "__module__", None) == module.__name__
-    ]
+    )
 
 
-def listed(module: types.ModuleType) -> list[str]:
+@cache
+def listed(module: types.ModuleType) -> tuple[str, ...]:
     """The names of a list ``__all__``, or those that a door imports as themselves, ``from x import y as y``.
 
     A door is a package, or a module that defines nothing.
     """
     if hasattr(module, "__all__"):
-        return list(module.__all__)
+        return tuple(module.__all__)
     body = ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body
     if not hasattr(module, "__path__") and not all(isinstance(x, ast.Expr | ast.Import | ast.ImportFrom) for x in body):
-        return []
+        return ()
     found = [name for node in body if isinstance(node, ast.ImportFrom) for name in node.names]
-    return [name.name for name in found if name.name == name.asname]
+    return tuple(name.name for name in found if name.name == name.asname)
 
 
 def lines() -> list[str]:

@@ -1,6 +1,7 @@
 """lgsim keeps the floors of its design, and importing it leaves JAX alone."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from tests.architecture import FILES, LINES, violations
 from tests.floors import FIGURE, figure
 
 ROOT = Path(__file__).parents[1] / "lgsim"
+BYTECODE = {name: os.environ[name] for name in ("PYTHONPYCACHEPREFIX",) if name in os.environ}
 
 SOUND = {
     "__init__.py": '"""Front door."""\nfrom lgsim.lie.so3 import exp\n',
@@ -183,7 +185,7 @@ def test_import_changes_no_setting(tmp_path):
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", FRESH],
         cwd=tmp_path,
-        env={"PATH": "", "PYTHONPATH": str(ROOT.parent), "JAX_PLATFORMS": "cpu"},
+        env={"PATH": "", "PYTHONPATH": str(ROOT.parent), "JAX_PLATFORMS": "cpu", **BYTECODE},
         capture_output=True,
         text=True,
     )

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -14,7 +15,8 @@ from lgsim import formats, scenarios, view
 from lgsim.view import reports
 
 ROOT = Path(__file__).parents[1]
-ENVIRONMENT = {"PATH": "", "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+KEPT = {name: os.environ[name] for name in ("PYTHONPYCACHEPREFIX", "XLA_FLAGS") if name in os.environ}
+ENVIRONMENT = {"PATH": "", "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", **KEPT}
 DOORS = {
     "lgsim": lgsim,
     "lgsim.formats": formats,
@@ -140,8 +142,10 @@ def test_first_use_loads_what_it_needs():
 
 def test_parts_are_attributes():
     fresh("import lgsim; lgsim.systems.heavy_top, lgsim.lie.so3.exp, lgsim.scenarios.tasks")
-    fresh("import lgsim; lgsim.interop.mujoco, lgsim.formats.interop.drake, lgsim.reports.page, lgsim.view.plots")
-    fresh("import lgsim; lgsim.methods.MK4")
+    fresh(
+        "import lgsim; lgsim.methods.MK4\n"
+        "lgsim.interop.mujoco, lgsim.formats.interop.drake, lgsim.reports.page, lgsim.view.plots"
+    )
 
 
 def test_first_use_under_a_trace():

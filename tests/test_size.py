@@ -6,6 +6,7 @@ from pathlib import Path
 
 import lgsim
 from tests.public_record import listed, modules
+from tests.syntax import walk
 
 PACKAGE = Path(lgsim.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -32,7 +33,7 @@ def test_arguments():
     """Functions with more than ten arguments."""
     found = []
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef):
                 given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
                 if len(given) > ARGUMENTS:

@@ -102,13 +102,16 @@ def _public_names(root: Path) -> dict[str, str]:
     }
 
 
-def _files(module: str, root: Path) -> Iterator[Path]:
+@cache
+def _files(module: str, root: Path) -> tuple[Path, ...]:
     """The files that an import of this module runs: its own and those of the packages above it."""
     parts = module.split(".")
+    files: list[Path] = []
     for base in (root, root / "benchmarks"):
         for i in range(1, len(parts) + 1):
             stem = base.joinpath(*parts[:i])
             found = [path for path in (stem / "__init__.py", stem.with_name(f"{stem.name}.py")) if path.is_file()]
             # a package inside lgsim may import on first use as well: all of its stub counts
             stub = stem / "__init__.pyi"
-            yield from [*found, *([stub] if stub.is_file() and stem != root / "lgsim" else [])]
+            files += [*found, *([stub] if stub.is_file() and stem != root / "lgsim" else [])]
+    return tuple(files)

@@ -18,7 +18,7 @@ from lgsim.lie import conversions
 from lgsim.lie.group import norm
 from lgsim.montecarlo.rollout import SampledMotion
 from lgsim.simulation import sensors
-from lgsim.simulation.between_states import Negative, Quantity, States, first_crossing, largest
+from lgsim.simulation.between_states import Quantity, States, extreme, first_crossing
 
 
 def final_q(motion: SampledMotion) -> Float[Array, " nq"]:
@@ -59,8 +59,7 @@ class Extreme(eqx.Module):
 
     def __call__(self, motion: SampledMotion) -> Float[Array, ""]:
         """The value, in the quantity's unit."""
-        quantity = self.quantity if self.sign > 0 else Negative(self.quantity)
-        return self.sign * largest(quantity, motion.model, _every_step(motion))[0]
+        return extreme(self.quantity, self.sign, motion.model, _every_step(motion))[0]
 
 
 class CrossingTime(eqx.Module):

@@ -36,16 +36,6 @@ class States(NamedTuple):
     v: Float[Array, "n nv"]
 
 
-class Negative(NamedTuple):
-    """The negative of a quantity."""
-
-    quantity: Quantity
-
-    def __call__(self, t: Number, q: Float[Array, " nq"], v: Float[Array, " nv"], model: Model) -> Float[Array, ""]:
-        """The negative value."""
-        return -self.quantity(t, q, v, model)
-
-
 def interpolate_state(
     model: Model,
     q0: Float[Array, " nq"],
@@ -85,29 +75,38 @@ def with_middles(
     return States(*(merged(x, y) for x, y in zip(states, inner, strict=True)))
 
 
-def largest(quantity: Quantity, model: Model, states: States) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """The largest value of a quantity over a motion, and its time, s.
+def extreme(
+    quantity: Quantity, sign: int | Float[Array, ""], model: Model, states: States
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """The largest or the smallest value of a quantity over a motion, and its time, s.
 
     q between two states is the cubic in the algebra that matches their velocities, with an error O(h^4), v its velocity
     (O(h^3)). The quantity is evaluated at the states and, in each interval, where the cubic through its values and
-    rates is stationary; the largest of these is refined. Derivatives are those of the value at a fixed time, which
-    are exact where the maximum is stationary.
+    rates is stationary; the extreme of these is refined. Derivatives are those of the value at a fixed time, which
+    are exact where the extreme is stationary.
+
+    Args:
+        sign: 1 for the largest value, -1 for the smallest; as an array both have one program.
     """
     fixed = jax.lax.stop_gradient((model, states))
-    values, places = _samples(quantity, *fixed)
+
+    def signed(t: Number, q: Float[Array, " nq"], v: Float[Array, " nv"], model: Model) -> Float[Array, ""]:
+        return sign * quantity(t, q, v, model)
+
+    values, places = _samples(signed, *fixed)
     best = jnp.argmax(values)  # the index of a NaN, if there is one
     base, low, high = _bracket(places, best - 1, best, best + 1)
 
     def refine(ends: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
         grid = ends[0] + (ends[1] - ends[0]) * jnp.linspace(0, 1, _GRID, dtype=values.dtype)
-        found = jnp.argmax(jax.vmap(lambda s: _at(quantity, *fixed, base, s))(grid))
+        found = jnp.argmax(jax.vmap(lambda s: _at(signed, *fixed, base, s))(grid))
         return (grid[jnp.maximum(found - 1, 0)], grid[jnp.minimum(found + 1, _GRID - 1)]), None
 
     rounds = jnp.finfo(values.dtype).nmant // 4 + 1  # half of the digits: values are quadratic about an extreme
     (low, high), _ = control_flow.scan(refine, (low, high), None, length=rounds)
     # the sample itself, which a corner at a state needs
     candidates = jnp.stack([places[1][best], (low + high) / 2, low, high])
-    s = candidates[jnp.argmax(jax.vmap(lambda s: _at(quantity, *fixed, base, s))(candidates))]
+    s = candidates[jnp.argmax(jax.vmap(lambda s: _at(signed, *fixed, base, s))(candidates))]
     return _at(quantity, model, states, base, s), _time(states.time, base, s)
 
 
@@ -116,7 +115,7 @@ def first_crossing(
 ) -> Float[Array, ""]:
     """The first time at which a quantity crosses a value, s; infinite if it does not.
 
-    It is a root of the quantity along the interpolated motion, see ``largest``. A motion that starts at the value
+    It is a root of the quantity along the interpolated motion, see ``extreme``. A motion that starts at the value
     crosses it when it returns. The derivative is that of the implicit function.
 
     Args:
@@ -159,7 +158,7 @@ def _samples(quantity: Quantity, model: Model, states: States) -> tuple[Float[Ar
     def rate(k: Array, s: Array) -> tuple[Array, Array]:
         return jax.jvp(lambda s: _at(quantity, model, states, k, s), (s,), (jnp.ones_like(s),))
 
-    (g0, d0), (g1, d1) = (jax.vmap(rate)(k, s) for s in (zero, one))
+    (g0, g1), (d0, d1) = jax.vmap(jax.vmap(rate), (None, 0))(k, jnp.stack([zero, one]))
     # d0 + 2 b s + 3 a s^2 = 0, the derivative of the cubic
     rise = g1 - g0
     a, b = d0 + d1 - 2 * rise, 3 * rise - 2 * d0 - d1
@@ -169,7 +168,7 @@ def _samples(quantity: Quantity, model: Model, states: States) -> tuple[Float[Ar
     second = jnp.where(q != 0, d0 / jnp.where(q != 0, q, 1), 0)
     roots = jnp.where(disc >= 0, jnp.clip(jnp.stack([first, second]), 0, 1), jnp.asarray([[1 / 3], [2 / 3]]))
     s1, s2 = jnp.sort(roots.astype(zero.dtype), axis=0)
-    inner = (jax.vmap(lambda k, s: _at(quantity, model, states, k, s))(k, s) for s in (s1, s2))
+    inner = jax.vmap(jax.vmap(lambda k, s: _at(quantity, model, states, k, s)), (None, 0))(k, jnp.stack([s1, s2]))
     values = jnp.append(jnp.stack([g0, *inner], axis=1).ravel(), g1[-1])
     index = jnp.append(jnp.repeat(k, 3), k[-1])
     part = jnp.append(jnp.stack([zero, s1, s2], axis=1).ravel(), one[-1])

@@ -24,7 +24,7 @@ from lgsim.multibody.model import Model
 from lgsim.multibody.serialization import fingerprint
 from lgsim.simulation import trajectory_files
 from lgsim.simulation.accuracy.trajectory_error import StepError
-from lgsim.simulation.between_states import Negative, Quantity, States, first_crossing, interpolate_state, largest
+from lgsim.simulation.between_states import Quantity, States, extreme, first_crossing, interpolate_state
 from lgsim.simulation.limits import LimitUse, limit_rows, limit_uses, limit_warnings
 from lgsim.support.padded_batches import in_padded_batches
 from lgsim.support.printable import printable
@@ -207,8 +207,7 @@ class Trajectory:
         Raises:
             ValueError: there are fewer than two states.
         """
-        value, time = _largest(quantity, self.model, self._states())
-        return float(value), float(time)
+        return self._extreme(quantity, 1)
 
     def minimum(self, quantity: Quantity) -> tuple[float, float]:
         """The smallest value of a quantity over the motion, and its time, s; see ``maximum``.
@@ -216,8 +215,7 @@ class Trajectory:
         Raises:
             ValueError: there are fewer than two states.
         """
-        value, time = self.maximum(Negative(quantity))
-        return -value, time
+        return self._extreme(quantity, -1)
 
     def time_of(self, quantity: Quantity, value: float = 0.0, *, rising: bool | None = None) -> float:
         """The first time at which a quantity crosses a value, s; infinite if it does not. See ``maximum``.
@@ -231,6 +229,10 @@ class Trajectory:
             ValueError: there are fewer than two states.
         """
         return float(_first_crossing(quantity, jnp.asarray(value, self.q.dtype), rising, self.model, self._states()))
+
+    def _extreme(self, quantity: Quantity, sign: int) -> tuple[float, float]:
+        value, time = _extreme(quantity, jnp.asarray(sign, self.q.dtype), self.model, self._states())
+        return float(value), float(time)
 
     def _states(self) -> States:
         if len(self) < 2:
@@ -329,7 +331,7 @@ def energy_drift(trajectory: Trajectory) -> str:
 
 
 _interpolate = jax.jit(jax.vmap(interpolate_state, in_axes=(None, 0, 0, 0, 0, 0, 0)))
-_largest = jax.jit(largest, static_argnums=0)
+_extreme = jax.jit(extreme, static_argnums=0)
 _first_crossing = jax.jit(first_crossing, static_argnums=(0, 2))
 
 

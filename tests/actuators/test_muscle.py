@@ -50,14 +50,16 @@ def test_derivatives(name):
     """By every number, length and speed against differences; finite at every joint of the curves."""
     own, l0, slack = muscle(MUSCLES[name])
 
+    @jax.jit
     def force(muscle, length, speed):
         shaft = Shaft(slack + l0 * length[None], muscle.optimal_length * speed[None])
         out, rate = muscle.respond(jnp.array([0.7]), shaft, jnp.array([[0.4]]))
         return out[0] + rate[0, 0]
 
+    gradient = jax.jit(jax.grad(force, argnums=(0, 1, 2)))
     for length, speed in ((0.87, -0.3), (1.07, 0.02), (1.4, 2.0)):
         point = (own, jnp.asarray(length), jnp.asarray(speed))
-        slopes = jax.grad(force, argnums=(0, 1, 2))(*point)
+        slopes = gradient(*point)
         leaves, tree = jax.tree.flatten(point)
         for i, (leaf, slope) in enumerate(zip(leaves, jax.tree.leaves(slopes), strict=True)):
             h = 1e-6 * max(abs(float(leaf)), 0.1)
@@ -67,7 +69,7 @@ def test_derivatives(name):
     corners = [0.1, float(own.shortest), (1 + float(own.shortest)) / 2, 1.0, (1 + float(own.longest)) / 2, 3.0]
     for length in corners:
         for speed in (-float(own.fastest), 0.0, float(own.fastest * (own.eccentric - 1))):
-            found = jax.grad(force, argnums=(0, 1, 2))(own, jnp.asarray(length), jnp.asarray(speed))
+            found = gradient(own, jnp.asarray(length), jnp.asarray(speed))
             assert all(np.all(np.isfinite(x)) for x in jax.tree.leaves(found))
 
 

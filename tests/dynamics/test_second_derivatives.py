@@ -33,7 +33,10 @@ def weighted(model, f, q, v, tau):
     ],
 )
 def test_hessians(kinds, parents, most, monkeypatch):
-    """Of all pairs of directions, with all directions in one program and one by one."""
+    """Of all pairs of directions, with all directions in one program and one by one.
+
+    Some 4 s: the program of all second derivatives is the largest of the dynamics.
+    """
     monkeypatch.setattr(second_derivatives, "SMALL", most)
     model = trees.build(kinds, parents, armature=True)
     rng = np.random.default_rng(3)

@@ -42,6 +42,7 @@ def test_nine_published_twists(row):
         assert np.max(np.abs(value[0] - exact)) / oracle.ONE < 1e-19 * scale, name
 
 
+@pytest.mark.repeats("0.0-*", "0.7-*", "6.28-*")
 @pytest.mark.parametrize("name", oracle.ALGEBRAS)
 @pytest.mark.parametrize("angle", [0.0, 1e-300, 1e-9, 0.7, 3.1, 6.28, 50.0])
 @pytest.mark.quick

@@ -70,6 +70,7 @@ def sledge():
     return builder.build()
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("mode", MODES)
 def test_damping_of_a_model(sledge, mode):
     """v(T) = v0 exp(-d T / m): derivatives with respect to the damping, and to mean and deviation of v0."""

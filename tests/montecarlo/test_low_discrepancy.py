@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -133,14 +134,18 @@ def test_too_many(without_import_hook):
         mc.Sobol().points(0, 10, 30_000)
 
 
+@eqx.filter_jit
+def normal(points):
+    return jax.vmap(lambda i: points.normal(i, jnp.dtype(float)))(jnp.arange(256, dtype=jnp.uint32))
+
+
 @pytest.mark.parametrize("kind", [mc.Sobol, mc.LatinHypercube])
 def test_the_interval_of_a_sequence_covers(kind):
     """That of the spread of its parts: far narrower than of random samples, and it covers the mean (exact for Gaussian
     means of parts; 40 seeds, at least 34 of which a level of 95 % contains but for one of 1000)."""
     wanted, covered, widths = 3 * np.sin(0.5) * np.exp(-0.5), 0, []
     for seed in range(40):
-        points = kind().points(seed, 256, 3)
-        z = np.asarray(jax.vmap(lambda i: points.normal(i, jnp.dtype(float)))(jnp.arange(256, dtype=jnp.uint32)))  # noqa: B023
+        z = np.asarray(normal(kind().points(seed, 256, 3)))
         y = np.sin(z + 0.5).sum(axis=1)
         running = RunningReplicates(8, 1)
         for first in range(0, 256, 50):

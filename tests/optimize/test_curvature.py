@@ -22,6 +22,7 @@ from tests.multibody import trees
     ],
 )
 def test_the_curvature_of_steps(kind):
+    """Against plain second derivatives of a step, whose program takes some 3 s to trace and compile."""
     model = trees.build(["revolute", "prismatic"], [-1, 0], armature=True)
     model = model.replace(damping=jnp.ones(2), friction=jnp.ones(2))
     dynamics, start = kind(model, 0.1), jnp.array([0.3, -0.2, 1.0, 0.5])

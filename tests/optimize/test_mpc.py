@@ -128,20 +128,20 @@ def test_a_moving_reference_is_followed_by_time():
     np.testing.assert_allclose(ys[:, 2:, 0], np.sin(ts)[:, 2:], atol=1e-3)
 
 
-def test_a_step_that_breaks_down_keeps_the_plan():
+@pytest.mark.parametrize("solver", [None, pytest.param(ShootingMinimizer(max_iterations=5), marks=pytest.mark.slow)])
+def test_a_step_that_breaks_down_keeps_the_plan(solver):
     def cost(t, y, u, args):
         return jnp.sum(u * u) + jnp.sum(jnp.where(jnp.abs(y) < 5, y * y, jnp.nan))
 
     problem = linear_problem(6).replace(running=cost)
-    for solver in (None, ShootingMinimizer(max_iterations=5)):
-        controller = mpc(problem, solver)
-        plan = controller.plan()
-        u, after = controller.step(plan, jnp.array([9.0, 0.0]))
-        assert int(after.bad_node) == 0 and bool(after.result == RESULTS.nonfinite_start)
-        np.testing.assert_array_equal(u, plan.us[0])
-        np.testing.assert_array_equal(after.us[:-1], plan.us[1:])
-        u, again = controller.step(after, problem.y0)
-        assert np.all(np.isfinite(u)) and int(again.bad_node) == -1
+    controller = mpc(problem, solver)
+    plan = controller.plan()
+    u, after = controller.step(plan, jnp.array([9.0, 0.0]))
+    assert int(after.bad_node) == 0 and bool(after.result == RESULTS.nonfinite_start)
+    np.testing.assert_array_equal(u, plan.us[0])
+    np.testing.assert_array_equal(after.us[:-1], plan.us[1:])
+    u, again = controller.step(after, problem.y0)
+    assert np.all(np.isfinite(u)) and int(again.bad_node) == -1
 
 
 def test_what_does_not_fit_is_told(without_import_hook):

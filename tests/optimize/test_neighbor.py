@@ -48,6 +48,7 @@ def test_the_ends_of_the_long_axes_are_saddles(axis, unit, price):
     np.testing.assert_allclose(np.abs(found.us[0]) / unit, [0, 0, 1], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_in_float32():
     found = solve(nearest(dtype=np.float32), np.array([[1, 0, 0]], np.float32))
     assert found.message == ""

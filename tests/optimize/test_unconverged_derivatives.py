@@ -139,6 +139,7 @@ def test_bounds_and_a_start_at_rest():
     assert value > 19 and len(found) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_single_precision():
     gravity = AT_G.astype(jnp.float32)

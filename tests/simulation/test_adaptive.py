@@ -244,15 +244,12 @@ for call in (lambda: simulate_adaptive(model, duration=1.0), lambda: events.join
     subprocess.run([sys.executable, "-c", text], check=True)
 
 
-def pushed(start, length, rounded):
-    """1 kg on a frictionless rail pushed by 1000 N for a while: (control, the way after the end of the push)."""
-
-    def push(t, q, v, model):
-        x = (t - start) / length
-        shape = jnp.sin(np.pi * x) ** 2 if rounded else 1.0
-        return jnp.where((x > 0) & (x < 1), 1000.0 * shape, 0.0)[None]
-
-    return push, lambda t: 1000.0 * length * (0.5 if rounded else 1.0) * (t - start - length / 2)
+def push(pulse, t, q, v, model):
+    """1000 N for a while: (start, length, whether they rise and fall as sin^2)."""
+    start, length, rounded = pulse
+    x = (t - start) / length
+    shape = jnp.where(rounded == 1, jnp.sin(np.pi * x) ** 2, 1.0)
+    return jnp.where((x > 0) & (x < 1), 1000.0 * shape, 0.0)[None]
 
 
 @pytest.mark.parametrize("start, length", [(0.5031, 0.01), (0.7123, 0.05), (0.9, 0.2)])
@@ -261,30 +258,43 @@ def test_pulses_are_not_stepped_over(start, length, rounded):
     """Of 10 to 200 ms on a mass at rest, on which every step would be accepted; the closed form is the oracle."""
     builder = lgsim.ModelBuilder(gravity=np.zeros(3))
     builder.add_body("cart", "world", joints.Prismatic(), axis=[1, 0, 0], mass=1.0)
-    law, way = pushed(start, length, rounded)
+    law = Partial(push, jnp.array([start, length, float(rounded)]))
     run = simulate_adaptive(builder.build(), duration=2.0, control=law)
-    true = abs(run.q[-1, 0] - way(2.0))
-    assert way(2.0) > 5 and true < 1e-3 * way(2.0) and true <= 3 * run.step_error.error[-1, 0]
+    way = 1000.0 * length * (0.5 if rounded else 1.0) * (2.0 - start - length / 2)
+    true = abs(run.q[-1, 0] - way)
+    assert way > 5 and true < 1e-3 * way and true <= 3 * run.step_error.error[-1, 0]
 
 
-def test_two_crossings_within_a_step():
-    """A ball thrown to 1 m passes 0.9 m twice; one step of its parabola is exact, whatever its length."""
-    model = weight()
-    up = events.joint_reaches(model, "rail", 0.9)
+def ball():
+    """A ball that is thrown to 1 m, its speed, and when it passes 0.9 m on the way up."""
     v0 = np.sqrt(2 * G)
-    time = (v0 - np.sqrt(v0**2 - 2 * G * 0.9)) / G
+    return weight(), v0, (v0 - np.sqrt(v0**2 - 2 * G * 0.9)) / G
+
+
+@pytest.mark.repeats("largest step", "one state")
+@pytest.mark.parametrize(
+    "given",
+    [{"max_step": 2.0}, {}, {"dt_out": 2.0}, {"save_at": [2.0]}, {"save_at": [0.0, 0.4, 2.0]}],
+    ids=["largest step", "usual", "one state", "the end", "three states"],
+)
+def test_two_crossings_within_a_step(given):
+    """A ball passes 0.9 m twice; one step of its parabola is exact, whatever its length."""
+    model, v0, time = ball()
+    up = events.joint_reaches(model, "rail", 0.9)
     down = events.joint_reaches(model, "rail", 0.9, rising=False)
-    for given in ({}, {"max_step": 2.0}, {"dt_out": 2.0}, {"save_at": [2.0]}, {"save_at": [0.0, 0.4, 2.0]}):
-        run = simulate_adaptive(model, None, jnp.array([v0]), duration=2.0, events=up, **given)
-        np.testing.assert_allclose(run.time[-1], time, rtol=1e-9)
-        assert run.result.startswith("event reached") and run.step_error.resolved and (run.q[:, 0] < 0.9 + 1e-9).all()
-        back = simulate_adaptive(model, None, jnp.array([v0]), duration=2.0, events=down, **given)
-        np.testing.assert_allclose(back.time[-1], 2 * v0 / G - time, rtol=1e-9)
-    # the last step ends beyond both crossings of one event and the crossing of another
-    low = events.joint_reaches(model, "rail", -1.0)
+    run = simulate_adaptive(model, None, jnp.array([v0]), duration=2.0, events=up, **given)
+    np.testing.assert_allclose(run.time[-1], time, rtol=1e-9)
+    assert run.result.startswith("event reached") and run.step_error.resolved and (run.q[:, 0] < 0.9 + 1e-9).all()
+    back = simulate_adaptive(model, None, jnp.array([v0]), duration=2.0, events=down, **given)
+    np.testing.assert_allclose(back.time[-1], 2 * v0 / G - time, rtol=1e-9)
+
+
+def test_two_crossings_and_another_event_within_a_step():
+    """The last step ends beyond both crossings of one event and the crossing of another; a height that is touched."""
+    model, v0, time = ball()
+    up, low, touched = (events.joint_reaches(model, "rail", height) for height in (0.9, -1.0, 1.0))
     first = simulate_adaptive(model, None, jnp.array([v0]), duration=2.0, events=(low, up), max_step=2.0)
     np.testing.assert_allclose(first.time[-1], time, rtol=1e-9)
-    touched = events.joint_reaches(model, "rail", 1.0)
     grazed = simulate_adaptive(model, None, jnp.array([v0]), duration=2.0, events=touched, max_step=2.0)
     assert grazed.result == "" or abs(grazed.time[-1] - v0 / G) < 1e-6
 

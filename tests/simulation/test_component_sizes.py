@@ -62,6 +62,7 @@ def test_a_small_motion_in_single_precision():
     assert true > 2e-4 and not found.step_error.resolved
 
 
+@pytest.mark.repeats("0.0-float64", "0.01-float32")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("torque", [0.0, 0.01])
 def test_a_satellite_at_rest_with_a_reaction_wheel(dtype, torque):

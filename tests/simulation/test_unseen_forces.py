@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.tree_util import Partial
 
 import lgsim
 from lgsim.actuators import Actuators, Lag, Transmission
@@ -22,25 +23,29 @@ def pulse(start, length, force):
     return lambda t: jnp.where((t >= start) & (t < start + length), force, 0.0)
 
 
+def control(numbers, t, q, v, model):
+    return pulse(*numbers)(t)[None]
+
+
+def wrenches(numbers, t, q, v, model):
+    return jnp.zeros((1, 6)).at[0, 0].set(pulse(*numbers)(t))
+
+
 # (start, length, force): 0.8 ms between the stages, and a thrust with both edges in the first quarter of a step
 PULSES = [(0.5132, 8e-4, 1000.0), (0.501, 4e-3, 50.0)]
 
 
-@pytest.mark.parametrize("kind", ["control", "wrenches"])
+@pytest.mark.parametrize("law", [control, wrenches])
 @pytest.mark.parametrize("start, length, force", PULSES)
-def test_a_pulse_that_no_stage_sees(cart, kind, start, length, force):
-    push = pulse(start, length, force)
-    given = {
-        "control": lambda t, q, v, model: push(t)[None],
-        "wrenches": lambda t, q, v, model: jnp.zeros((1, 6)).at[0, 0].set(push(t)),
-    }
-    found = simulate(cart, duration=2.0, dt=0.02, **{kind: given[kind]})
+def test_a_pulse_that_no_stage_sees(cart, law, start, length, force):
+    given = {law.__name__: Partial(law, jnp.array([start, length, force]))}
+    found = simulate(cart, duration=2.0, dt=0.02, **given)
     true = force / 2 * length * (2.0 - start - length / 2)
     said = found.step_error
     assert np.abs(found.q).max() == 0 and true <= 3 * said.value[-1, 0] <= 9 * true
     assert not said.resolved and said.until == pytest.approx(start + length / 2, abs=length)
-    assert f"not converged: the {kind} jumps at t = 0.5" in str(said)
-    fine = simulate(cart, duration=2.0, dt=2e-4, **{kind: given[kind]})
+    assert f"not converged: the {law.__name__} jumps at t = 0.5" in str(said)
+    fine = simulate(cart, duration=2.0, dt=2e-4, **given)
     assert fine.q[-1, 0] == pytest.approx(true, rel=0.2) and "jumps" not in str(fine.step_error)
 
 

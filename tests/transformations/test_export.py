@@ -55,7 +55,7 @@ def states(length, width=2):
 
 
 def test_another_process_runs_what_was_exported(tmp_path, cache, without_jax_cache):
-    """Without its programs, with those of a folder and no cache, and with those of the cache."""
+    """Without its programs, with those of a folder and no cache, and with those of the cache: 4 s, of two processes."""
     # no other test of this process may have compiled it: what is known already is not written into the cache again
     model = trees.build(["helical", "cylindrical", "helical"], [-1, 0, 0])
     f = jax.vmap(lambda q: lgsim.forward_dynamics(model, q, 2 * q, 0.3 * q))

@@ -49,6 +49,7 @@ def check(function, transformations):
 @pytest.mark.repeats
 @pytest.mark.parametrize("function", ["forward_dynamics", "four_bar", "rollout"])
 def test_transformations_that_stand_for_all(function):
+    """Some 8 s: a process with four devices, and a program for each transformation."""
     check(function, SMALL)
 
 

@@ -52,6 +52,7 @@ def test_the_damping_of_a_cart_pole(unit, prior):
         assert abs(value - unit * DAMPING) < found.deviations[name] < 1e-4 * unit
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("estimator", [TorqueFit(loss=Huber()), TorqueFit(noise=0.01), TorqueFit(noise_updates=8)])
 def test_other_settings(estimator):
     model = cart_pole()
@@ -60,6 +61,7 @@ def test_other_settings(estimator):
     np.testing.assert_allclose(list(found.values.values()), DAMPING, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_bodies_and_damping():
     """22 unknowns of which six combinations are identifiable."""
     model = cart_pole()
@@ -71,6 +73,7 @@ def test_bodies_and_damping():
     assert np.max(np.abs(np.asarray(found.residuals()))) < 1e-6
 
 
+@pytest.mark.slow
 def test_in_float32():
     model = cart_pole(np.float32)
     found = fit(Parameters(model.replace(damping=np.float32(PRIOR)), [JointParameter("damping")]), torques(model))
@@ -103,6 +106,7 @@ def test_a_simulated_motion(estimate_noise):
     np.testing.assert_allclose(list(found.values.values()), DAMPING, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_batch_of_exact_and_noisy_records():
     """Each entry has its own verdict under vmap."""
     model = cart_pole()

@@ -109,6 +109,7 @@ def test_a_joint_that_rests_keeps_its_speed():
     assert "friction_speed of elbow: prior 100 %" in str(found.verdict)
 
 
+@pytest.mark.slow
 def test_joints_share_a_speed():
     shared = [*blocks()[:3], SharedBlock(JointParameter("friction_speed"))]
     found = fit(Parameters(arms.planar(), shared), recorded(lambda v: smooth(v, speeds=0.05)))

@@ -143,7 +143,11 @@ def test_noise_that_did_not_settle():
     assert found.verdict.outcome is Outcome.FAILED and "Noise not settled" in str(found.verdict)
     assert "noise_updates" in found.message
     assert fit(unknown, samples, TorqueFit(noise_updates=1, noise=0.1)).message == ""
-    rows = []
+
+
+@pytest.mark.slow
+def test_the_rounds_of_the_noise_are_shown():
+    unknown, samples, rows = Parameters(arms.planar(damping=0.1), [JointParameter("damping")]), few_torques(40), []
     again = fit(unknown, samples, progress=rows.append)
     assert again.message == "" and rows[-1].round < rows[-1].rounds
     np.testing.assert_allclose(again.estimate.noise, fit(unknown, samples).estimate.noise, rtol=1e-6)
@@ -155,6 +159,7 @@ def outliers(samples, share, size):
     return eqx.tree_at(lambda s: s.signals, samples, samples.signals + bad)
 
 
+@pytest.mark.repeats("True-loss0", "False-loss0")
 @pytest.mark.parametrize("loss", [Huber(), Cauchy()])
 @pytest.mark.parametrize("linear", [False, True])
 def test_outliers_do_not_move_the_scale(loss, linear):
@@ -187,8 +192,9 @@ def test_each_entry_of_a_batch_settles_by_itself():
     each = [arms.samples(true, 100, seed=seed, noise=noise) for seed, noise in enumerate([0.0, 0.1, 3.0])]
     each.append(eqx.tree_at(lambda s: s.v, each[0], each[0].v * np.float32(np.nan)))
     stack = jax.tree.map(lambda *x: jnp.stack(x), *each)
-    found = eqx.filter_jit(eqx.filter_vmap(lambda s: TorqueFit().run(unknown, s)))(stack)
-    alone = [TorqueFit().run(unknown, s) for s in each[1:3]]
+    run = eqx.filter_jit(lambda s: TorqueFit().run(unknown, s))
+    found = eqx.filter_jit(eqx.filter_vmap(run))(stack)
+    alone = [run(s) for s in each[1:3]]
     np.testing.assert_allclose(found.noise[1:3], [e.noise for e in alone], rtol=2e-3)
     codes = [int(x) for x in found.result._value]
     assert codes[:3] == [0, 0, 0] and codes[3] != 0
