@@ -16,6 +16,7 @@ from lgsim.optimize.constraint_rows import report_of, rows_of
 from lgsim.optimize.constraints.penalties import Penalties
 from lgsim.optimize.cost import zero_tangent
 from lgsim.optimize.interior_point.barrier import (
+    DUAL,
     UNSEEN,
     Dual,
     Model,
@@ -55,6 +56,7 @@ from lgsim.optimize.interior_point.kkt import (
     stiffness_of,
     weighted,
 )
+from lgsim.optimize.interior_point.multipliers import FirstOrder, least_squares_multipliers
 from lgsim.optimize.linear_quadratic import (
     add_curvature,
     costates,
@@ -62,7 +64,15 @@ from lgsim.optimize.linear_quadratic import (
     linearize_step,
     split_nodes,
 )
-from lgsim.optimize.optimality import FLOOR, Optimality, free_slopes, part_of, room_to_bounds
+from lgsim.optimize.optimality import (
+    FLOOR,
+    Optimality,
+    control_sizes,
+    free_slopes,
+    part_of,
+    room_to_bounds,
+    rounding_of_cost,
+)
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import (
     RESULTS,
@@ -87,6 +97,8 @@ _REG_FIRST = 1e-4
 """The first regularization above ``FLOOR``."""
 _FAR = 0.1
 """Slack relative to its natural scale above which a row is far from active."""
+_REST = 10
+"""Number of iterations without a change of the cost after which the search ends."""
 _DISTURBANCE = 1e-6
 """Size of the arbitrary part of a step if the Hessian is not definite, relative to the controls."""
 
@@ -160,8 +172,8 @@ class InteriorPoint(IterativeSolver):
 
     @property
     def turns(self) -> int:
-        # the last iteration takes no step: it evaluates the returned trajectory
-        return self.max_iterations + 1
+        # the last ones take no step: they evaluate the returned trajectory
+        return self.max_iterations + 2
 
     def begin(self, problem: Problem, us: Float[Array, "horizon m"], ys: Point | None) -> State:
         if any(c.price.linear is not np.inf for c in problem.constraints):
@@ -177,6 +189,7 @@ class InteriorPoint(IterativeSolver):
         return State(
             i=jnp.array(0),
             done=bad_node >= 0,
+            resting=jnp.array(False),
             point=TrialPoint(ys, us, jax.tree.map(jnp.ones_like, values.less), cost),
             multipliers=Dual(zeros, gaps),
             weights=Dual(zeros, gaps),
@@ -199,13 +212,18 @@ class InteriorPoint(IterativeSolver):
         )
 
     def iterate(self, problem: Problem, s: State) -> State:
-        first, last = s.i == 0, s.i >= self.max_iterations
+        first, last = s.i == 0, s.resting
         at, sizes, s = self._look(problem, s)
         small = digits(problem, 0.6)
-        met = ~first & (at.stationarity <= digits(problem, 0.55) * sizes.whole) & (at.gap <= small * sizes.whole)
-        met = met & (jnp.maximum(at.violation, at.priced / sizes.whole) <= small)
+        feasible = ~first & (jnp.maximum(at.violation, at.priced / sizes.whole) <= small)
+        met = feasible & (at.gap <= small * sizes.whole)
+        # without a change of the cost only the multipliers may be wrong
+        still = (s.i >= _REST) & (jnp.ptp(_last_costs(s)) <= rounding_of_cost(problem.dtype) * sizes.whole)
+        still = still & feasible & (at.gap <= digits(problem, 0.5) * sizes.whole)
+        resting = still | (s.i >= self.max_iterations)
+        met = met & (at.stationarity <= digits(problem, 0.55) * sizes.whole)
         s = s._replace(barrier=self._next_barrier(problem, s, at, sizes))
-        F, reg = self._factorized(problem, s, at, sizes, met)
+        F, reg = self._factorized(problem, s, at, sizes, met | last)
         broken = at.bad_node >= 0
         # an optimum whose Hessian is not definite, or a point that is not optimal
         ends = met & F.definite
@@ -215,10 +233,10 @@ class InteriorPoint(IterativeSolver):
         sweeps = (4 if problem.dtype == jnp.float64 else 8) if self.sweeps is None else self.sweeps
         step = newton_step(s, at, sizes, F, reg, sweeps)
         weights = jax.tree.map(lambda nu, m: jnp.maximum(jnp.abs(m), (nu + jnp.abs(m)) / 2), s.weights, step.dual)
-        trials = jnp.where(ends | last | broken | ~F.definite | s.done, 0, self.line_search_steps)
+        trials = jnp.where(ends | last | broken | ~F.definite | s.done | resting, 0, self.line_search_steps)
         found = search(problem, s, at, step, weights, trials)
         better = found.accepted
-        lost = ~better & (reg * self.reg_increase > self.reg_max) & ~ends & ~last
+        lost = ~better & (reg * self.reg_increase > self.reg_max) & ~ends & ~resting
         result = RESULTS.where(lost, RESULTS.stalled, s.result)
         result = RESULTS.where(saddle, RESULTS.saddle, result)
         result = RESULTS.where(broken, RESULTS.nonfinite_derivative, result)
@@ -228,13 +246,15 @@ class InteriorPoint(IterativeSolver):
             s.i, cost=s.point.cost, gradient=jnp.max(jnp.abs(at.slopes)), feasibility=at.largest, step=length,
             regularization=reg,
         )  # fmt: skip
+        multipliers = _best_multipliers(problem, s, at, sizes, resting & ~last & ~ends & ~broken)
         shortened = (length < _SHORT * step.primal_length) & (reg > FLOOR) & (at.violation <= _CLOSE)
         reach = jnp.max(jnp.abs(step.primal.u), axis=0)
         return s._replace(
             i=s.i + 1,
-            done=s.done | ends | lost | broken,
+            resting=resting,
+            done=s.done | ends | lost | broken | last,
             point=point,
-            multipliers=where_last(better, moved_multipliers(s, step, point.slacks, length), s.multipliers),
+            multipliers=where_last(better, moved_multipliers(s, step, point.slacks, length), multipliers),
             weights=where_last(better, weights, s.weights),
             reach=where_last(F.definite, reach, s.reach),
             reg=jnp.where(reg > 0, reg, s.reg),
@@ -314,7 +334,7 @@ class InteriorPoint(IterativeSolver):
         return jnp.where(sizes.count > 0, barrier, 0)
 
     def _factorized(
-        self, problem: Problem, s: State, at: Model, sizes: Sizes, met: Bool[Array, ""]
+        self, problem: Problem, s: State, at: Model, sizes: Sizes, final: Bool[Array, ""]
     ) -> tuple[Factorization, Float[Array, ""]]:
         """The factorization of the Newton matrix and its regularization: the first one for which it is definite."""
         W, P = at.W, at.P
@@ -335,7 +355,7 @@ class InteriorPoint(IterativeSolver):
             reg = jnp.where(tried[0] < FLOOR, jnp.asarray(FLOOR, W.dtype), more)
             return reg, attempt(reg)
 
-        reg = jnp.where(s.boost & ~met, jnp.maximum(s.reg * self.reg_increase, _REG_FIRST), 0)
+        reg = jnp.where(s.boost & ~final, jnp.maximum(s.reg * self.reg_increase, _REG_FIRST), 0)
         reg, factorization = while_last(going, harder, (reg, attempt(reg)))
         return factorization, reg
 
@@ -394,6 +414,28 @@ class InteriorPoint(IterativeSolver):
             if penalties is None
             else report_of(problem, rows_of(problem, ys, us, penalties), cost, False),
         )
+
+
+def _best_multipliers(problem: Problem, s: State, at: Model, sizes: Sizes, wanted: Bool[Array, ""]) -> Dual:
+    """The multipliers with the smaller residual: those of the iterations, or if wanted those of least squares.
+
+    A point is optimal if any multipliers satisfy the conditions. In directions that do not change the cost, such as of
+    joints that do not bound the time, those of the iterations converge slowly.
+    """
+    first, own, slacks = FirstOrder(at.lq.A, at.lq.B, at.costs, at.derivatives), s.multipliers, s.point.slacks
+    control = jnp.where(sizes.control > 0, sizes.control, jnp.maximum(control_sizes(problem, s.point.us), s.reach))
+    found = least_squares_multipliers(
+        first, slacks, s.live, own.conditions, control * sizes.free, digits(problem, DUAL), wanted
+    )
+    slopes, gaps = first.reduced(found)
+    residual = jnp.sum(jnp.abs(slopes * sizes.free) * sizes.control) + tree_dot(found.less, slacks)
+    return where_last(wanted & (residual < at.stationarity + at.gap), Dual(found, gaps), own)
+
+
+def _last_costs(s: State) -> Float[Array, " rows"]:
+    """The costs of the last iterations."""
+    rows = jnp.maximum(s.i - 1 - jnp.arange(_REST), 0)
+    return jnp.append(s.history.cost[rows], s.point.cost)
 
 
 def _slopes(

@@ -1,0 +1,139 @@
+"""Multipliers of a trajectory by least squares on its optimality conditions, independent of those of the iterations."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Float, Int
+
+from lgsim._compile.xla import while_last
+from lgsim.optimize.interior_point.kkt import (
+    Conditions,
+    Rows,
+    added,
+    compliance,
+    factorize,
+    pulled_back,
+    pushed,
+    refined,
+    row_compliance,
+    stiffness_of,
+)
+from lgsim.optimize.linear_quadratic import costates
+
+_ROUNDS = 12
+"""Largest number of active sets that are tried."""
+_SWEEPS = 12
+"""Number of solutions of each linear system."""
+
+
+class FirstOrder(NamedTuple):
+    """First derivatives of a problem at a trajectory.
+
+    Attributes:
+        A: Derivatives of the steps with respect to the state (H, n, n).
+        B: Derivatives of the steps with respect to the control (H, n, m).
+        costs: Gradients of the costs with respect to (x, u) at the nodes (H, n + m), and at the end (n,).
+        rows: Derivatives of the rows.
+    """
+
+    A: Float[Array, "horizon n n"]
+    B: Float[Array, "horizon n m"]
+    costs: tuple[Float[Array, "horizon nz"], Float[Array, " n"]]
+    rows: Conditions
+
+    def lagrangian(self, multipliers: Conditions) -> tuple[Float[Array, "horizon nz"], Float[Array, " n"]]:
+        """The gradient of the costs plus rows times multipliers, at the nodes and at the end."""
+        return added(self.costs, *(pulled_back(C, m) for C, m in zip(self.rows, multipliers, strict=True)))
+
+    def reduced(self, multipliers: Conditions) -> tuple[Float[Array, "horizon m"], Float[Array, "horizon n"]]:
+        """(gradient of the same with respect to the controls under the steps, multipliers of the steps)."""
+        path, end = self.lagrangian(multipliers)
+        n = self.A.shape[1]
+        following = costates(self.A, path[:, :n], end)[1:]
+        return path[:, n:] + jnp.einsum("kij,ki->kj", self.B, following), following
+
+
+def least_squares_multipliers(
+    first: FirstOrder,
+    slacks: Rows,
+    live: Conditions,
+    guess: Conditions,
+    sizes: Float[Array, "horizon m"],
+    regularization: float,
+    wanted: Bool[Array, ""],
+) -> Conditions:
+    """The multipliers with the smallest residual of the optimality conditions of a trajectory.
+
+    They minimize ``sum (D r)^2 + sum (s z)^2``, both terms in the unit of the cost, with the gradient r of the
+    Lagrangian with respect to the controls, their sizes D, the slacks s and the multipliers z >= 0 of the inequalities.
+    The dual of that problem is the steepest step within the linearized constraints,
+
+        minimize g . d + 1/2 |d / D|^2   subject to   C d = 0 (equalities),   C d - s^2 z <= 0 (inequalities),
+
+    which a primal-dual active-set method solves with one Riccati factorization for each set. The result is only an
+    estimate if the sets do not settle; residuals decide about an optimum, not the origin of the multipliers.
+
+    Args:
+        slacks: Slacks of the inequalities.
+        live: Rows that are constraints.
+        guess: Multipliers to start from.
+        sizes: Size of each control, zero for those that are fixed.
+        regularization: Dual regularization relative to the compliance of a row.
+        wanted: False to return the guess without any work.
+
+    Source: Nocedal and Wright, Numerical Optimization, 2nd ed., eq. 18.21 (least-squares multipliers); Hintermueller,
+    Ito and Kunisch 2002, The primal-dual active set strategy as a semismooth Newton method.
+    """
+    free = (sizes > 0).astype(sizes.dtype)
+    squares = jnp.where(sizes > 0, sizes, 1) ** 2
+    n, m = first.B.shape[1:]
+    horizon = len(first.A)
+    W = jnp.zeros((horizon, n + m, n + m), sizes.dtype).at[:, n:, n:].set(jax.vmap(jnp.diag)(1 / squares))
+    P = jnp.zeros((n, n), sizes.dtype)
+    soft = Conditions(jax.tree.map(jnp.zeros_like, guess.equal), jax.tree.map(jnp.square, slacks))
+
+    def solved(on: Conditions) -> tuple[Conditions, Conditions]:
+        """The multipliers for a set of active rows, and True for those to be active."""
+        states = compliance(first.A, first.B, free * squares)
+        dual = Conditions(*(row_compliance(C, states, free * squares) for C in first.rows))
+        dual = jax.tree.map(lambda d: regularization * d, dual)
+        start = jax.tree.map(lambda x, on: jnp.where(on, x, 0), guess, on)
+        weights = jax.tree.map(
+            lambda k, d, on: jnp.where(on & (k + d > 0), 1 / jnp.where(k + d > 0, k + d, 1), 0), soft, dual, on
+        )
+        more, more_end = W, P
+        for C, w in zip(first.rows, weights, strict=True):
+            path, end = stiffness_of(C, w)
+            more, more_end = more + path, more_end + end
+        F = factorize(first.A, first.B, more, more_end, free)
+        values = jax.tree.map(lambda k, x: -k * x, soft, start)
+        change, step = refined(
+            F, first.rows, weights, soft, values, first.lagrangian(start), (W, P, jnp.zeros_like(sizes)),
+            jnp.zeros(first.B.shape[:2], sizes.dtype), _SWEEPS,
+        )  # fmt: skip
+        found = jax.tree.map(lambda x, d, on: jnp.where(on, x + d, 0), start, change, on)
+        along = pushed(first.rows.less, step)
+        less = jax.tree.map(
+            lambda on, z, a, there: there & jnp.where(on, z > 0, a > 0), on.less, found.less, along, live.less
+        )
+        return found, Conditions(live.equal, less)
+
+    def going(tried: tuple[Int[Array, ""], Conditions, Conditions, Bool[Array, ""]]) -> Bool[Array, ""]:
+        return ~tried[3] & (tried[0] < _ROUNDS)
+
+    def turn(tried: tuple[Int[Array, ""], Conditions, Conditions, Bool[Array, ""]]) -> tuple:
+        i, on, _, _ = tried
+        found, after = solved(on)
+        same = jnp.array(True)
+        for a, b in zip(jax.tree.leaves(on), jax.tree.leaves(after), strict=True):
+            same = same & jnp.all(a == b)
+        return i + 1, after, found, same
+
+    on = Conditions(live.equal, jax.tree.map(lambda z, there: there & (z > 0), guess.less, live.less))
+    _, _, found, _ = while_last(going, turn, (jnp.array(0), on, guess, ~wanted))
+    positive = jax.tree.map(lambda z: jnp.maximum(z, 0), found.less)
+    return Conditions(found.equal, positive)
