@@ -7,6 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Bool, Float, Int
 
 from lgsim._compile.xla import while_last
@@ -24,8 +25,10 @@ from lgsim.optimize.interior_point.kkt import (
 )
 from lgsim.optimize.linear_quadratic import costates
 
-_ROUNDS = 12
+_ROUNDS = 40
 """Largest number of active sets that are tried."""
+_PATIENCE = 3
+"""Number of active sets without progress after which single rows change."""
 _SWEEPS = 12
 """Number of solutions of each linear system."""
 
@@ -74,8 +77,8 @@ def least_squares_multipliers(
 
         minimize g . d + 1/2 |d / D|^2   subject to   C d = 0 (equalities),   C d - s^2 z <= 0 (inequalities),
 
-    which a primal-dual active-set method solves with one Riccati factorization for each set. The result is only an
-    estimate if the sets do not settle; residuals decide about an optimum, not the origin of the multipliers.
+    which block principal pivoting solves, with one Riccati factorization for each active set. Residuals decide about an
+    optimum, not the origin of the multipliers: a set that is not the right one claims nothing.
 
     Args:
         slacks: Slacks of the inequalities.
@@ -85,8 +88,8 @@ def least_squares_multipliers(
         regularization: Dual regularization relative to the compliance of a row.
         wanted: False to return the guess without any work.
 
-    Source: Nocedal and Wright, Numerical Optimization, 2nd ed., eq. 18.21 (least-squares multipliers); Hintermueller,
-    Ito and Kunisch 2002, The primal-dual active set strategy as a semismooth Newton method.
+    Source: Nocedal and Wright, Numerical Optimization, 2nd ed., eq. 18.21 (least-squares multipliers); Judice and Pires
+    1994, A block principal pivoting algorithm for large-scale strictly monotone linear complementarity problems.
     """
     free = (sizes > 0).astype(sizes.dtype)
     squares = jnp.where(sizes > 0, sizes, 1) ** 2
@@ -122,18 +125,42 @@ def least_squares_multipliers(
         )
         return found, Conditions(live.equal, less)
 
-    def going(tried: tuple[Int[Array, ""], Conditions, Conditions, Bool[Array, ""]]) -> Bool[Array, ""]:
-        return ~tried[3] & (tried[0] < _ROUNDS)
+    def going(tried: _Tried) -> Bool[Array, ""]:
+        return (tried.wrong > 0) & (tried.i < _ROUNDS)
 
-    def turn(tried: tuple[Int[Array, ""], Conditions, Conditions, Bool[Array, ""]]) -> tuple:
-        i, on, _, _ = tried
-        found, after = solved(on)
-        same = jnp.array(True)
-        for a, b in zip(jax.tree.leaves(on), jax.tree.leaves(after), strict=True):
-            same = same & jnp.all(a == b)
-        return i + 1, after, found, same
+    def turn(tried: _Tried) -> _Tried:
+        found, after = solved(tried.on)
+        (on, back), (after, _) = ravel_pytree(tried.on), ravel_pytree(after)
+        change = on != after
+        wrong = jnp.sum(change)
+        fewer = wrong < tried.least
+        patience = jnp.where(fewer, _PATIENCE, tried.patience - 1)
+        # single changes end where whole sets repeat themselves
+        one = jnp.arange(change.size) == change.size - 1 - jnp.argmax(change[::-1])
+        on = jnp.where(patience > 0, after, jnp.where(one, after, on))
+        return _Tried(tried.i + 1, back(on), found, wrong, jnp.minimum(wrong, tried.least), patience)
 
     on = Conditions(live.equal, jax.tree.map(lambda z, there: there & (z > 0), guess.less, live.less))
-    _, _, found, _ = while_last(going, turn, (jnp.array(0), on, guess, ~wanted))
-    positive = jax.tree.map(lambda z: jnp.maximum(z, 0), found.less)
-    return Conditions(found.equal, positive)
+    many = jnp.array(ravel_pytree(on)[0].size + 1)
+    first_try = _Tried(jnp.array(0), on, guess, jnp.where(wanted, many, 0), many, jnp.array(_PATIENCE))
+    found = while_last(going, turn, first_try).found
+    return Conditions(found.equal, jax.tree.map(lambda z: jnp.maximum(z, 0), found.less))
+
+
+class _Tried(NamedTuple):
+    """The state of the active-set method.
+
+    Attributes:
+        on: The next active set.
+        found: Multipliers of the last one.
+        wrong: Number of rows that the last one had wrong.
+        least: The smallest of these numbers.
+        patience: Number of sets that may follow without a smaller one.
+    """
+
+    i: Int[Array, ""]
+    on: Conditions
+    found: Conditions
+    wrong: Int[Array, ""]
+    least: Int[Array, ""]
+    patience: Int[Array, ""]
