@@ -24,6 +24,7 @@ from lgsim.optimize.neighbor import (
     neighbor_along_constraints,
     neighbor_by_curvature,
 )
+from lgsim.optimize.optimality import is_at_rest
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import RESULTS, IterativeSolver, Solution, Solver, start
 from lgsim.optimize.unknowns.extended_problem import contracted, extended, extended_guess, is_extended
@@ -150,7 +151,7 @@ def _off_saddle(problem: Problem, found: Solution, solver: Solver, nan_derivativ
     near, lower = neighbor(given, found.us, found.cost)
     if not lower and found.result == RESULTS.successful:
         # a guess that is an optimum already has a small step, one that is stationary by its structure has none
-        if found.optimality.step > 4 * jnp.finfo(problem.dtype).eps:
+        if not is_at_rest(found.optimality):
             return found
         near, lower = neighbor_by_curvature(given, found.us, found.cost)
         if not lower:

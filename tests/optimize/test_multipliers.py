@@ -11,7 +11,6 @@ from scipy.optimize import linprog, lsq_linear
 
 import lgsim
 from lgsim.optimize import (
-    RESULTS,
     EndConstraint,
     FreeTime,
     InteriorPoint,
@@ -29,20 +28,23 @@ HORIZON, STATES, CONTROLS, EQUAL, LESS, ENDS = 6, 3, 2, 1, 3, 2
 
 def random_first_order(seed):
     """(derivatives, slacks, sizes) of a random problem, with a control that is fixed."""
-    draw = np.random.default_rng(seed).normal
+    rng = np.random.default_rng(seed)
+
+    def draw(size):
+        return jnp.asarray(rng.normal(size=size))
+
     z = STATES + CONTROLS
     rows = Conditions(
-        Rows(draw(size=(HORIZON, EQUAL, z)) * (np.arange(HORIZON) == 3)[:, None, None], draw(size=(ENDS, STATES))),
+        Rows(draw(size=(HORIZON, EQUAL, z)).at[jnp.array([0, 1, 2, 4, 5])].set(0), draw(size=(ENDS, STATES))),
         Rows(draw(size=(HORIZON, LESS, z)), draw(size=(1, STATES))),
     )
     first = FirstOrder(
         draw(size=(HORIZON, STATES, STATES)), draw(size=(HORIZON, STATES, CONTROLS)),
         (draw(size=(HORIZON, z)), draw(size=STATES)), rows,
     )  # fmt: skip
-    slacks = Rows(np.abs(draw(size=(HORIZON, LESS))) * (draw(size=(HORIZON, LESS)) > 0), np.zeros(1))
-    sizes = np.exp(draw(size=(HORIZON, CONTROLS)))
-    sizes[2, 1] = 0
-    return jax.tree.map(jnp.asarray, (first, slacks, sizes))
+    # half of the rows are active
+    slacks = Rows(jnp.maximum(draw(size=(HORIZON, LESS)), 0), jnp.zeros(1))
+    return first, slacks, jnp.exp(draw(size=(HORIZON, CONTROLS))).at[2, 1].set(0)
 
 
 def reduced(first):

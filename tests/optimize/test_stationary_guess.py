@@ -49,7 +49,7 @@ def test_a_car_at_rest_turns_around():
 
 
 def test_a_minimum_has_no_lower_neighbor():
-    """A car at rest beside its goal: the cost changes by effort in second order, by position only in third."""
+    """A car at rest 3 m to the side of its goal: effort costs in second order, the way there gains only in third."""
     problem, nothing = parked([0.0, 3.0, 0.0, 0.0], 10.0), jnp.zeros((HORIZON, 2))
     cost = problem.cost(problem.rollout(nothing), nothing)
     np.testing.assert_allclose(cost, 10.0 * 3.0**2 / 2, rtol=1e-12)

@@ -14,7 +14,6 @@ from lgsim._compile.xla import number_field, scan_last, where_last, while_last
 from lgsim.lie.action import Point
 from lgsim.optimize.constraint_rows import report_of, rows_of
 from lgsim.optimize.constraints.penalties import Penalties
-from lgsim.optimize.cost import zero_tangent
 from lgsim.optimize.interior_point.barrier import (
     DUAL,
     UNSEEN,
@@ -45,23 +44,22 @@ from lgsim.optimize.interior_point.kkt import (
     Rows,
     added,
     condition_curvature,
-    condition_derivatives,
     condition_values,
     control_bounds,
-    end_values,
     factorize,
-    moved,
-    node_values,
     pulled_back,
     stiffness_of,
-    weighted,
 )
-from lgsim.optimize.interior_point.multipliers import FirstOrder, least_squares_multipliers
+from lgsim.optimize.interior_point.multipliers import (
+    FirstOrder,
+    first_order,
+    least_squares_multipliers,
+    live_derivatives,
+)
 from lgsim.optimize.linear_quadratic import (
     add_curvature,
     costates,
     linearize,
-    linearize_step,
     split_nodes,
 )
 from lgsim.optimize.optimality import (
@@ -273,13 +271,8 @@ class InteriorPoint(IterativeSolver):
         """Derivatives and residuals of a point, its scales, and the state with its first slacks and multipliers."""
         ys, us, _, _ = s.point
         lq, _ = linearize(problem, ys, us, self.exact_hessian)
-        values, derivatives = (
-            masked_rows(condition_values(problem, ys, us), s.live),
-            condition_derivatives(problem, ys, us),
-        )
-        # rows that are not constraints have no derivative, nor is there one with respect to the initial state
-        derivatives = jax.tree.map(lambda J, on: jnp.where(on[..., None], J, 0), derivatives, s.live)
-        derivatives = Conditions(*(C._replace(path=C.path.at[0, :, : lq.A.shape[1]].set(0)) for C in derivatives))
+        values = masked_rows(condition_values(problem, ys, us), s.live)
+        derivatives = live_derivatives(problem, ys, us, s.live)
         sizes, s = sizes_about(problem, s, lq, values, derivatives)
         s = first_slacks(s, values.less, sizes, self.barrier)
         m, z = s.multipliers, s.multipliers.conditions.less
@@ -371,24 +364,18 @@ class InteriorPoint(IterativeSolver):
             z, slacks, stiffness.less, s.natural.conditions.less,
         )  # fmt: skip
         ys, us = _onto_bounds(problem, s, close.path)
-        conditions = Conditions(s.multipliers.conditions.equal, z)
         cost = problem.cost(ys, us)
-        values = masked_rows(condition_values(problem, ys, us), s.live)
-        slopes, gaps = _slopes(problem, ys, us, conditions)
-        free = free_slopes(problem, us, slopes)
         whole = jnp.abs(cost) + UNSEEN * s.first_cost
-        optimality = Optimality(
-            s.decrement, s.step, part_of(_potential(problem, us, s.reach, free), whole),
-            _complementarity(values, conditions, stiffness),
-        )  # fmt: skip
+        values = masked_rows(condition_values(problem, ys, us), s.live)
+        first, gaps = first_order(problem, ys, us, s.live)
+        own = Conditions(s.multipliers.conditions.equal, z)
+        conditions, slopes, potential, left = _returned_multipliers(problem, s, us, first, values, own, whole)
+        optimality = Optimality(s.decrement, s.step, potential, _complementarity(values, conditions, stiffness))
         met = relative_violation(values, s.natural) <= digits(problem, 0.55)
         closed = jnp.max(part_of(jnp.abs(gaps), s.natural.gaps)) <= digits(problem, 0.55)
-        left = tree_dot(z, jax.tree.map(lambda c: jnp.maximum(-c, 0), values.less))
-        # bounds of the controls are part of the potential
-        left = left - tree_dot(*(_of_bounds(problem, rows) for rows in (z.path, jnp.maximum(-values.less.path, 0))))
         priced = tree_dot(jax.tree.map(jnp.abs, conditions), violations_of(values))
         met = met & (priced <= digits(problem, 0.5) * whole)
-        best = (optimality.potential <= digits(problem, 0.5)) & (left <= digits(problem, 0.5) * whole)
+        best = (potential <= digits(problem, 0.5)) & (left <= digits(problem, 0.5))
         ended = RESULTS.where(s.result == RESULTS.successful, RESULTS.stalled, s.result)
         ended = RESULTS.where(s.done, ended, RESULTS.max_iterations)
         ended = RESULTS.where(best & closed & s.definite, RESULTS.successful, ended)
@@ -399,7 +386,7 @@ class InteriorPoint(IterativeSolver):
             ys=ys,
             us=us,
             cost=cost,
-            gradient=jnp.max(jnp.abs(free)),
+            gradient=jnp.max(jnp.abs(slopes)),
             feasibility=jnp.max(jnp.abs(gaps)),
             violation=largest_violation(values),
             gains=s.gains,
@@ -438,36 +425,36 @@ def _last_costs(s: State) -> Float[Array, " rows"]:
     return jnp.append(s.history.cost[rows], s.point.cost)
 
 
-def _slopes(
-    problem: Problem, ys: Point, us: Float[Array, "horizon m"], multipliers: Conditions
-) -> tuple[Float[Array, "horizon m"], Float[Array, "horizon n"]]:
-    """Gradient of the cost plus constraints times multipliers with respect to the controls, and gaps of the steps."""
-    action, n = problem.dynamics.action, problem.dynamics.action.dim
-    before, after = split_nodes(ys)
-    last = jax.tree.map(lambda y: y[-1], ys)
-    ks = jnp.arange(problem.horizon)
-    A, B, gaps = jax.vmap(lambda *node: linearize_step(problem, *node))(ks, before, us, after)
-    path, end = zip(*multipliers, strict=True)
-    bounds = 2 * problem.controls if problem.bounded else 0
+def _returned_multipliers(
+    problem: Problem,
+    s: State,
+    us: Float[Array, "horizon m"],
+    first: FirstOrder,
+    values: Conditions,
+    own: Conditions,
+    whole: Float[Array, ""],
+) -> tuple[Conditions, Float[Array, "horizon m"], Float[Array, ""], Float[Array, ""]]:
+    """(multipliers, gradient of the Lagrangian with respect to the free controls, potential, slacks times multipliers).
 
-    def node(k: Array, y: Point, u: Array, weights: tuple[Array, Array]) -> Array:
-        def f(z: Array) -> Array:
-            y_moved, u_moved = moved(problem, y, u, z)
-            cost = problem.node_cost(k).value(problem.time(k), y_moved, u_moved, problem.args)
-            equal, less = node_values(problem, k, y_moved, u_moved)
-            constraints = less.size - bounds
-            return cost + weighted((equal, less[:constraints]), (weights[0], weights[1][:constraints]))
+    With controls on their bounds the point is not quite that of the iterations: where their multipliers do not satisfy
+    the conditions there, those of least squares may.
+    """
+    slacks = jax.tree.map(lambda c: jnp.maximum(-c, 0), values.less)
+    lower, upper = control_bounds(problem)
+    sizes = jnp.where(upper > lower, jnp.maximum(control_sizes(problem, us), s.reach), 0)
 
-        return jax.grad(f)(zero_tangent(action, y, u))
+    def residuals(found: Conditions) -> tuple[Array, Array, Array]:
+        # bounds of the controls are part of the potential
+        rows = _without_bounds(problem, found)
+        slopes = free_slopes(problem, us, first.reduced(rows)[0])
+        potential = part_of(_potential(problem, us, s.reach, slopes), whole)
+        return slopes, potential, part_of(tree_dot(rows.less, slacks), whole)
 
-    def at_end(z: Array) -> Array:
-        y = action.move(z, last)
-        cost = problem.end_cost().value(problem.time(problem.horizon), y, None, problem.args)
-        return cost + weighted(end_values(problem, y), end)
-
-    g = jax.vmap(node)(ks, before, us, path)
-    back = costates(A, g[:, :n], jax.grad(at_end)(zero_tangent(action, last, None)))
-    return g[:, n:] + jnp.einsum("kij,ki->kj", B, back[1:]), gaps
+    ours = residuals(own)
+    wanted = (ours[1] > digits(problem, 0.5)) | (ours[2] > digits(problem, 0.5))
+    other = least_squares_multipliers(first, slacks, s.live, own, sizes, digits(problem, DUAL), wanted)
+    theirs = residuals(other)
+    return where_last(theirs[1] + theirs[2] < ours[1] + ours[2], (other, *theirs), (own, *ours))
 
 
 def _potential(
@@ -512,9 +499,13 @@ def _onto_bounds(
     return where_last(kept <= digits(problem, 0.55), (states, controls), (ys, problem.clip(us)))
 
 
-def _of_bounds(problem: Problem, path: Float[Array, "horizon rows"]) -> Float[Array, "horizon _"]:
-    """The rows of the bounds of the controls."""
-    return path[:, path.shape[1] - 2 * problem.controls :] if problem.bounded else path[:, :0]
+def _without_bounds(problem: Problem, multipliers: Conditions) -> Conditions:
+    """The multipliers with zero ones of the bounds of the controls."""
+    if not problem.bounded:
+        return multipliers
+    less = multipliers.less
+    path = less.path.at[:, less.path.shape[1] - 2 * problem.controls :].set(0)
+    return multipliers._replace(less=less._replace(path=path))
 
 
 def _penalties(problem: Problem, multipliers: Conditions, stiffness: Conditions, close: Rows) -> Penalties:

@@ -11,19 +11,24 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Bool, Float, Int
 
 from lgsim._compile.xla import while_last
+from lgsim.lie.action import Point
+from lgsim.optimize.cost import zero_tangent
 from lgsim.optimize.interior_point.kkt import (
     Conditions,
     Rows,
     added,
     compliance,
+    condition_derivatives,
     factorize,
+    moved,
     pulled_back,
     pushed,
     refined,
     row_compliance,
     stiffness_of,
 )
-from lgsim.optimize.linear_quadratic import costates
+from lgsim.optimize.linear_quadratic import costates, linearize_step, split_nodes
+from lgsim.optimize.problem import Problem
 
 _ROUNDS = 40
 """Largest number of active sets that are tried."""
@@ -60,13 +65,44 @@ class FirstOrder(NamedTuple):
         return path[:, n:] + jnp.einsum("kij,ki->kj", self.B, following), following
 
 
+def first_order(
+    problem: Problem, ys: Point, us: Float[Array, "horizon m"], live: Conditions
+) -> tuple[FirstOrder, Float[Array, "horizon n"]]:
+    """(first derivatives at a trajectory, gaps of its steps)."""
+    action = problem.dynamics.action
+    before, after = split_nodes(ys)
+    last = jax.tree.map(lambda y: y[-1], ys)
+    ks = jnp.arange(problem.horizon)
+    A, B, gaps = jax.vmap(lambda *node: linearize_step(problem, *node))(ks, before, us, after)
+
+    def node(k: Array, y: Point, u: Array) -> Array:
+        def f(z: Array) -> Array:
+            return problem.node_cost(k).value(problem.time(k), *moved(problem, y, u, z), problem.args)
+
+        return jax.grad(f)(zero_tangent(action, y, u))
+
+    def at_end(z: Array) -> Array:
+        return problem.end_cost().value(problem.time(problem.horizon), action.move(z, last), None, problem.args)
+
+    costs = jax.vmap(node)(ks, before, us), jax.grad(at_end)(zero_tangent(action, last, None))
+    return FirstOrder(A, B, costs, live_derivatives(problem, ys, us, live)), gaps
+
+
+def live_derivatives(problem: Problem, ys: Point, us: Float[Array, "horizon m"], live: Conditions) -> Conditions:
+    """The derivatives of rows; zero of rows that are not constraints, and with respect to the initial state."""
+    derivatives = condition_derivatives(problem, ys, us)
+    derivatives = jax.tree.map(lambda J, on: jnp.where(on[..., None], J, 0), derivatives, live)
+    n = problem.dynamics.action.dim
+    return Conditions(*(C._replace(path=C.path.at[0, :, :n].set(0)) for C in derivatives))
+
+
 def least_squares_multipliers(
     first: FirstOrder,
     slacks: Rows,
     live: Conditions,
     guess: Conditions,
     sizes: Float[Array, "horizon m"],
-    regularization: float,
+    regularization: Float[Array, ""] | float,
     wanted: Bool[Array, ""],
 ) -> Conditions:
     """The multipliers with the smallest residual of the optimality conditions of a trajectory.
