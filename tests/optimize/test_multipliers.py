@@ -69,7 +69,7 @@ def test_they_are_those_of_bounded_least_squares(seed):
     first, slacks, sizes = random_first_order(seed)
     live = jax.tree.map(lambda x: jnp.ones(x.shape[:-1], bool), first.rows)
     zero = jax.tree.map(lambda x: jnp.zeros(x.shape), live)
-    found = jax.jit(least_squares_multipliers)(first, slacks, live, zero, sizes, 1e-8, jnp.array(True))
+    found = jax.jit(least_squares_multipliers)(first, slacks, live, zero, sizes, 1e-10, jnp.array(True))
     gradient, equal, less = reduced(first)
     D, s = np.asarray(sizes).ravel(), np.concatenate([np.asarray(slacks.path).ravel(), slacks.end])
     columns = np.vstack([equal, less]).T * D[:, None]

@@ -49,7 +49,7 @@ _BAND = 1e10
 """Largest ratio of slack times multiplier to the barrier, and of its inverse."""
 _KEPT = 0.995
 """Smallest fraction of a slack or multiplier that remains after a step (fraction to the boundary)."""
-DUAL = 0.45
+_DUAL = 0.45
 """Dual regularization relative to the compliance of a row, as a fraction of the digits."""
 UNSEEN = 1e-10
 """Fraction of the initial cost that serves as a scale if the cost itself approaches zero."""
@@ -241,7 +241,7 @@ def sizes_about(
     motion = jax.vmap(problem.dynamics.action.difference, (None, 0))(problem.y0, s.point.ys)
     moved = jnp.sqrt(jnp.diagonal(states, axis1=1, axis2=2) * normal)
     gaps = jnp.maximum(jnp.max(jnp.abs(motion), axis=0), jnp.max(moved, axis=0))
-    dual = jax.tree.map(lambda d: digits(problem, DUAL) * d, compliances)
+    dual = jax.tree.map(lambda d: digits(problem, _DUAL) * d, compliances)
     whole = jnp.abs(s.point.cost) + UNSEEN * first_cost
     sizes = Sizes(size, free, stiffness, dual, scale, whole, count)
     natural = Dual(natural, jnp.broadcast_to(gaps[None], lq.c.shape))

@@ -15,7 +15,6 @@ from lgsim.lie.action import Point
 from lgsim.optimize.constraint_rows import report_of, rows_of
 from lgsim.optimize.constraints.penalties import Penalties
 from lgsim.optimize.interior_point.barrier import (
-    DUAL,
     UNSEEN,
     Dual,
     Model,
@@ -97,6 +96,9 @@ _FAR = 0.1
 """Slack relative to its natural scale above which a row is far from active."""
 _REST = 10
 """Number of iterations without a change of the cost after which the search ends."""
+_LEAST_DUAL = 0.65
+"""Dual regularization of least-squares multipliers, relative to the compliance of a row, as a fraction of the digits.
+"""
 _DISTURBANCE = 1e-6
 """Size of the arbitrary part of a step if the Hessian is not definite, relative to the controls."""
 
@@ -122,8 +124,9 @@ class InteriorPoint(IterativeSolver):
     The method is invariant to units: rows are scaled by their change per unit of cost. Optimality is decided by the
     residuals of the returned point, see ``Optimality``: constraints and steps hold, gradients times distances to the
     bounds and slacks times multipliers are small fractions of the cost, and the Hessian is definite. Rows of the first
-    node that its control does not affect count as satisfied, and a control with equal bounds is fixed. If the Hessian
-    is not definite, a millionth of a step is arbitrary, to leave saddle points.
+    node that its control does not affect count as satisfied, and a control with equal bounds is fixed. Multipliers
+    that the iterations do not determine, such as of joints that do not bound the time, are those of least squares. If
+    the Hessian is not definite, a millionth of a step is arbitrary, to leave saddle points.
 
     Attributes:
         max_iterations: Maximum number of iterations.
@@ -412,7 +415,7 @@ def _best_multipliers(problem: Problem, s: State, at: Model, sizes: Sizes, wante
     first, own, slacks = FirstOrder(at.lq.A, at.lq.B, at.costs, at.derivatives), s.multipliers, s.point.slacks
     control = jnp.where(sizes.control > 0, sizes.control, jnp.maximum(control_sizes(problem, s.point.us), s.reach))
     found = least_squares_multipliers(
-        first, slacks, s.live, own.conditions, control * sizes.free, digits(problem, DUAL), wanted
+        first, slacks, s.live, own.conditions, control * sizes.free, digits(problem, _LEAST_DUAL), wanted
     )
     slopes, gaps = first.reduced(found)
     residual = jnp.sum(jnp.abs(slopes * sizes.free) * sizes.control) + tree_dot(found.less, slacks)
@@ -452,7 +455,7 @@ def _returned_multipliers(
 
     ours = residuals(own)
     wanted = (ours[1] > digits(problem, 0.5)) | (ours[2] > digits(problem, 0.5))
-    other = least_squares_multipliers(first, slacks, s.live, own, sizes, digits(problem, DUAL), wanted)
+    other = least_squares_multipliers(first, slacks, s.live, own, sizes, digits(problem, _LEAST_DUAL), wanted)
     theirs = residuals(other)
     return where_last(theirs[1] + theirs[2] < ours[1] + ours[2], (other, *theirs), (own, *ours))
 

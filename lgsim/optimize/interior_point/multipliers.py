@@ -166,6 +166,11 @@ def least_squares_multipliers(
 
     def turn(tried: _Tried) -> _Tried:
         found, after = solved(tried.on)
+        found = found._replace(less=jax.tree.map(lambda z: jnp.maximum(z, 0), found.less))
+        slopes, _ = first.reduced(found)
+        terms = jax.tree.map(lambda x, z: jnp.sum((x * z) ** 2), slacks, found.less)
+        residual = jnp.sum((slopes * sizes) ** 2) + terms.path + terms.end
+        better = residual < tried.residual
         (on, back), (after, _) = ravel_pytree(tried.on), ravel_pytree(after)
         change = on != after
         wrong = jnp.sum(change)
@@ -174,13 +179,21 @@ def least_squares_multipliers(
         # single changes end where whole sets repeat themselves
         one = jnp.arange(change.size) == change.size - 1 - jnp.argmax(change[::-1])
         on = jnp.where(patience > 0, after, jnp.where(one, after, on))
-        return _Tried(tried.i + 1, back(on), found, wrong, jnp.minimum(wrong, tried.least), patience)
+        return _Tried(
+            tried.i + 1,
+            back(on),
+            jax.tree.map(lambda new, old: jnp.where(better, new, old), found, tried.found),
+            jnp.where(better, residual, tried.residual),
+            wrong,
+            jnp.minimum(wrong, tried.least),
+            patience,
+        )
 
     on = Conditions(live.equal, jax.tree.map(lambda z, there: there & (z > 0), guess.less, live.less))
     many = jnp.array(ravel_pytree(on)[0].size + 1)
-    first_try = _Tried(jnp.array(0), on, guess, jnp.where(wanted, many, 0), many, jnp.array(_PATIENCE))
-    found = while_last(going, turn, first_try).found
-    return Conditions(found.equal, jax.tree.map(lambda z: jnp.maximum(z, 0), found.less))
+    infinite = jnp.full((), jnp.inf, sizes.dtype)
+    start = _Tried(jnp.array(0), on, guess, infinite, jnp.where(wanted, many, 0), many, jnp.array(_PATIENCE))
+    return while_last(going, turn, start).found
 
 
 class _Tried(NamedTuple):
@@ -188,7 +201,8 @@ class _Tried(NamedTuple):
 
     Attributes:
         on: The next active set.
-        found: Multipliers of the last one.
+        found: Multipliers of the best one.
+        residual: Their residual.
         wrong: Number of rows that the last one had wrong.
         least: The smallest of these numbers.
         patience: Number of sets that may follow without a smaller one.
@@ -197,6 +211,7 @@ class _Tried(NamedTuple):
     i: Int[Array, ""]
     on: Conditions
     found: Conditions
+    residual: Float[Array, ""]
     wrong: Int[Array, ""]
     least: Int[Array, ""]
     patience: Int[Array, ""]
