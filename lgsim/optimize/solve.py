@@ -77,7 +77,7 @@ def solve(
     recompile. ``jax.vmap`` maps it over any of its arrays, for example
     ``jax.vmap(lambda y0: solve(problem.replace(y0=y0)))(starts)``.
 
-    If ``ILQR`` stays at its guess and nearby controls or ones along negative curvature cost less, or ``AugmentedLagrangian`` ends at a saddle of the
+    If ``ILQR`` stays at its guess and nearby controls cost less, or ``AugmentedLagrangian`` ends at a saddle of the
     Lagrangian along the active constraints, the search restarts from there, except inside ``jit`` and ``vmap``.
 
     Differentiable in both modes by the implicit function theorem: ts, ys, us and cost of the result have the first

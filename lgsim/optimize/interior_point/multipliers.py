@@ -177,7 +177,8 @@ def least_squares_multipliers(
         fewer = wrong < tried.least
         patience = jnp.where(fewer, _PATIENCE, tried.patience - 1)
         # single changes end where whole sets repeat themselves
-        one = jnp.arange(change.size) == change.size - 1 - jnp.argmax(change[::-1])
+        rows = jnp.arange(change.size)
+        one = rows == jnp.max(jnp.where(change, rows, -1), initial=-1)
         on = jnp.where(patience > 0, after, jnp.where(one, after, on))
         return _Tried(
             tried.i + 1,
