@@ -19,6 +19,7 @@ from lgsim.optimize.cost import move_node, zero_tangent
 from lgsim.optimize.linear_quadratic import (
     CostToGo,
     LinearQuadratic,
+    add_curvature,
     backward_step,
     linearize,
     nodes_of,
@@ -100,8 +101,28 @@ def neighbor_along_constraints(
     Source: Nocedal and Wright, Numerical Optimization, 2nd ed., th. 12.5 and 17.5.
     """
     problem = with_penalties(problem, _stiffer(problem, ys, us, penalties))
-    cost = problem.cost(ys, us)
-    lq = _among(linearize(problem, ys, us, True)[0], problem, us)
+    return _along_negative_curvature(problem, us, problem.cost(ys, us), linearize(problem, ys, us, True)[0])
+
+
+@compiled
+def neighbor_by_curvature(
+    problem: Problem, us: Float[Array, "horizon nu"], cost: Float[Array, ""]
+) -> tuple[Float[Array, "horizon nu"], Bool[Array, ""]]:
+    """Controls near to a stationary trajectory, and True if the cost is lower there, from the exact Hessian.
+
+    Directions of negative curvature that need several controls at once, such as driving and steering of a car at rest,
+    are not among the arbitrary ones of ``neighbor``.
+    """
+    ys = problem.rollout(us)
+    lq, multipliers = linearize(problem, ys, us, True)
+    return _along_negative_curvature(problem, us, cost, add_curvature(problem, ys, us, lq, multipliers))
+
+
+def _along_negative_curvature(
+    problem: Problem, us: Float[Array, "horizon nu"], cost: Float[Array, ""], lq: LinearQuadratic
+) -> tuple[Float[Array, "horizon nu"], Bool[Array, ""]]:
+    """The controls of lowest cost along directions of negative curvature of a quadratic model, and True if lower."""
+    lq = _among(lq, problem, us)
     noise = jnp.asarray(np.random.default_rng(0).normal(size=us.shape), us.dtype)
     _, definite = _newton(lq, noise, jnp.zeros((), us.dtype))
 

@@ -117,6 +117,11 @@ def is_optimal(numbers: Optimality, regularization: Float[Array, ""] | float) ->
     return jnp.isfinite(numbers.decrement) & (regularization <= FLOOR) & small & (own | known)
 
 
+def is_at_rest(numbers: Optimality) -> Bool[Array, ""]:
+    """True if a Newton step changes no control by more than rounding: 6e-15 of its size in float64, 2e-6 in float32."""
+    return numbers.step <= 10.0 ** (-0.95 * np.finfo(numbers.step.dtype).precision)
+
+
 def rounding_of_cost(dtype: DTypeLike) -> float:
     """Fraction of a cost below which a decrease is lost in rounding: 3e-14 in float64, 4e-6 in float32."""
     return float(10.0 ** (-0.9 * np.finfo(dtype).precision))

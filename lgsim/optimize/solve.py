@@ -18,7 +18,13 @@ from lgsim.lie.action import Point
 from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.implicit_derivative import solution
-from lgsim.optimize.neighbor import has_curved_constraints, neighbor, neighbor_along_constraints
+from lgsim.optimize.neighbor import (
+    has_curved_constraints,
+    neighbor,
+    neighbor_along_constraints,
+    neighbor_by_curvature,
+)
+from lgsim.optimize.optimality import is_at_rest
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import RESULTS, IterativeSolver, Solution, Solver, start
 from lgsim.optimize.unknowns.extended_problem import contracted, extended, extended_guess, is_extended
@@ -141,10 +147,16 @@ def _off_saddle(problem: Problem, found: Solution, solver: Solver, nan_derivativ
     """The solution, or if it is the guess and not a minimum, the one from nearby controls."""
     if not _stayed(solver, found):
         return found
-    near, lower = neighbor(closure_to_pytree(problem), found.us, found.cost)
+    given = closure_to_pytree(problem)
+    near, lower = neighbor(given, found.us, found.cost)
     if not lower and found.result == RESULTS.successful:
-        return found
-    other = _run(closure_to_pytree(problem), near, None, solver, nan_derivatives)
+        # a guess that is an optimum already has a small step, one that is stationary by its structure has none
+        if not is_at_rest(found.optimality):
+            return found
+        near, lower = neighbor_by_curvature(given, found.us, found.cost)
+        if not lower:
+            return found
+    other = _run(given, near, None, solver, nan_derivatives)
     return other if other.cost < found.cost else found
 
 

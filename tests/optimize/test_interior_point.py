@@ -339,13 +339,18 @@ def random_constrained(key, dtype):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype, small", [(jnp.float64, 1e-5), (jnp.float32, 1e-3)])
-def test_random_problems_with_constraints(dtype, small):
-    """None that is no optimum is called one, and few optima are not: by nonnegative multipliers from least squares."""
+@pytest.mark.parametrize(
+    "dtype, small, iterations", [(jnp.float64, 1e-5, 200), (jnp.float64, 1e-5, 8), (jnp.float32, 1e-3, 200)]
+)
+def test_random_problems_with_constraints(dtype, small, iterations):
+    """None that is no optimum is called one, and few optima are not: by nonnegative multipliers from least squares.
+
+    After 8 iterations some of them are not at their optimum yet.
+    """
 
     def run(key):
         problem, plain, unit, _ = random_constrained(key, dtype)
-        found = solve(problem, solver=SOLVER)
+        found = solve(problem, solver=InteriorPoint(max_iterations=iterations))
         us = found.us.astype(float) / unit[None]
 
         def rows(us):
@@ -364,7 +369,10 @@ def test_random_problems_with_constraints(dtype, small):
 
     keys = jax.random.split(jax.random.key(3), 100)
     claimed, gradients, (equal, less), slopes = jax.tree.map(np.asarray, jax.jit(jax.vmap(run))(keys))
-    assert np.sum(~claimed) <= (1 if dtype == jnp.float64 else 4)
+    if iterations == 8:
+        assert 10 < np.sum(~claimed) < 100
+    else:
+        assert np.sum(~claimed) <= (1 if dtype == jnp.float64 else 4)
     assert np.max(np.abs(equal[claimed])) < small and np.max(less[claimed]) < small
     for i in np.flatnonzero(claimed):
         up, active = slopes[0][i].reshape(1, -1), slopes[1][i].reshape(len(less[i]), -1)[less[i] > -10 * small]

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from lgsim._compile.xla import control_flow, while_last
+from lgsim._compile.xla import while_last
 from lgsim.integrators.method import Number
 from lgsim.lie.action import Point
 from lgsim.optimize.interior_point.kkt import (
@@ -17,14 +17,12 @@ from lgsim.optimize.interior_point.kkt import (
     Factorization,
     Rows,
     Step,
-    added,
     compliance,
     condition_values,
     control_bounds,
     node_values,
-    pulled_back,
     pushed,
-    respond,
+    refined,
     row_compliance,
     rows_that_hold,
 )
@@ -81,6 +79,7 @@ class State(NamedTuple):
     """The state of ``InteriorPoint``; its order is that of checkpoints.
 
     Attributes:
+        resting: True if the next pass is the last one, without a step and with the best multipliers.
         weights: Weights of the violations in the merit function.
         natural: Scales of the rows' values, equal at all nodes.
         live: Mask of the rows that are constraints: with a finite bound, a control that is not fixed, and a dependence
@@ -97,6 +96,7 @@ class State(NamedTuple):
     """
 
     i: Int[Array, ""]
+    resting: Bool[Array, ""]
     done: Bool[Array, ""]
     point: TrialPoint
     multipliers: Dual
@@ -296,30 +296,9 @@ def newton_step(s: State, at: Model, sizes: Sizes, F: Factorization, reg: Float[
             lambda c, z, on: jnp.where(on, c + mu / jnp.where(on, z, 1), 0), at.values.less, conditions.less, live
         ),
     )
-    horizon, m, n = F.K.shape
-
-    def pushed_all(step: Step) -> Conditions:
-        return Conditions(*(pushed(C, step) for C in at.derivatives))
-
-    def sweep(_: Any, found: tuple[Conditions, Step]) -> tuple[Conditions, Step]:
-        dual, step = found
-        before, after, costate = step.x[:-1], step.x[1:], step.costates[1:]
-        left = jax.tree.map(lambda c, a, k, m: c + a - k * m, values, pushed_all(step), soft_rows, dual)
-        pulls = jax.tree.map(lambda m, w, e: m + w * e, dual, weights, left)
-        pulls = [pulled_back(C, x) for C, x in zip(at.derivatives, pulls, strict=True)]
-        path, end = added(at.gradient, *pulls)
-        path = path + jnp.einsum("kij,kj->ki", at.W, jnp.concatenate([before, step.u], axis=1))
-        path = path.at[:, :n].add(jnp.einsum("kij,ki->kj", at.lq.A, costate) - step.costates[:-1])
-        path = path.at[:, n:].add(jnp.einsum("kij,ki->kj", at.lq.B, costate) + reg * sizes.stiffness * step.u)
-        end = end + at.P @ step.x[-1] - step.costates[-1]
-        gaps = at.lq.c + jnp.einsum("kij,kj->ki", at.lq.A, before) + jnp.einsum("kij,kj->ki", at.lq.B, step.u) - after
-        more = respond(F, gaps, path, end)
-        dual = jax.tree.map(lambda m, w, e, a: m + w * (e + a), dual, weights, left, pushed_all(more))
-        return dual, jax.tree.map(jnp.add, step, more)
-
-    none = jnp.zeros((horizon + 1, n), mu.dtype)
-    start = jax.tree.map(jnp.zeros_like, values), Step(none, jnp.zeros((horizon, m), mu.dtype), none)
-    change, step = control_flow.fori_loop(0, sweeps, sweep, start)
+    change, step = refined(
+        F, at.derivatives, weights, soft_rows, values, at.gradient, (at.W, at.P, reg * sizes.stiffness), at.lq.c, sweeps
+    )
     misses = at.violations.conditions.less
     ds = jax.tree.map(lambda r, a, on: jnp.where(on, -r - a, 0), misses, pushed(at.derivatives.less, step), live)
     dual, dz = jax.tree.map(jnp.add, conditions, change), change.less

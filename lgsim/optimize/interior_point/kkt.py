@@ -4,7 +4,7 @@ right-hand side.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 
 from lgsim._compile.linalg import dense
 from lgsim._compile.linalg.dense import product, times, transpose
-from lgsim._compile.xla import batch_last, fusion_barrier, scan_last
+from lgsim._compile.xla import batch_last, control_flow, fusion_barrier, scan_last
 from lgsim.lie.action import Point
 from lgsim.optimize.constraints.constraint import Constraint
 from lgsim.optimize.cost import zero_tangent
@@ -299,6 +299,55 @@ def respond(
     _, (x, u) = scan_last(forth, jnp.zeros_like(p), (f.A, f.B, f.K, k, c))
     x = jnp.concatenate([jnp.zeros_like(p)[None], x])
     return Step(x, u, jnp.einsum("kij,kj->ki", f.V, x) + jnp.concatenate([v, p[None]]))
+
+
+def refined(
+    F: Factorization,
+    C: Conditions,
+    weights: Conditions,
+    soft: Conditions,
+    values: Conditions,
+    gradient: tuple[Float[Array, "horizon nz"], Float[Array, " n"]],
+    hessian: tuple[Float[Array, "horizon nz nz"], Float[Array, " n n"], Float[Array, "horizon m"]],
+    gaps: Float[Array, "horizon n"],
+    sweeps: int,
+) -> tuple[Conditions, Step]:
+    """The solution (m, z) of ``H z + C^T m = -gradient``, ``C z - soft m = -values`` under the steps, with refinement.
+
+    The factorization contains the rows with finite weights ``1 / (soft + dual regularization)``. Each further sweep has
+    the residual of the equations without the dual regularization as its right-hand side.
+
+    Args:
+        F: Factorization of the matrix ``H + C^T weights C``.
+        C: Derivatives of the rows.
+        hessian: H at the nodes and at the end, and its regularization for each control.
+        gaps: Constants of the steps.
+    """
+    W, P, more_stiffness = hessian
+    horizon, m, n = F.K.shape
+
+    def pushed_all(step: Step) -> Conditions:
+        return Conditions(*(pushed(rows, step) for rows in C))
+
+    def sweep(_: Any, found: tuple[Conditions, Step]) -> tuple[Conditions, Step]:
+        dual, step = found
+        before, after, costate = step.x[:-1], step.x[1:], step.costates[1:]
+        left = jax.tree.map(lambda c, a, k, m: c + a - k * m, values, pushed_all(step), soft, dual)
+        pulls = jax.tree.map(lambda m, w, e: m + w * e, dual, weights, left)
+        pulls = [pulled_back(rows, x) for rows, x in zip(C, pulls, strict=True)]
+        path, end = added(gradient, *pulls)
+        path = path + jnp.einsum("kij,kj->ki", W, jnp.concatenate([before, step.u], axis=1))
+        path = path.at[:, :n].add(jnp.einsum("kij,ki->kj", F.A, costate) - step.costates[:-1])
+        path = path.at[:, n:].add(jnp.einsum("kij,ki->kj", F.B, costate) + more_stiffness * step.u)
+        end = end + P @ step.x[-1] - step.costates[-1]
+        misses = gaps + jnp.einsum("kij,kj->ki", F.A, before) + jnp.einsum("kij,kj->ki", F.B, step.u) - after
+        more = respond(F, misses, path, end)
+        dual = jax.tree.map(lambda m, w, e, a: m + w * (e + a), dual, weights, left, pushed_all(more))
+        return dual, jax.tree.map(jnp.add, step, more)
+
+    none = jnp.zeros((horizon + 1, n), gaps.dtype)
+    start = jax.tree.map(jnp.zeros_like, values), Step(none, jnp.zeros((horizon, m), gaps.dtype), none)
+    return control_flow.fori_loop(0, sweeps, sweep, start)
 
 
 @batch_last

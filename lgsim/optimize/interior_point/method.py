@@ -14,7 +14,6 @@ from lgsim._compile.xla import number_field, scan_last, where_last, while_last
 from lgsim.lie.action import Point
 from lgsim.optimize.constraint_rows import report_of, rows_of
 from lgsim.optimize.constraints.penalties import Penalties
-from lgsim.optimize.cost import zero_tangent
 from lgsim.optimize.interior_point.barrier import (
     UNSEEN,
     Dual,
@@ -44,25 +43,33 @@ from lgsim.optimize.interior_point.kkt import (
     Rows,
     added,
     condition_curvature,
-    condition_derivatives,
     condition_values,
     control_bounds,
-    end_values,
     factorize,
-    moved,
-    node_values,
     pulled_back,
     stiffness_of,
-    weighted,
+)
+from lgsim.optimize.interior_point.multipliers import (
+    FirstOrder,
+    first_order,
+    least_squares_multipliers,
+    live_derivatives,
 )
 from lgsim.optimize.linear_quadratic import (
     add_curvature,
     costates,
     linearize,
-    linearize_step,
     split_nodes,
 )
-from lgsim.optimize.optimality import FLOOR, Optimality, free_slopes, part_of, room_to_bounds
+from lgsim.optimize.optimality import (
+    FLOOR,
+    Optimality,
+    control_sizes,
+    free_slopes,
+    part_of,
+    room_to_bounds,
+    rounding_of_cost,
+)
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import (
     RESULTS,
@@ -87,6 +94,11 @@ _REG_FIRST = 1e-4
 """The first regularization above ``FLOOR``."""
 _FAR = 0.1
 """Slack relative to its natural scale above which a row is far from active."""
+_REST = 10
+"""Number of iterations without a change of the cost after which the search ends."""
+_LEAST_DUAL = 0.65
+"""Dual regularization of least-squares multipliers, relative to the compliance of a row, as a fraction of the digits.
+"""
 _DISTURBANCE = 1e-6
 """Size of the arbitrary part of a step if the Hessian is not definite, relative to the controls."""
 
@@ -112,8 +124,9 @@ class InteriorPoint(IterativeSolver):
     The method is invariant to units: rows are scaled by their change per unit of cost. Optimality is decided by the
     residuals of the returned point, see ``Optimality``: constraints and steps hold, gradients times distances to the
     bounds and slacks times multipliers are small fractions of the cost, and the Hessian is definite. Rows of the first
-    node that its control does not affect count as satisfied, and a control with equal bounds is fixed. If the Hessian
-    is not definite, a millionth of a step is arbitrary, to leave saddle points.
+    node that its control does not affect count as satisfied, and a control with equal bounds is fixed. Multipliers
+    that the iterations do not determine, such as of joints that do not bound the time, are those of least squares. If
+    the Hessian is not definite, a millionth of a step is arbitrary, to leave saddle points.
 
     Attributes:
         max_iterations: Maximum number of iterations.
@@ -160,8 +173,8 @@ class InteriorPoint(IterativeSolver):
 
     @property
     def turns(self) -> int:
-        # the last iteration takes no step: it evaluates the returned trajectory
-        return self.max_iterations + 1
+        # the last ones take no step: they evaluate the returned trajectory
+        return self.max_iterations + 2
 
     def begin(self, problem: Problem, us: Float[Array, "horizon m"], ys: Point | None) -> State:
         if any(c.price.linear is not np.inf for c in problem.constraints):
@@ -177,6 +190,7 @@ class InteriorPoint(IterativeSolver):
         return State(
             i=jnp.array(0),
             done=bad_node >= 0,
+            resting=jnp.array(False),
             point=TrialPoint(ys, us, jax.tree.map(jnp.ones_like, values.less), cost),
             multipliers=Dual(zeros, gaps),
             weights=Dual(zeros, gaps),
@@ -199,13 +213,18 @@ class InteriorPoint(IterativeSolver):
         )
 
     def iterate(self, problem: Problem, s: State) -> State:
-        first, last = s.i == 0, s.i >= self.max_iterations
+        first, last = s.i == 0, s.resting
         at, sizes, s = self._look(problem, s)
         small = digits(problem, 0.6)
-        met = ~first & (at.stationarity <= digits(problem, 0.55) * sizes.whole) & (at.gap <= small * sizes.whole)
-        met = met & (jnp.maximum(at.violation, at.priced / sizes.whole) <= small)
+        feasible = ~first & (jnp.maximum(at.violation, at.priced / sizes.whole) <= small)
+        met = feasible & (at.gap <= small * sizes.whole)
+        # without a change of the cost only the multipliers may be wrong
+        still = (s.i >= _REST) & (jnp.ptp(_last_costs(s)) <= rounding_of_cost(problem.dtype) * sizes.whole)
+        still = still & feasible & (at.gap <= digits(problem, 0.5) * sizes.whole)
+        resting = still | (s.i >= self.max_iterations)
+        met = met & (at.stationarity <= digits(problem, 0.55) * sizes.whole)
         s = s._replace(barrier=self._next_barrier(problem, s, at, sizes))
-        F, reg = self._factorized(problem, s, at, sizes, met)
+        F, reg = self._factorized(problem, s, at, sizes, met | last)
         broken = at.bad_node >= 0
         # an optimum whose Hessian is not definite, or a point that is not optimal
         ends = met & F.definite
@@ -215,10 +234,10 @@ class InteriorPoint(IterativeSolver):
         sweeps = (4 if problem.dtype == jnp.float64 else 8) if self.sweeps is None else self.sweeps
         step = newton_step(s, at, sizes, F, reg, sweeps)
         weights = jax.tree.map(lambda nu, m: jnp.maximum(jnp.abs(m), (nu + jnp.abs(m)) / 2), s.weights, step.dual)
-        trials = jnp.where(ends | last | broken | ~F.definite | s.done, 0, self.line_search_steps)
+        trials = jnp.where(ends | last | broken | ~F.definite | s.done | resting, 0, self.line_search_steps)
         found = search(problem, s, at, step, weights, trials)
         better = found.accepted
-        lost = ~better & (reg * self.reg_increase > self.reg_max) & ~ends & ~last
+        lost = ~better & (reg * self.reg_increase > self.reg_max) & ~ends & ~resting
         result = RESULTS.where(lost, RESULTS.stalled, s.result)
         result = RESULTS.where(saddle, RESULTS.saddle, result)
         result = RESULTS.where(broken, RESULTS.nonfinite_derivative, result)
@@ -228,13 +247,15 @@ class InteriorPoint(IterativeSolver):
             s.i, cost=s.point.cost, gradient=jnp.max(jnp.abs(at.slopes)), feasibility=at.largest, step=length,
             regularization=reg,
         )  # fmt: skip
+        multipliers = _best_multipliers(problem, s, at, sizes, resting & ~last & ~ends & ~broken)
         shortened = (length < _SHORT * step.primal_length) & (reg > FLOOR) & (at.violation <= _CLOSE)
         reach = jnp.max(jnp.abs(step.primal.u), axis=0)
         return s._replace(
             i=s.i + 1,
-            done=s.done | ends | lost | broken,
+            resting=resting,
+            done=s.done | ends | lost | broken | last,
             point=point,
-            multipliers=where_last(better, moved_multipliers(s, step, point.slacks, length), s.multipliers),
+            multipliers=where_last(better, moved_multipliers(s, step, point.slacks, length), multipliers),
             weights=where_last(better, weights, s.weights),
             reach=where_last(F.definite, reach, s.reach),
             reg=jnp.where(reg > 0, reg, s.reg),
@@ -253,13 +274,8 @@ class InteriorPoint(IterativeSolver):
         """Derivatives and residuals of a point, its scales, and the state with its first slacks and multipliers."""
         ys, us, _, _ = s.point
         lq, _ = linearize(problem, ys, us, self.exact_hessian)
-        values, derivatives = (
-            masked_rows(condition_values(problem, ys, us), s.live),
-            condition_derivatives(problem, ys, us),
-        )
-        # rows that are not constraints have no derivative, nor is there one with respect to the initial state
-        derivatives = jax.tree.map(lambda J, on: jnp.where(on[..., None], J, 0), derivatives, s.live)
-        derivatives = Conditions(*(C._replace(path=C.path.at[0, :, : lq.A.shape[1]].set(0)) for C in derivatives))
+        values = masked_rows(condition_values(problem, ys, us), s.live)
+        derivatives = live_derivatives(problem, ys, us, s.live)
         sizes, s = sizes_about(problem, s, lq, values, derivatives)
         s = first_slacks(s, values.less, sizes, self.barrier)
         m, z = s.multipliers, s.multipliers.conditions.less
@@ -314,7 +330,7 @@ class InteriorPoint(IterativeSolver):
         return jnp.where(sizes.count > 0, barrier, 0)
 
     def _factorized(
-        self, problem: Problem, s: State, at: Model, sizes: Sizes, met: Bool[Array, ""]
+        self, problem: Problem, s: State, at: Model, sizes: Sizes, final: Bool[Array, ""]
     ) -> tuple[Factorization, Float[Array, ""]]:
         """The factorization of the Newton matrix and its regularization: the first one for which it is definite."""
         W, P = at.W, at.P
@@ -335,7 +351,7 @@ class InteriorPoint(IterativeSolver):
             reg = jnp.where(tried[0] < FLOOR, jnp.asarray(FLOOR, W.dtype), more)
             return reg, attempt(reg)
 
-        reg = jnp.where(s.boost & ~met, jnp.maximum(s.reg * self.reg_increase, _REG_FIRST), 0)
+        reg = jnp.where(s.boost & ~final, jnp.maximum(s.reg * self.reg_increase, _REG_FIRST), 0)
         reg, factorization = while_last(going, harder, (reg, attempt(reg)))
         return factorization, reg
 
@@ -351,24 +367,18 @@ class InteriorPoint(IterativeSolver):
             z, slacks, stiffness.less, s.natural.conditions.less,
         )  # fmt: skip
         ys, us = _onto_bounds(problem, s, close.path)
-        conditions = Conditions(s.multipliers.conditions.equal, z)
         cost = problem.cost(ys, us)
-        values = masked_rows(condition_values(problem, ys, us), s.live)
-        slopes, gaps = _slopes(problem, ys, us, conditions)
-        free = free_slopes(problem, us, slopes)
         whole = jnp.abs(cost) + UNSEEN * s.first_cost
-        optimality = Optimality(
-            s.decrement, s.step, part_of(_potential(problem, us, s.reach, free), whole),
-            _complementarity(values, conditions, stiffness),
-        )  # fmt: skip
+        values = masked_rows(condition_values(problem, ys, us), s.live)
+        first, gaps = first_order(problem, ys, us, s.live)
+        own = Conditions(s.multipliers.conditions.equal, z)
+        conditions, slopes, potential, left = _returned_multipliers(problem, s, us, first, values, own, whole)
+        optimality = Optimality(s.decrement, s.step, potential, _complementarity(values, conditions, stiffness))
         met = relative_violation(values, s.natural) <= digits(problem, 0.55)
         closed = jnp.max(part_of(jnp.abs(gaps), s.natural.gaps)) <= digits(problem, 0.55)
-        left = tree_dot(z, jax.tree.map(lambda c: jnp.maximum(-c, 0), values.less))
-        # bounds of the controls are part of the potential
-        left = left - tree_dot(*(_of_bounds(problem, rows) for rows in (z.path, jnp.maximum(-values.less.path, 0))))
         priced = tree_dot(jax.tree.map(jnp.abs, conditions), violations_of(values))
         met = met & (priced <= digits(problem, 0.5) * whole)
-        best = (optimality.potential <= digits(problem, 0.5)) & (left <= digits(problem, 0.5) * whole)
+        best = (potential <= digits(problem, 0.5)) & (left <= digits(problem, 0.5))
         ended = RESULTS.where(s.result == RESULTS.successful, RESULTS.stalled, s.result)
         ended = RESULTS.where(s.done, ended, RESULTS.max_iterations)
         ended = RESULTS.where(best & closed & s.definite, RESULTS.successful, ended)
@@ -379,7 +389,7 @@ class InteriorPoint(IterativeSolver):
             ys=ys,
             us=us,
             cost=cost,
-            gradient=jnp.max(jnp.abs(free)),
+            gradient=jnp.max(jnp.abs(slopes)),
             feasibility=jnp.max(jnp.abs(gaps)),
             violation=largest_violation(values),
             gains=s.gains,
@@ -396,36 +406,58 @@ class InteriorPoint(IterativeSolver):
         )
 
 
-def _slopes(
-    problem: Problem, ys: Point, us: Float[Array, "horizon m"], multipliers: Conditions
-) -> tuple[Float[Array, "horizon m"], Float[Array, "horizon n"]]:
-    """Gradient of the cost plus constraints times multipliers with respect to the controls, and gaps of the steps."""
-    action, n = problem.dynamics.action, problem.dynamics.action.dim
-    before, after = split_nodes(ys)
-    last = jax.tree.map(lambda y: y[-1], ys)
-    ks = jnp.arange(problem.horizon)
-    A, B, gaps = jax.vmap(lambda *node: linearize_step(problem, *node))(ks, before, us, after)
-    path, end = zip(*multipliers, strict=True)
-    bounds = 2 * problem.controls if problem.bounded else 0
+def _best_multipliers(problem: Problem, s: State, at: Model, sizes: Sizes, wanted: Bool[Array, ""]) -> Dual:
+    """The multipliers with the smaller residual: those of the iterations, or if wanted those of least squares.
 
-    def node(k: Array, y: Point, u: Array, weights: tuple[Array, Array]) -> Array:
-        def f(z: Array) -> Array:
-            y_moved, u_moved = moved(problem, y, u, z)
-            cost = problem.node_cost(k).value(problem.time(k), y_moved, u_moved, problem.args)
-            equal, less = node_values(problem, k, y_moved, u_moved)
-            constraints = less.size - bounds
-            return cost + weighted((equal, less[:constraints]), (weights[0], weights[1][:constraints]))
+    A point is optimal if any multipliers satisfy the conditions. In directions that do not change the cost, such as of
+    joints that do not bound the time, those of the iterations converge slowly.
+    """
+    first, own, slacks = FirstOrder(at.lq.A, at.lq.B, at.costs, at.derivatives), s.multipliers, s.point.slacks
+    control = jnp.where(sizes.control > 0, sizes.control, jnp.maximum(control_sizes(problem, s.point.us), s.reach))
+    found = least_squares_multipliers(
+        first, slacks, s.live, own.conditions, control * sizes.free, digits(problem, _LEAST_DUAL), wanted
+    )
+    slopes, gaps = first.reduced(found)
+    residual = jnp.sum(jnp.abs(slopes * sizes.free) * sizes.control) + tree_dot(found.less, slacks)
+    return where_last(wanted & (residual < at.stationarity + at.gap), Dual(found, gaps), own)
 
-        return jax.grad(f)(zero_tangent(action, y, u))
 
-    def at_end(z: Array) -> Array:
-        y = action.move(z, last)
-        cost = problem.end_cost().value(problem.time(problem.horizon), y, None, problem.args)
-        return cost + weighted(end_values(problem, y), end)
+def _last_costs(s: State) -> Float[Array, " rows"]:
+    """The costs of the last iterations."""
+    rows = jnp.maximum(s.i - 1 - jnp.arange(_REST), 0)
+    return jnp.append(s.history.cost[rows], s.point.cost)
 
-    g = jax.vmap(node)(ks, before, us, path)
-    back = costates(A, g[:, :n], jax.grad(at_end)(zero_tangent(action, last, None)))
-    return g[:, n:] + jnp.einsum("kij,ki->kj", B, back[1:]), gaps
+
+def _returned_multipliers(
+    problem: Problem,
+    s: State,
+    us: Float[Array, "horizon m"],
+    first: FirstOrder,
+    values: Conditions,
+    own: Conditions,
+    whole: Float[Array, ""],
+) -> tuple[Conditions, Float[Array, "horizon m"], Float[Array, ""], Float[Array, ""]]:
+    """(multipliers, gradient of the Lagrangian with respect to the free controls, potential, slacks times multipliers).
+
+    With controls on their bounds the point is not quite that of the iterations: where their multipliers do not satisfy
+    the conditions there, those of least squares may.
+    """
+    slacks = jax.tree.map(lambda c: jnp.maximum(-c, 0), values.less)
+    lower, upper = control_bounds(problem)
+    sizes = jnp.where(upper > lower, jnp.maximum(control_sizes(problem, us), s.reach), 0)
+
+    def residuals(found: Conditions) -> tuple[Array, Array, Array]:
+        # bounds of the controls are part of the potential
+        rows = _without_bounds(problem, found)
+        slopes = free_slopes(problem, us, first.reduced(rows)[0])
+        potential = part_of(_potential(problem, us, s.reach, slopes), whole)
+        return slopes, potential, part_of(tree_dot(rows.less, slacks), whole)
+
+    ours = residuals(own)
+    wanted = (ours[1] > digits(problem, 0.5)) | (ours[2] > digits(problem, 0.5))
+    other = least_squares_multipliers(first, slacks, s.live, own, sizes, digits(problem, _LEAST_DUAL), wanted)
+    theirs = residuals(other)
+    return where_last(theirs[1] + theirs[2] < ours[1] + ours[2], (other, *theirs), (own, *ours))
 
 
 def _potential(
@@ -470,9 +502,13 @@ def _onto_bounds(
     return where_last(kept <= digits(problem, 0.55), (states, controls), (ys, problem.clip(us)))
 
 
-def _of_bounds(problem: Problem, path: Float[Array, "horizon rows"]) -> Float[Array, "horizon _"]:
-    """The rows of the bounds of the controls."""
-    return path[:, path.shape[1] - 2 * problem.controls :] if problem.bounded else path[:, :0]
+def _without_bounds(problem: Problem, multipliers: Conditions) -> Conditions:
+    """The multipliers with zero ones of the bounds of the controls."""
+    if not problem.bounded:
+        return multipliers
+    less = multipliers.less
+    path = less.path.at[:, less.path.shape[1] - 2 * problem.controls :].set(0)
+    return multipliers._replace(less=less._replace(path=path))
 
 
 def _penalties(problem: Problem, multipliers: Conditions, stiffness: Conditions, close: Rows) -> Penalties:
