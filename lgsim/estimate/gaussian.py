@@ -87,7 +87,9 @@ class Gaussian(eqx.Module):
         return Gaussian(mean, triangular(factor), error)
 
     @staticmethod
-    def from_covariance(mean: Point, covariance: ArrayLike | Sequence[Sequence[float]], error: Action | LieGroup) -> Gaussian:
+    def from_covariance(
+        mean: Point, covariance: ArrayLike | Sequence[Sequence[float | int]], error: Action | LieGroup
+    ) -> Gaussian:
         """The Gaussian of a covariance (n, n), positive definite.
 
         Raises:
@@ -101,7 +103,9 @@ class Gaussian(eqx.Module):
         return Gaussian(mean, jnp.linalg.cholesky(P), error)
 
     @staticmethod
-    def from_deviations(mean: Point, deviations: ArrayLike | Sequence[float], error: Action | LieGroup) -> Gaussian:
+    def from_deviations(
+        mean: Point, deviations: ArrayLike | Sequence[float | int], error: Action | LieGroup
+    ) -> Gaussian:
         """The Gaussian of independent components of the error with these standard deviations (n,), or one for all.
 
         Raises:

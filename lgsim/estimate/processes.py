@@ -109,7 +109,7 @@ class LinearProcess(Process):
 
     A: Float[Array, "n n"] = eqx.field(converter=jnp.asarray)
     G: Float[Array, "n m"] = eqx.field(converter=jnp.asarray)
-    B: Float[Array, "n k"] | None = None
+    B: Float[Array, "n k"] | None = eqx.field(converter=lambda B: None if B is None else jnp.asarray(B), default=None)
 
     @property
     def space(self) -> Action:
@@ -210,7 +210,7 @@ def between(space: Action, error: Action, y: Point) -> Float[Array, "n n"]:
     return jax.jacfwd(lambda e: error.difference(y, space.move(e, y)))(zero)
 
 
-def _linearized(process: Process, error: Action, y: Point, u: Any, dt: Array) -> tuple[Point, Float[Array, "n n"]]:
+def _linearized(process: Process, error: Action, y: Point, u: Any, dt: Number) -> tuple[Point, Float[Array, "n n"]]:
     """The state after dt, and the derivative of its error with respect to that of y."""
     end = process.step(y, u, dt)
     zero = jnp.zeros(error.dim, jax.tree.leaves(y)[0].dtype)

@@ -23,8 +23,8 @@ from lgsim.multibody.model import Model
 from lgsim.simulation.rollout import rollout
 from lgsim.simulation.state_space import StateSpace
 
-State = tuple[Float[Array, " state"], Float[Array, " unknowns"]]
-"""Configuration and velocity in one array, and the coordinates of the unknowns."""
+State = tuple[Float[Array, " _"], ...]
+"""Configuration and velocity in one array, and the coordinates of the unknowns if there are any."""
 
 
 class RobotProcess(ContinuousProcess):
