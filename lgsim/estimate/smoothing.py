@@ -167,7 +167,9 @@ def _corrections(
         """c, F and G of ``e' = c + F e + G w`` for the corrections of two points in turn."""
         end, slope, noise = process.transition(error, y, u, dt)
         c, A = gap(end, following)
-        return -jnp.linalg.solve(A, c), jnp.linalg.solve(A, slope), jnp.linalg.solve(A, noise)
+        # a correction of y moves the end itself, about which the noise is
+        B = jax.jacfwd(lambda e: error.difference(error.move(e, end), following))(zero)
+        return -jnp.linalg.solve(A, c), -jnp.linalg.solve(A, B @ slope), jnp.linalg.solve(A, noise)
 
     ahead = jax.tree.map(lambda a: a[1:], (motion, held, jnp.asarray(steps, dtype)))
     shifts, slopes, noises = jax.vmap(tied)(jax.tree.map(lambda a: a[:-1], motion), *ahead)

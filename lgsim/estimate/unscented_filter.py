@@ -29,8 +29,12 @@ class Points(eqx.Module):
     """
 
     @abstractmethod
+    def square(self, n: int) -> float:
+        """The squared distance of a point from the mean in standard deviations, for n components."""
+
     def spread(self, n: int) -> float:
-        """The distance of a point from the mean in standard deviations, for n components."""
+        """The distance of a point from the mean in standard deviations."""
+        return math.sqrt(self.square(n))
 
     @property
     def curvature(self) -> float:
@@ -44,13 +48,13 @@ class Points(eqx.Module):
 
     def shift(self, gaps: Float[Array, "k m"]) -> Float[Array, " m"]:
         """s, of values of the points as differences from the first one."""
-        return jnp.sum(gaps[1:], axis=0) / (2 * self.spread(len(gaps) // 2) ** 2)
+        return jnp.sum(gaps[1:], axis=0) / (2 * self.square(len(gaps) // 2))
 
     def columns(self, errors: Float[Array, "k m"]) -> Float[Array, "m j"]:
         """A factor of the covariance of values of the points: ``D (I + c s s^T)`` with ``D D^T = w sum d_i d_i^T``."""
         n = len(errors) // 2
         D = (errors[1:] - errors[:1]).T / (math.sqrt(2) * self.spread(n))
-        share = n / self.spread(n) ** 2
+        share = n / self.square(n)
         # (1 + c share)^2 = 1 + curvature share
         c = (math.sqrt(1 + self.curvature * share) - 1) / (2 * n)
         return D + c * jnp.sum(D, axis=1, keepdims=True)
@@ -62,8 +66,8 @@ class Cubature(Points):
     Source: Arasaratnam and Haykin 2009, Cubature Kalman filters.
     """
 
-    def spread(self, n: int) -> float:
-        return math.sqrt(n)
+    def square(self, n: int) -> float:
+        return n
 
 
 class Julier(Points):
@@ -82,8 +86,8 @@ class Julier(Points):
         if not self.kappa >= 0:
             raise ValueError(f"kappa: expected a number that is not negative, got {self.kappa}")
 
-    def spread(self, n: int) -> float:
-        return math.sqrt(n + self.kappa)
+    def square(self, n: int) -> float:
+        return n + self.kappa
 
 
 class Scaled(Points):
@@ -105,8 +109,8 @@ class Scaled(Points):
         if not self.beta >= self.alpha**2:
             raise ValueError(f"beta: expected at least alpha^2 = {self.alpha**2:.3g}, got {self.beta}")
 
-    def spread(self, n: int) -> float:
-        return self.alpha * math.sqrt(n)
+    def square(self, n: int) -> float:
+        return self.alpha**2 * n
 
     @property
     def curvature(self) -> float:

@@ -43,7 +43,7 @@ def test_the_most_probable_motion_is_the_least_squares_solution(made, side):
     """The same sum of squares, written out for SciPy: start, turns between times, residuals."""
     error = SIDES[side]
     start = Gaussian.from_deviations(lgsim.SO3.identity(), SPREAD, error)
-    found = maximum_a_posteriori(PROCESS, start, made.streams, inputs=TURNS, start_time=0.0, iterations=30)
+    found = maximum_a_posteriori(PROCESS, start, made.streams, inputs=TURNS, start_time=0.0, iterations=60)
     assert found.converged
     # the noise of a constant turn, in the body's axes, by the integral of its rotations over a step
     transition = PROCESS.transition(SIDES["body"], lgsim.SO3.identity(), TURNS.values[0], DT)
