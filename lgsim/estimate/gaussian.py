@@ -15,6 +15,7 @@ from jax.scipy.linalg import block_diag
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim._compile.xla import compiled
 from lgsim.estimate.factors import triangular
 from lgsim.lie.action import Action, LeftTranslation, Point, Product, RightTranslation
 from lgsim.lie.group import LieGroup, norm
@@ -170,12 +171,12 @@ class Gaussian(eqx.Module):
         columns = second.reshape(error.dim, -1) / math.sqrt(2)
         return Gaussian(error.move(shift, mean), triangular(jnp.concatenate([slope, columns], axis=1)), error)
 
-    @eqx.filter_jit
+    @compiled
     def with_error(self, error: Action | LieGroup) -> Gaussian:
         """The same distribution with the error of another action, to first order."""
         return self.transform(lambda x: x, error)
 
-    @eqx.filter_jit
+    @compiled
     def inverse(self, *, order: int = 1) -> Gaussian:
         """The Gaussian of ``x^-1`` of an element of a group.
 
@@ -184,7 +185,7 @@ class Gaussian(eqx.Module):
         """
         return self.transform(self._group().inverse, order=order)
 
-    @eqx.filter_jit
+    @compiled
     def compose(self, other: Gaussian, *, order: int = 1) -> Gaussian:
         """The Gaussian of ``x y``, y independent of x.
 
@@ -194,7 +195,7 @@ class Gaussian(eqx.Module):
         group = self._group()
         return Gaussian.joint(self, other).transform(lambda pair: group.compose(*pair), self.error, order=order)
 
-    @eqx.filter_jit
+    @compiled
     def sample(self, key: Array) -> Point:
         """A random point."""
         n = jax.random.normal(key, self.factor.shape[-1:], self.factor.dtype)

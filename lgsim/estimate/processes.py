@@ -13,6 +13,7 @@ from jax import Array
 from jax.scipy.linalg import expm
 from jaxtyping import Float
 
+from lgsim._compile.xla import compiled
 from lgsim.estimate.factors import triangular
 from lgsim.estimate.gaussian import Gaussian, as_action
 from lgsim.integrators.integrate import Field, integrate
@@ -61,7 +62,7 @@ class Process(eqx.Module):
         end, slope = _linearized(self, error, y, u, dt)
         return Transition(end, slope, between(self.space, error, end) @ self.noise(end, u, dt))
 
-    @eqx.filter_jit
+    @compiled
     def propagate(self, gaussian: Gaussian, u: Any, dt: Number) -> Gaussian:
         """The distribution after the time dt, to first order: the mean by ``step``, ``P' = F P F^T + Q`` by factors."""
         state, slope, noise = self.transition(gaussian.error, gaussian.mean, u, dt)

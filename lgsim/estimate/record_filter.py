@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float
 
+from lgsim._compile.xla import compiled
 from lgsim.estimate.consistency import Verdict, chi_square_quantile, judged
 from lgsim.estimate.factors import triangular
 from lgsim.estimate.gaussian import Gaussian
@@ -131,7 +132,7 @@ def run(
     )  # fmt: skip
 
 
-@eqx.filter_jit
+@compiled
 def _filtered(
     method: Filter,
     process: Process,
@@ -197,7 +198,7 @@ def used(
     return jax.lax.cond(is_there, read, skip, before)
 
 
-@eqx.filter_jit
+@compiled
 def step(
     method: Filter,
     process: Process,
@@ -299,7 +300,7 @@ def _size(stream: Stream, u: Any, start: Gaussian) -> int:
     return len(jax.eval_shape(measurement.residual, predicted, one))
 
 
-@eqx.filter_jit
+@compiled
 def _unread(estimate: Estimate) -> Float[Array, "n n"]:
     """The factor at the last time if there had been no reading, by the same linearizations."""
 

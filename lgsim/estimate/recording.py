@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +12,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim._compile.xla import compiled
 from lgsim.estimate.measurement import Inputs, Measurement, Stream
 from lgsim.estimate.processes import Process
 from lgsim.estimate.record_filter import arranged, scheduled
@@ -72,7 +72,7 @@ def _first(inputs: Inputs | None) -> Any:
     return None if inputs is None else jax.tree.map(lambda a: a[0], inputs.values)
 
 
-@eqx.filter_jit
+@compiled
 def _moved(process: Process, start: Point, steps: Float[Array, " k"], held: Any, key: Array) -> Point:
     start = jax.tree.map(jnp.asarray, start)
     dtype = jax.tree.leaves(start)[0].dtype
@@ -87,7 +87,7 @@ def _moved(process: Process, start: Point, steps: Float[Array, " k"], held: Any,
     return jax.lax.scan(advance, start, (jnp.asarray(steps, dtype), held, keys))[1]
 
 
-@eqx.filter_jit
+@compiled
 def _readings(measurement: Measurement, states: Point, held: Any, keys: Array) -> Any:
     def one(y: Point, u: Any, key: Array) -> Any:
         value = measurement.predicted(y, u)

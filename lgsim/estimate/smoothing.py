@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float
 
+from lgsim._compile.xla import compiled
 from lgsim.estimate.factors import conditioned, solved, triangular
 from lgsim.estimate.gaussian import Gaussian
 from lgsim.estimate.measurement import Inputs, Measurement, Stream, missing
@@ -58,7 +59,7 @@ class Smoothed(eqx.Module):
         return self.last_step < SETTLED
 
 
-@eqx.filter_jit
+@compiled
 def smooth(estimate: Estimate) -> Smoothed:
     """The smoother of Rauch, Tung and Striebel on a manifold, of a filtered record, by factors.
 
@@ -121,7 +122,7 @@ def maximum_a_posteriori(
     return Smoothed(schedule.ts, means, factors, start.error, last, process.names)
 
 
-@eqx.filter_jit
+@compiled
 def _most_probable(
     process: Process,
     measurements: tuple[Measurement, ...],

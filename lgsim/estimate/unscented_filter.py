@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim._compile.xla import number_field
 from lgsim.estimate.factors import solved, triangular
 from lgsim.estimate.gaussian import Gaussian
 from lgsim.estimate.measurement import Measurement
@@ -29,15 +30,15 @@ class Points(eqx.Module):
     """
 
     @abstractmethod
-    def square(self, n: int) -> float:
+    def square(self, n: int) -> Number:
         """The squared distance of a point from the mean in standard deviations, for n components."""
 
-    def spread(self, n: int) -> float:
+    def spread(self, n: int) -> Array:
         """The distance of a point from the mean in standard deviations."""
-        return math.sqrt(self.square(n))
+        return jnp.sqrt(self.square(n))
 
     @property
-    def curvature(self) -> float:
+    def curvature(self) -> Number:
         """The weight of s s^T in covariances: -1 plus the difference of the mean's own weights."""
         return -1.0
 
@@ -56,7 +57,7 @@ class Points(eqx.Module):
         D = (errors[1:] - errors[:1]).T / (math.sqrt(2) * self.spread(n))
         share = n / self.square(n)
         # (1 + c share)^2 = 1 + curvature share
-        c = (math.sqrt(1 + self.curvature * share) - 1) / (2 * n)
+        c = (jnp.sqrt(1 + self.curvature * share) - 1) / (2 * n)
         return D + c * jnp.sum(D, axis=1, keepdims=True)
 
 
@@ -66,8 +67,8 @@ class Cubature(Points):
     Source: Arasaratnam and Haykin 2009, Cubature Kalman filters.
     """
 
-    def square(self, n: int) -> float:
-        return n
+    def square(self, n: int) -> Number:
+        return float(n)
 
 
 class Julier(Points):
@@ -80,13 +81,13 @@ class Julier(Points):
     covariances in filters and estimators.
     """
 
-    kappa: float = eqx.field(static=True, default=1.0)
+    kappa: Number = number_field(default=1.0)
 
     def __check_init__(self) -> None:
         if not self.kappa >= 0:
             raise ValueError(f"kappa: expected a number that is not negative, got {self.kappa}")
 
-    def square(self, n: int) -> float:
+    def square(self, n: int) -> Number:
         return n + self.kappa
 
 
@@ -100,8 +101,8 @@ class Scaled(Points):
     Source: Wan and van der Merwe 2000, The unscented Kalman filter for nonlinear estimation, with kappa = 0.
     """
 
-    alpha: float = eqx.field(static=True, default=0.5)
-    beta: float = eqx.field(static=True, default=2.0)
+    alpha: Number = number_field(default=0.5)
+    beta: Number = number_field(default=2.0)
 
     def __check_init__(self) -> None:
         if not 0 < self.alpha <= 1:
@@ -109,11 +110,11 @@ class Scaled(Points):
         if not self.beta >= self.alpha**2:
             raise ValueError(f"beta: expected at least alpha^2 = {self.alpha**2:.3g}, got {self.beta}")
 
-    def square(self, n: int) -> float:
+    def square(self, n: int) -> Number:
         return self.alpha**2 * n
 
     @property
-    def curvature(self) -> float:
+    def curvature(self) -> Number:
         return self.beta - self.alpha**2
 
 

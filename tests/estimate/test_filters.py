@@ -277,6 +277,40 @@ def test_single_precision_stays_positive():
     np.testing.assert_allclose(start.deviations, np.array([1e-4, np.sqrt(1.5) * 1e-4]), rtol=2e-2)
 
 
+def test_changed_numbers_compile_nothing(lowered):
+    """Deviations, densities, steps of time, weights of points and times of a record are operands."""
+
+    def f(t, y, u):
+        return -y
+
+    def h(y):
+        return y[:1]
+
+    def go(x, kappa):
+        process, measurement = FieldProcess(Translation(2), f, x), Measurement(h, x, name="first")
+        prior = Gaussian.from_deviations(jnp.zeros(2), x, Translation(2))
+        step(UKF(Julier(kappa)), process, prior, x, [(measurement, jnp.ones(1))])
+        stream = Stream(measurement, np.arange(5) * x, jnp.ones((5, 1)), gate=0.9 + x / 100)
+        smooth(run(UKF(Scaled(0.3 + x)), process, prior, stream))
+
+    go(0.1, 1.0)
+    assert lowered
+    go(0.1, 1.0)
+    lowered.clear()
+    go(0.2, 2.5)
+    assert lowered == []
+
+
+@pytest.mark.parametrize("points", [Cubature(), Julier(), Scaled()], ids=["cubature", "Julier", "scaled"])
+def test_unscented_points_keep_the_dtype(points):
+    process = DiscreteProcess(Translation(3), lambda y, u, dt: jnp.sin(y), 0.1 * jnp.eye(3, dtype=jnp.float32))
+    prior = Gaussian.from_deviations(jnp.ones(3, jnp.float32), 0.5, Translation(3))
+    reading = Measurement(lambda y: y[:1], jnp.float32(0.1), name="first")
+    after, _ = step(UKF(points), process, prior, 1.0, [(reading, jnp.ones(1, jnp.float32))])
+    assert after.factor.dtype == after.mean.dtype == jnp.float32
+    assert np.isfinite(after.factor).all() and (np.diagonal(after.factor) > 0).all()
+
+
 STREAM = Stream(FIRST, np.arange(3.0), jnp.zeros((3, 1)))
 STATE = Gaussian.from_deviations(jnp.zeros(2), 1.0, Translation(2))
 
