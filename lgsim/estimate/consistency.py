@@ -89,7 +89,12 @@ def chi_square_quantile(probability: float, n: int) -> float:
 
 
 def judged(
-    nis: dict[str, np.ndarray], dims: dict[str, int], names: tuple[str, ...], factor: np.ndarray, unread: np.ndarray
+    finite: bool,
+    nis: dict[str, np.ndarray],
+    dims: dict[str, int],
+    names: tuple[str, ...],
+    factor: np.ndarray,
+    unread: np.ndarray,
 ) -> Verdict:
     """The verdict on a filtered record.
 
@@ -100,6 +105,7 @@ def judged(
     Source: Bar-Shalom, Li and Kirubarajan 2001, Estimation with applications to tracking and navigation, sec. 5.4.
 
     Args:
+        finite: True if the last state is finite.
         nis: Of each stream the squared normalized residuals; NaN where there was no reading.
         dims: Of each stream the number of components.
         names: The names of the components of the error.
@@ -108,7 +114,7 @@ def judged(
     """
     # a reading whose residual is infinite has diverged; NaN means that there was none
     count = {name: int(np.isfinite(values).sum()) for name, values in nis.items()}
-    finite = bool(np.isfinite(factor).all() and not any(np.isinf(values).any() for values in nis.values()))
+    finite = finite and not any(np.isinf(values).any() for values in nis.values())
     tail = (1 - CONFIDENCE) / max(sum(n > 0 for n in count.values()), 1)
     streams = []
     for name, values in nis.items():

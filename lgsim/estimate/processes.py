@@ -80,7 +80,7 @@ class DiscreteProcess(Process):
     """
 
     error: Action = eqx.field(converter=lambda error: as_action("error", error))
-    f: Callable[[Point, Any, Array], Point]
+    f: Callable[[Point, Any, Any], Point]
     factor: Float[Array, "n m"] = eqx.field(converter=jnp.asarray)
 
     @property

@@ -21,6 +21,7 @@ from lgsim.estimate.methods import Filter, Prediction
 from lgsim.estimate.processes import Process
 from lgsim.integrators.method import Number
 from lgsim.lie.action import Action, Point
+from lgsim.lie.group import norm
 
 
 class Schedule(NamedTuple):
@@ -76,13 +77,15 @@ class Estimate(eqx.Module):
     @property
     def deviations(self) -> Float[Array, "*batch k n"]:
         """The standard deviations of the components of the error."""
-        return jnp.sqrt(jnp.sum(self.factors**2, axis=-1))
+        return norm(self.factors)
 
     @property
     def verdict(self) -> Verdict:
         """The verdict on one record: consistency of each stream, and directions that were not observed."""
         nis = {name: np.asarray(values) for name, values in self.nis.items()}
-        return judged(nis, dict(self.dims), self.names, np.asarray(self.factors[-1]), np.asarray(_unread(self)))
+        last = jax.tree.map(lambda a: np.asarray(a[-1]), (self.means, self.factors))
+        finite = all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(last))
+        return judged(finite, nis, dict(self.dims), self.names, last[1], np.asarray(_unread(self)))
 
 
 def run(
@@ -177,7 +180,7 @@ def used(
     u: Any,
     z: Any,
     is_there: Bool[Array, ""] | bool = True,
-    limit: float = np.inf,
+    limit: Number = np.inf,
 ) -> tuple[Gaussian, Found]:
     """The distribution given a reading, unless it is NaN, not there, or its squared residual beyond the limit."""
     dtype = before.factor.dtype

@@ -20,6 +20,7 @@ from lgsim.estimate.methods import EKF
 from lgsim.estimate.processes import Process
 from lgsim.estimate.record_filter import Estimate, arranged, run, scheduled
 from lgsim.lie.action import Action, Point
+from lgsim.lie.group import norm
 
 SETTLED = 1e-3
 """The largest last correction of a motion that has converged, in deviations."""
@@ -51,7 +52,7 @@ class Smoothed(eqx.Module):
     @property
     def deviations(self) -> Float[Array, "*batch k n"]:
         """The standard deviations of the components of the error."""
-        return jnp.sqrt(jnp.sum(self.factors**2, axis=-1))
+        return norm(self.factors)
 
     @property
     def converged(self) -> Bool[Array, "*batch"]:

@@ -265,6 +265,17 @@ def test_a_filter_that_diverges_says_so():
     assert not verdict.finite and not verdict.is_consistent and verdict.text.startswith("diverged")
 
 
+def test_a_mean_that_diverges_under_a_finite_covariance():
+    """A linear process whose input is infinite: the covariance does not know, the verdict does."""
+    process = LinearProcess(np.zeros((1, 1)), np.ones((1, 1)), np.ones((1, 1)))
+    start = Gaussian.from_deviations(jnp.zeros(1), 1.0, Translation(1))
+    inputs = Inputs(np.arange(3.0), jnp.array([[0.0], [jnp.inf], [0.0]]))
+    whole = Measurement(lambda y: y, 1.0, name="whole")
+    found = run(EKF(), process, start, Stream(whole, [1.0, 2.0], jnp.zeros((2, 1))), inputs=inputs)
+    assert np.isfinite(found.factors).all()
+    assert found.verdict.text.startswith("diverged")
+
+
 def test_single_precision_stays_positive():
     """A reading of 1e-4 after a start of 10, where a covariance by subtraction loses its sign in float32."""
     process = DiscreteProcess(Translation(2), lambda y, u, dt: y, jnp.zeros((2, 1), jnp.float32))

@@ -114,7 +114,8 @@ def least_squares_multipliers(
         minimize g . d + 1/2 |d / D|^2   subject to   C d = 0 (equalities),   C d - s^2 z <= 0 (inequalities),
 
     which block principal pivoting solves, with one Riccati factorization for each active set. Residuals decide about an
-    optimum, not the origin of the multipliers: a set that is not the right one claims nothing.
+    optimum, not the origin of the multipliers: where pivoting ends at another set, the residual is larger, and nothing
+    is claimed.
 
     Args:
         slacks: Slacks of the inequalities.
