@@ -220,7 +220,7 @@ def check_covariance(name: str, P: np.ndarray) -> None:
         lowest = np.linalg.eigvalsh(P).min()
         raise ValueError(
             f"{name}: expected a positive definite matrix, but its lowest eigenvalue is {lowest:.3g}; "
-            "Gaussian(mean, factor, error) takes factors of singular ones"
+            "Gaussian.from_factor takes factors of singular ones"
         ) from None
 
 

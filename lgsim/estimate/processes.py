@@ -37,7 +37,7 @@ class Transition(NamedTuple):
 
 
 class Process(eqx.Module):
-    """A process model. A subclass has an ``action`` and defines ``step`` and ``noise``."""
+    """A process model. A subclass defines ``space``, ``step`` and ``noise``."""
 
     @property
     @abstractmethod

@@ -150,8 +150,14 @@ def _filtered(
     dtype = start.factor.dtype
 
     def advance(state: Gaussian, now: Any) -> Any:
-        dt, u, readings, present = now
-        prediction = method.predict(process, state, u, dt)
+        dt, u, readings, present, first = now
+        moved = method.predict(process, state, u, dt)
+        # a discrete process has no step of zero seconds: at the start nothing moves
+        still = Prediction(
+            state, jnp.eye(*moved.slope.shape, dtype=dtype), jnp.zeros_like(moved.noise), state.factor,
+            jnp.zeros_like(moved.rest),
+        )  # fmt: skip
+        prediction = jax.tree.map(lambda a, b: jnp.where(first, a, b), still, moved)
         state, nis, gated, density = prediction.gaussian, [], [], jnp.zeros((), dtype)
         for measurement, z, is_there, limit in zip(measurements, readings, present, limits, strict=True):
             state, found = used(method, measurement, state, u, z, is_there, limit)
@@ -160,7 +166,7 @@ def _filtered(
             density += found.loglikelihood
         return state, ((state.mean, state.factor, prediction), tuple(nis), tuple(gated), density)
 
-    times = (jnp.asarray(steps, dtype), held, values, there)
+    times = (jnp.asarray(steps, dtype), held, values, there, jnp.arange(len(steps)) == 0)
     _, (states, nis, gated, densities) = jax.lax.scan(advance, start, times)
     return states, nis, gated, jnp.sum(densities)
 

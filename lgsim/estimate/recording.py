@@ -78,13 +78,14 @@ def _moved(process: Process, start: Point, steps: Float[Array, " k"], held: Any,
     dtype = jax.tree.leaves(start)[0].dtype
 
     def advance(y: Point, now: Any) -> tuple[Point, Point]:
-        dt, u, key = now
+        dt, u, key, first = now
         end, _, noise = process.transition(process.space, y, u, dt)
-        y = process.space.move(noise @ jax.random.normal(key, noise.shape[1:], dtype), end)
+        moved = process.space.move(noise @ jax.random.normal(key, noise.shape[1:], dtype), end)
+        y = jax.tree.map(lambda a, b: jnp.where(first, a, b), y, moved)
         return y, y
 
     keys = jax.random.split(key, len(steps))
-    return jax.lax.scan(advance, start, (jnp.asarray(steps, dtype), held, keys))[1]
+    return jax.lax.scan(advance, start, (jnp.asarray(steps, dtype), held, keys, jnp.arange(len(steps)) == 0))[1]
 
 
 @compiled

@@ -34,7 +34,7 @@ class Smoothed(eqx.Module):
         means: The means, points with a leading axis k.
         factors: Triangular factors of the covariances (k, n, n), of errors by ``error``.
         last_step: Of ``maximum_a_posteriori`` the largest correction of its last iteration, in units of the deviations
-            of the result; zero of ``smooth``.
+            of the result; NaN of ``smooth``, which does not iterate.
         names: The names of the components of the error.
     """
 
@@ -87,7 +87,7 @@ def smooth(estimate: Estimate) -> Smoothed:
     coming = jax.tree.map(lambda a: a[1:], estimate.predictions)
     _, found = jax.lax.scan(back, last, (*past, coming), reverse=True)
     means, factors = jax.tree.map(lambda a, b: jnp.concatenate([a, b[None]]), found, last)
-    return Smoothed(estimate.ts, means, factors, error, jnp.zeros((), estimate.factors.dtype), estimate.names)
+    return Smoothed(estimate.ts, means, factors, error, jnp.full((), np.nan, estimate.factors.dtype), estimate.names)
 
 
 def maximum_a_posteriori(

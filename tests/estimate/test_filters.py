@@ -257,6 +257,19 @@ def test_directions_that_no_reading_shows():
     assert verdict.unobserved in (("[0] -1 [1]",), ("[1] -1 [0]",))
 
 
+def test_a_reading_at_the_start_comes_before_the_first_step():
+    """``y' = 2 y``, unit variances, readings 1 and 2 at the start and after one step, by hand."""
+    process = DiscreteProcess(Translation(1), lambda y, u, dt: 2 * y, jnp.ones((1, 1)))
+    prior = Gaussian.from_deviations(jnp.zeros(1), 1.0, Translation(1))
+    whole = Measurement(lambda y: y, 1.0, name="whole")
+    found = run(EKF(), process, prior, Stream(whole, [0.0, 1.0], jnp.array([[1.0], [2.0]])))
+    # mean 1/2, variance 1/2; then 1 and 3, gain 3/4
+    np.testing.assert_allclose(found.means[:, 0], [0.5, 1.75], rtol=1e-14)
+    np.testing.assert_allclose(found.factors[:, 0, 0] ** 2, [0.5, 0.75], rtol=1e-14)
+    made = record(process, jnp.ones(1), [(whole, [0.0, 1.0])], jax.random.key(0))
+    assert made.states[0, 0] == 1 and made.states[1, 0] != 2
+
+
 def test_a_filter_that_diverges_says_so():
     process = DiscreteProcess(Translation(1), lambda y, u, dt: y**3, jnp.ones((1, 1)))
     start = Gaussian.from_deviations(10 * jnp.ones(1), 1.0, Translation(1))
