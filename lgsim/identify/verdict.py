@@ -243,13 +243,16 @@ def _remarks(fit: Any) -> list[str]:
 
 
 def _digits(fit: Any) -> str:
-    """The number of decimal digits to which a fit reproduces its records, such as " to 9 digits"; "" if unknown."""
+    """The number of decimal digits to which a fit reproduces its records, such as " to at least 9 digits"; "" if unknown.
+
+    The records may be exact to more: normal equations resolve residuals to half of the digits, by chance to all.
+    """
     if fit.goodness is None or not np.any(fit.goodness.levels):
         return ""
     level = fit.goodness.levels
     error = np.max(fit.rmse()[level > 0] / level[level > 0])
     least = float(np.finfo(fit.estimate.noise.dtype).eps)
-    return f" to {int(-np.log10(max(error, least)))} digits"
+    return f" to at least {int(-np.log10(max(error, least)))} digits"
 
 
 def held_out_ratio(fit: Any) -> float | None:

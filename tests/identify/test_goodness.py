@@ -1,5 +1,7 @@
 """The share of each signal that a fit explains: what fails a fit, and what does not."""
 
+import re
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -190,11 +192,12 @@ def test_torques_beyond_their_stated_noise(unknown):
 
 def test_digits_of_exact_records(unknown):
     records = arm_record(noise=0.0)
-    assert "the records are exact to 1" in str(fit(unknown, records).verdict)
+    found = re.search(r"the records are exact to at least (\d+) digits", str(fit(unknown, records).verdict))
+    assert found and int(found[1]) >= 7  # half of all: what normal equations resolve
     # rounded to nine digits as in a file
     y = np.asarray(records.signals)
     rounded = eqx.tree_at(lambda s: s.signals, records, jnp.asarray(np.round(y, 8)))
-    assert "the records are exact to 8 digits" in str(fit(unknown, rounded).verdict)
+    assert "the records are exact to at least 8 digits" in str(fit(unknown, rounded).verdict)
 
 
 def test_readings_on_groups_are_differences_from_their_mean():
