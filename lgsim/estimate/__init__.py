@@ -24,6 +24,9 @@ from lgsim.estimate.methods import IteratedEKF as IteratedEKF
 from lgsim.estimate.processes import DiscreteProcess as DiscreteProcess
 from lgsim.estimate.processes import FieldProcess as FieldProcess
 from lgsim.estimate.processes import LinearProcess as LinearProcess
+from lgsim.estimate.preintegration import Increment as Increment
+from lgsim.estimate.preintegration import PreintegratedNavigation as PreintegratedNavigation
+from lgsim.estimate.preintegration import preintegrate as preintegrate
 from lgsim.estimate.processes import Process as Process
 from lgsim.estimate.record_filter import Estimate as Estimate
 from lgsim.estimate.record_filter import run as run

@@ -20,6 +20,14 @@ State = tuple[Element, Float[Array, " 6"]]
 """An extended pose (R, (v, p)), and the biases (accelerometer, gyroscope) in m/s^2 and rad/s."""
 
 
+NAMES = tuple(
+    f"{part} {axis}"
+    for part in ("velocity", "position", "rotation", "accelerometer bias", "gyroscope bias")
+    for axis in "xyz"
+)
+"""The components of the error."""
+
+
 class ImuNavigation(ContinuousProcess):
     """The attitude R, velocity v and position p of a body from the specific force f and angular velocity w that an IMU
     measures in its own axes, with biases b that wander: ``R' = R hat(w - b_w)``, ``v' = R (f - b_f) + g``, ``p' = v``.
@@ -51,8 +59,7 @@ class ImuNavigation(ContinuousProcess):
 
     @property
     def names(self) -> tuple[str, ...]:
-        parts = ("velocity", "position", "rotation", "accelerometer bias", "gyroscope bias")
-        return tuple(f"{part} {axis}" for part in parts for axis in "xyz")
+        return NAMES
 
     def step(self, y: State, u: Float[Array, " 6"], dt: Number) -> State:
         (R, x), bias = y

@@ -118,10 +118,13 @@ class Inputs(eqx.Module):
     Attributes:
         ts: Times (k,), s, ascending.
         values: Inputs with a leading axis k.
+        ends: The times at which each ends (k,), of inputs that stand for one whole step, as of ``preintegrate``; None
+            for those that are held.
     """
 
     ts: np.ndarray = eqx.field(converter=lambda ts: np.asarray(ts, float))
     values: Any = eqx.field(converter=lambda values: jax.tree.map(jnp.asarray, values))
+    ends: np.ndarray | None = None
 
     def __check_init__(self) -> None:
         if not isinstance(self.ts, np.ndarray):

@@ -254,12 +254,26 @@ def scheduled(streams: Sequence[Stream], inputs: Inputs | None, start_time: floa
             )
         before = np.concatenate([ts[:1], ts[:-1]])
         held = np.searchsorted(inputs.ts, before, side="right") - 1
+        if inputs.ends is not None:
+            _check_whole(inputs.ts[held[1:]], inputs.ends[held[1:]], ts)
     readings = []
     for times in shown:
         index = np.full(len(ts), -1)
         index[np.searchsorted(ts, times)] = np.arange(len(times))
         readings.append(index)
     return Schedule(ts, held, tuple(readings))
+
+
+def _check_whole(starts: np.ndarray, ends: np.ndarray, ts: np.ndarray) -> None:
+    """Raise ValueError unless each step is one whole input."""
+    wrong = np.flatnonzero((starts != ts[:-1]) | (ends != ts[1:]))
+    if len(wrong):
+        i = int(wrong[0])
+        raise ValueError(
+            f"inputs: expected steps from one time of preintegrate to the next, got one from {ts[i]:.9g} to "
+            f"{ts[i + 1]:.9g} s in the increment from {starts[i]:.9g} to {ends[i]:.9g} s; give the times of all "
+            "readings to preintegrate"
+        )
 
 
 def arranged(schedule: Schedule, streams: Sequence[Stream], inputs: Inputs | None) -> Any:

@@ -99,6 +99,7 @@ def maximum_a_posteriori(
     start_time: float | None = None,
     guess: Point | None = None,
     iterations: int = 10,
+    lag: float | None = None,
 ) -> Smoothed:
     """The most probable motion given all readings, with the covariances there, by Gauss and Newton.
 
@@ -110,17 +111,66 @@ def maximum_a_posteriori(
         guess: The motion to begin with, states with a leading axis for all times; by default that of an ``EKF`` with
             ``smooth``.
         iterations: The number of iterations; ``Smoothed.converged`` says whether they were enough.
+        lag: If given, each state is that of the most probable motion given the readings until so many seconds after
+            it, as one who waits so long online knows it: what was before is the prediction of an ``EKF``.
 
     Source: Bell 1994, The iterated Kalman smoother as a Gauss-Newton method.
     """
     streams = (streams,) if isinstance(streams, Stream) else tuple(streams)
-    if guess is None:
-        guess = smooth(run(EKF(), process, start, streams, inputs=inputs, start_time=start_time)).means
+    filtered = None
+    if guess is None or lag is not None:
+        filtered = run(EKF(), process, start, streams, inputs=inputs, start_time=start_time)
+        guess = smooth(filtered).means if guess is None else guess
     schedule = scheduled(streams, inputs, start_time)
     steps, held, values, there = arranged(schedule, streams, inputs)
     measurements = tuple(stream.measurement for stream in streams)
-    means, factors, last = _most_probable(process, measurements, start, guess, steps, held, values, there, iterations)
+    if lag is None:
+        found = _most_probable(process, measurements, start, guess, steps, held, values, there, iterations)
+    else:
+        index, live = windows(schedule.ts, lag)
+        there = tuple(is_there[index] & live for is_there in there)
+        guesses, *parts = jax.tree.map(lambda a: a[index], (guess, steps, held, values))
+        before = filtered.predictions.gaussian
+        found = _of_windows(process, measurements, before, guesses, *parts, there, iterations)
+    means, factors, last = found
     return Smoothed(schedule.ts, means, factors, start.error, last, process.names)
+
+
+def windows(ts: np.ndarray, lag: float) -> tuple[np.ndarray, np.ndarray]:
+    """Of each time the indices of the times from it on (k, w), and which of them are within the lag.
+
+    Raises:
+        ValueError: the lag is negative or not finite.
+    """
+    if not 0 <= lag < np.inf:
+        raise ValueError(f"lag: expected a time of zero or more seconds, got {lag}")
+    k = np.arange(len(ts))
+    ends = np.searchsorted(ts, ts + lag, side="right")
+    index = k[:, None] + np.arange(np.max(ends - k))
+    return np.minimum(index, len(ts) - 1), index < ends[:, None]
+
+
+@compiled
+def _of_windows(
+    process: Process,
+    measurements: tuple[Measurement, ...],
+    starts: Gaussian,
+    guesses: Point,
+    steps: Float[Array, "k w"],
+    held: Any,
+    values: tuple[Any, ...],
+    there: tuple[Bool[Array, "k w"], ...],
+    iterations: int,
+) -> tuple[Point, Array, Array]:
+    """The first state of the most probable motion in each window."""
+
+    def first(now: Any) -> tuple[Point, Array, Array]:
+        start, *window = now
+        means, factors, last = _most_probable(process, measurements, start, *window, iterations)
+        return (*jax.tree.map(lambda a: a[0], (means, factors)), last)
+
+    means, factors, last = jax.lax.map(first, (starts, guesses, steps, held, values, there))
+    return means, factors, jnp.max(last)
 
 
 @compiled
@@ -177,8 +227,10 @@ def _corrections(
     shifts, slopes, noises = jax.vmap(tied)(jax.tree.map(lambda a: a[:-1], motion), *ahead)
     # the first time has no step before it
     c, A = gap(start.mean, jax.tree.map(lambda a: a[0], motion))
-    shifts, slopes, noises = (jnp.concatenate([jnp.zeros_like(a[:1]), a]) for a in (shifts, slopes, noises))
-    slopes = slopes.at[0].set(jnp.eye(n, dtype=dtype))
+    none = (zero, jnp.eye(n, dtype=dtype), jnp.zeros(noises.shape[1:], dtype))
+    shifts, slopes, noises = (
+        jnp.concatenate([first[None], a]) for first, a in zip(none, (shifts, slopes, noises), strict=True)
+    )
 
     def advance(carried: tuple[Array, Array], now: Any) -> Any:
         mean, L = carried

@@ -23,6 +23,7 @@ from lgsim.estimate import (
     Measurement,
     Scaled,
     Stream,
+    maximum_a_posteriori,
     nees,
     record,
     run,
@@ -67,7 +68,7 @@ ORIGIN = np.array([1.0, 0.0])
 
 @pytest.fixture(scope="module")
 def oscillator():
-    """Readings, and the mean and covariance of all states given them by dense linear algebra, and their density."""
+    """Readings, and the mean and covariance of all states given the first m, and their density, by dense algebra."""
     position = Measurement(lambda y: y[:1], 0.1, name="position")
     times = np.arange(1, COUNT) * DT
     made = record(PROCESS, jnp.array([1.2, 0.3]), [(position, times)], jax.random.key(1), start_time=0.0)
@@ -83,10 +84,14 @@ def oscillator():
     P, H = np.block(blocks), np.zeros((COUNT - 1, 2 * COUNT))
     H[np.arange(COUNT - 1), 2 * np.arange(1, COUNT)] = 1
     mean, z = np.concatenate(mean), np.asarray(made.streams[0].values)[:, 0]
-    S = H @ P @ H.T + 0.01 * np.eye(COUNT - 1)
-    gain, r = P @ H.T @ np.linalg.inv(S), z - H @ mean
-    density = -(r @ np.linalg.solve(S, r) + np.linalg.slogdet(2 * np.pi * S)[1]) / 2
-    return made.streams, (mean + gain @ r).reshape(COUNT, 2), P - gain @ H @ P, density
+
+    def given(m):
+        S = H[:m] @ P @ H[:m].T + 0.01 * np.eye(m)
+        gain, r = P @ H[:m].T @ np.linalg.inv(S), (z - H @ mean)[:m]
+        density = -(r @ np.linalg.solve(S, r) + np.linalg.slogdet(2 * np.pi * S)[1]) / 2
+        return (mean + gain @ r).reshape(COUNT, 2), P - gain @ H[:m] @ P, density
+
+    return made.streams, given
 
 
 def start():
@@ -95,7 +100,8 @@ def start():
 
 @pytest.mark.parametrize("method", [METHODS["EKF"], METHODS["scaled"]], ids=["EKF", "UKF"])
 def test_a_record_is_the_dense_solution(oscillator, method):
-    streams, means, P, density = oscillator
+    streams, given = oscillator
+    means, P, density = given(COUNT - 1)
     estimate = run(method, PROCESS, start(), streams, start_time=0.0)
     np.testing.assert_allclose(estimate.last.mean, means[-1], atol=1e-12)
     np.testing.assert_allclose(estimate.last.covariance, P[-2:, -2:], atol=1e-12)
@@ -106,9 +112,21 @@ def test_a_record_is_the_dense_solution(oscillator, method):
         np.testing.assert_allclose(smoothed.at(i).covariance, P[2 * i : 2 * i + 2, 2 * i : 2 * i + 2], atol=1e-12)
 
 
+@pytest.mark.parametrize("steps", [0, 4, COUNT])
+@pytest.mark.repeats("4")
+def test_a_fixed_lag_is_the_dense_solution_of_what_was_known(oscillator, steps):
+    streams, given = oscillator
+    found = maximum_a_posteriori(PROCESS, start(), streams, start_time=0.0, lag=(steps + 0.5) * DT, iterations=2)
+    assert found.converged
+    for i in (0, 1, COUNT // 2, COUNT - 1):
+        means, P, _ = given(min(i + steps, COUNT - 1))
+        np.testing.assert_allclose(found.means[i], means[i], atol=1e-12)
+        np.testing.assert_allclose(found.at(i).covariance, P[2 * i : 2 * i + 2, 2 * i : 2 * i + 2], atol=1e-12)
+
+
 def test_the_slope_of_the_likelihood(oscillator):
     """In both modes, against the dense formula's central difference."""
-    (stream,), _, _, _ = oscillator
+    (stream,), _ = oscillator
 
     def likelihood(deviation):
         measurement = Measurement(lambda y: y[:1], deviation, name="position")
