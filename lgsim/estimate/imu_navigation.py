@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.estimate.processes import ContinuousProcess
+from lgsim.estimate.processes import ContinuousProcess, Transition, between
 from lgsim.integrators.method import Number
 from lgsim.lie import series, so3
 from lgsim.lie.action import Action, Product, RightTranslation, Translation
@@ -52,6 +55,7 @@ class ImuNavigation(ContinuousProcess):
     force_walk: Array = eqx.field(converter=jnp.asarray, default=0.0)
     rate_walk: Array = eqx.field(converter=jnp.asarray, default=0.0)
     gravity: Float[Array, " 3"] = eqx.field(converter=jnp.asarray, default=(0.0, 0.0, -9.81))
+    is_formula: ClassVar[bool] = True
 
     @property
     def space(self) -> Action:
@@ -70,6 +74,33 @@ class ImuNavigation(ContinuousProcess):
         velocity = v + fall + so3.Ad_action(R, once) * dt
         position = p + v * dt + fall * dt / 2 + so3.Ad_action(R, twice) * dt**2
         return (so3.compose(R, so3.exp(w)), jnp.concatenate([velocity, position])), bias
+
+    def transition(self, error: Action, y: State, u: Float[Array, " 6"], dt: Number) -> Transition:
+        """The step and its linearization in closed form, which depends on the state by the biases alone.
+
+        The covariance of the noise is Gauss's rule of two points, exact where the integrand is a cubic.
+        """
+        end, density = self.step(y, u, dt), self.density(y, u)
+        shares = np.array([1, (1 + 1 / math.sqrt(3)) / 2, (1 - 1 / math.sqrt(3)) / 2])
+        slope, *rest = jax.vmap(lambda dt: self._slope(y[1], u, dt))(dt * jnp.asarray(shares, density.dtype))
+        noise = jnp.concatenate([each @ density for each in rest], axis=1) * jnp.sqrt(jnp.abs(dt) / 2)
+        if error != self.space:
+            outward = between(self.space, error, end)
+            slope, noise = outward @ slope @ between(error, self.space, y), outward @ noise
+        return Transition(end, slope, noise)
+
+    def _slope(self, bias: Float[Array, " 6"], u: Float[Array, " 6"], dt: Number) -> Float[Array, "15 15"]:
+        """The derivative of the error of ``space`` after dt with respect to that before."""
+        f, w = u[:3] - bias[:3], (u[3:] - bias[3:]) * dt
+        (once, once_f, once_w), (twice, twice_f, twice_w) = _held_force_slopes(w, f)
+        zero, eye = jnp.zeros((3, 3), f.dtype), jnp.eye(3, dtype=f.dtype)
+        # the axes of the body at the end, in which all errors there are
+        velocity = [eye, zero, -so3.hat(once) * dt, -once_f * dt, -once_w * dt**2]
+        position = [eye * dt, eye, -so3.hat(twice) * dt**2, -twice_f * dt**2, -twice_w * dt**3]
+        rotation = [zero, zero, eye, zero, -once_f * dt]
+        rows = so3.exp(-w) @ jnp.stack([jnp.concatenate(row, axis=1) for row in (velocity, position, rotation)])
+        held = jnp.eye(6, 15, 9, dtype=f.dtype)
+        return jnp.concatenate([rows.reshape(9, 15), held])
 
     def density(self, y: State, u: Any) -> Float[Array, "15 12"]:
         dtype = y[1].dtype
@@ -100,3 +131,20 @@ def held_force(w: Float[Array, " 3"], f: Float[Array, " 3"]) -> tuple[Float[Arra
     across = jnp.cross(w, f)
     twice = jnp.cross(w, across)
     return f + c2 * across + c3 * twice, f / 2 + c3 * across + c4 * twice
+
+
+def _held_force_slopes(w: Float[Array, " 3"], f: Float[Array, " 3"]) -> tuple[tuple[Array, Array, Array], ...]:
+    """Both values of ``held_force`` with their derivatives with respect to f and w, (3, 3).
+
+    The first one with respect to f is the left Jacobian of the rotation w.
+    """
+    c2, c2_slope, c2_curve, c3, c3_slope = series.stumpffs(w @ w, ((2, 0), (2, 1), (2, 2), (3, 0), (3, 1)))
+    c4, c4_slope = c2_slope + c3 / 2, c2_curve + c3_slope / 2
+    W, F, across = so3.hat(w), so3.hat(f), jnp.cross(w, f)
+    square, twice, both = W @ W, jnp.cross(w, across), so3.hat(across) + W @ F
+    eye = jnp.eye(3, dtype=f.dtype)
+    found = []
+    for one, a, b, a_slope, b_slope in ((1, c2, c3, c2_slope, c3_slope), (1 / 2, c3, c4, c3_slope, c4_slope)):
+        of_w = 2 * jnp.outer(a_slope * across + b_slope * twice, w) - a * F - b * both
+        found.append((one * f + a * across + b * twice, one * eye + a * W + b * square, of_w))
+    return tuple(found)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.estimate.factors import conditioned, solved, triangular
+from lgsim.estimate.factors import conditioned, diagonal, solved, triangular
 from lgsim.estimate.gaussian import Gaussian, as_action
 from lgsim.estimate.measurement import Measurement
 from lgsim.estimate.processes import Process
@@ -170,5 +170,5 @@ def moved(before: Gaussian, e: Float[Array, " n"], factor: Float[Array, "n n"], 
 def density(S: Float[Array, "m m"], whitened: Float[Array, " m"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """The squared normalized residual, and the logarithm of the density of a residual with covariance ``S S^T``."""
     nis = whitened @ whitened
-    size = jnp.sum(jnp.log(jnp.abs(jnp.diagonal(S))))
+    size = jnp.sum(jnp.log(jnp.abs(diagonal(S))))
     return nis, -nis / 2 - size - len(whitened) / 2 * math.log(2 * math.pi)

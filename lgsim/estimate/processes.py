@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.scipy.linalg import expm
+from jax.scipy.linalg import block_diag, expm
 from jaxtyping import Float
 
 from lgsim._compile.xla import compiled
@@ -19,7 +19,7 @@ from lgsim.estimate.gaussian import Gaussian, as_action
 from lgsim.integrators.integrate import Field, integrate
 from lgsim.integrators.method import Method, Number
 from lgsim.integrators.methods import MK4
-from lgsim.lie.action import Action, Point, Translation
+from lgsim.lie.action import Action, LeftTranslation, Point, Product, RightTranslation, Translation
 
 
 class Transition(NamedTuple):
@@ -38,6 +38,9 @@ class Transition(NamedTuple):
 
 class Process(eqx.Module):
     """A process model. A subclass defines ``space``, ``step`` and ``noise``."""
+
+    is_formula: ClassVar[bool] = False
+    """Whether a step is a formula of few operations: a filter of it then becomes straight-line programs."""
 
     @property
     @abstractmethod
@@ -208,6 +211,12 @@ def between(space: Action, error: Action, y: Point) -> Float[Array, "n n"]:
     zero = jnp.zeros(space.dim, jax.tree.leaves(y)[0].dtype)
     if space == error:
         return jnp.eye(space.dim, dtype=zero.dtype)
+    if isinstance(space, Product) and isinstance(error, Product) and space.dims == error.dims:
+        return block_diag(*map(between, space.actions, error.actions, y))
+    if isinstance(space, RightTranslation) and error == LeftTranslation(space.group):
+        return space.group.Ad(y)
+    if isinstance(space, LeftTranslation) and error == RightTranslation(space.group):
+        return space.group.Ad(space.group.inverse(y))
     return jax.jacfwd(lambda e: error.difference(y, space.move(e, y)))(zero)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float
 
-from lgsim._compile.xla import compiled
+from lgsim._compile.xla import compiled, straight_line
 from lgsim.estimate.consistency import Verdict, chi_square_quantile, judged
 from lgsim.estimate.factors import triangular
 from lgsim.estimate.gaussian import Gaussian
@@ -151,16 +151,10 @@ def _filtered(
 
     def advance(state: Gaussian, now: Any) -> Any:
         dt, u, readings, present, first = now
-        moved = method.predict(process, state, u, dt)
-        # a discrete process has no step of zero seconds: at the start nothing moves
-        still = Prediction(
-            state, jnp.eye(*moved.slope.shape, dtype=dtype), jnp.zeros_like(moved.noise), state.factor,
-            jnp.zeros_like(moved.rest),
-        )  # fmt: skip
-        prediction = jax.tree.map(lambda a, b: jnp.where(first, a, b), still, moved)
+        prediction = predicted(method, process, state, u, dt, first)
         state, nis, gated, density = prediction.gaussian, [], [], jnp.zeros((), dtype)
         for measurement, z, is_there, limit in zip(measurements, readings, present, limits, strict=True):
-            state, found = used(method, measurement, state, u, z, is_there, limit)
+            state, found = used(method, process, measurement, state, u, z, is_there, limit)
             nis.append(found.nis)
             gated.append(found.gated)
             density += found.loglikelihood
@@ -169,6 +163,33 @@ def _filtered(
     times = (jnp.asarray(steps, dtype), held, values, there, jnp.arange(len(steps)) == 0)
     _, (states, nis, gated, densities) = jax.lax.scan(advance, start, times)
     return states, nis, gated, jnp.sum(densities)
+
+
+def predicted(
+    method: Filter, process: Process, before: Gaussian, u: Any, dt: Number, first: Bool[Array, ""] | bool = False
+) -> Prediction:
+    """The distribution after a step of the process; ``first``: at the start of a record nothing moves."""
+
+    def whole(before: Gaussian, u: Any, dt: Array, first: Array) -> tuple[Gaussian, tuple[Array, ...]]:
+        state = Gaussian(before.mean, jnp.tril(before.factor), before.error)
+        moved = method.predict(process, state, u, dt)
+        # a discrete process has no step of zero seconds
+        still = Prediction(
+            state, jnp.eye(*moved.slope.shape, dtype=dt.dtype), jnp.zeros_like(moved.noise), state.factor,
+            jnp.zeros_like(moved.rest),
+        )  # fmt: skip
+        gaussian, *rest = jax.tree.map(lambda a, b: jnp.where(first, a, b), still, moved)
+        return gaussian, tuple(rest)
+
+    operands = (before, u, jnp.asarray(dt, before.factor.dtype), jnp.asarray(first))
+    if not process.is_formula:
+        gaussian, rest = whole(*operands)
+    else:
+        # two programs of one trace: what only a smoother needs is not computed without one
+        traced = eqx.filter_closure_convert(whole, *operands)
+        gaussian = straight_line(lambda *given: traced(*given)[0])(*operands)
+        rest = straight_line(lambda *given: traced(*given)[1])(*operands)
+    return Prediction(gaussian, *rest)
 
 
 class Found(NamedTuple):
@@ -181,6 +202,7 @@ class Found(NamedTuple):
 
 def used(
     method: Filter,
+    process: Process,
     measurement: Measurement,
     before: Gaussian,
     u: Any,
@@ -191,7 +213,8 @@ def used(
     """The distribution given a reading, unless it is NaN, not there, or its squared residual beyond the limit."""
     dtype = before.factor.dtype
 
-    def read(before: Gaussian) -> tuple[Gaussian, Found]:
+    def read(before: Gaussian, u: Any, z: Any, limit: Array) -> tuple[Gaussian, Found]:
+        before = Gaussian(before.mean, jnp.tril(before.factor), before.error)
         gone = missing(z)
         # what is not used must not make a derivative NaN
         safe = jax.tree.map(lambda a, b: jnp.where(gone, b, a), z, measurement.predicted(before.mean, u))
@@ -201,10 +224,13 @@ def used(
         state = jax.tree.map(lambda a, b: jnp.where(keep, a, b), before, after)
         return state, Found(jnp.where(gone, np.nan, nis), beyond & ~gone, jnp.where(keep, 0, density))
 
+    def program(before: Gaussian) -> tuple[Gaussian, Found]:
+        return (straight_line(read) if process.is_formula else read)(before, u, z, jnp.asarray(limit, dtype))
+
     def skip(before: Gaussian) -> tuple[Gaussian, Found]:
         return before, Found(jnp.full((), np.nan, dtype), jnp.zeros((), bool), jnp.zeros((), dtype))
 
-    return jax.lax.cond(is_there, read, skip, before)
+    return program(before) if is_there is True else jax.lax.cond(is_there, program, skip, before)
 
 
 @compiled
@@ -221,10 +247,10 @@ def step(
     Returns:
         The distribution and the squared normalized residual of each reading; NaN readings are left out.
     """
-    state = method.predict(process, state, u, jnp.asarray(dt, state.factor.dtype)).gaussian
+    state = predicted(method, process, state, u, dt).gaussian
     nis = []
     for measurement, z in readings:
-        state, found = used(method, measurement, state, u, z)
+        state, found = used(method, process, measurement, state, u, z)
         nis.append(found.nis)
     return state, tuple(nis)
 

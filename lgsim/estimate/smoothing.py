@@ -13,7 +13,7 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from lgsim._compile.xla import compiled
-from lgsim.estimate.factors import conditioned, solved, triangular
+from lgsim.estimate.factors import conditioned, small, smoothed, solved, triangular
 from lgsim.estimate.gaussian import Gaussian
 from lgsim.estimate.measurement import Inputs, Measurement, Stream, missing
 from lgsim.estimate.methods import EKF
@@ -65,21 +65,21 @@ def smooth(estimate: Estimate) -> Smoothed:
     """The smoother of Rauch, Tung and Striebel on a manifold, of a filtered record, by factors.
 
     Backwards in time with the gain ``G = P F^T P-^-1``: the mean is moved by ``G difference(predicted, smoothed next)``
-    and the covariance becomes ``P - G (P- - P_s) G^T``.
+    and the covariance becomes ``P - G (P- - P_s) G^T``, see ``factors.smoothed``.
 
     Source: Rauch, Tung and Striebel 1965, Maximum likelihood estimates of linear dynamic systems; on groups Bourmaud,
     Megret, Giremus and Berthoumieu 2016, From intrinsic optimization to iterated extended Kalman filtering on Lie
     groups.
     """
     error = estimate.error
+    backward = small(smoothed, error.dim)
 
     def back(after: tuple[Point, Array], now: Any) -> tuple[tuple[Point, Array], tuple[Point, Array]]:
         mean, factor = after
         own, L, prediction = now
-        ahead, cross, rest = _backward(L, prediction.image, prediction.rest)
         gap = error.difference(prediction.gaussian.mean, mean)
-        state = error.move(cross @ solved(ahead, gap), own)
-        spread = triangular(jnp.concatenate([rest, cross @ solved(ahead, factor)], axis=1))
+        e, spread = backward(L, prediction.image, prediction.rest, prediction.gaussian.factor, factor, gap)
+        state = error.move(e, own)
         return (state, spread), (state, spread)
 
     last = jax.tree.map(lambda a: a[-1], (estimate.means, estimate.factors))

@@ -17,13 +17,17 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from lgsim._compile.programs.arrays import RULES, Values
+from lgsim._compile.programs.arrays import RULES as ARRAY_RULES
+from lgsim._compile.programs.arrays import Values
+from lgsim._compile.programs.decompositions import DECOMPOSITIONS
 from lgsim._compile.programs.elementwise import ELEMENTWISE
 from lgsim._compile.programs.program import Builder, Program, TooLong, UnsupportedProgramError
 from lgsim._compile.xla import expansion
 from lgsim._compile.xla.fallback import note_primitive
 from lgsim._compile.xla.jax_internals import called_program, calls_program, loop_counts, parameter
 from lgsim._compile.xla.named_calls import call_name
+
+RULES = {**ARRAY_RULES, **DECOMPOSITIONS}
 
 SLACK = 2
 """Factor by which a program may exceed the limit during reading: much of it folds or is unused."""
@@ -111,6 +115,8 @@ class Reader:
         self._calls = calls or {}
         self._prepared: dict[int, tuple] = {}
         self._consts: dict[int, tuple[Any, Values]] = {}
+        self.unused: set[Any] = set()
+        """Results of equations that nothing reads, so that a rule need not compute them."""
 
     def closed(self, closed: Any, args: Sequence[Values]) -> list[Values]:
         """The results of a ``ClosedJaxpr`` or of a jaxpr without constants."""
@@ -160,8 +166,10 @@ class Reader:
             return slots[variable]
 
         given = [slot(v) for v in (*jaxpr.constvars, *jaxpr.invars)]
+        read = {v for x in (*(e.invars for e in jaxpr.eqns), jaxpr.outvars) for v in x if not hasattr(v, "val")}
         steps = []
         for equation in jaxpr.eqns:
+            self.unused.update(v for v in equation.outvars if v not in read)
             operands = [slot(v) for v in equation.invars]
             results = [slot(v) for v in equation.outvars]
             name = equation.primitive.name
