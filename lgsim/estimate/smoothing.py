@@ -221,7 +221,8 @@ def _corrections(
         c, A = gap(end, following)
         # a correction of y moves the end itself, about which the noise is
         B = jax.jacfwd(lambda e: error.difference(error.move(e, end), following))(zero)
-        return -jnp.linalg.solve(A, c), -jnp.linalg.solve(A, B @ slope), jnp.linalg.solve(A, noise)
+        found = jnp.linalg.solve(A, jnp.concatenate([c[:, None], B @ slope, noise], axis=1))
+        return -found[:, 0], -found[:, 1 : n + 1], found[:, n + 1 :]
 
     ahead = jax.tree.map(lambda a: a[1:], (motion, held, jnp.asarray(steps, dtype)))
     shifts, slopes, noises = jax.vmap(tied)(jax.tree.map(lambda a: a[:-1], motion), *ahead)
@@ -246,7 +247,8 @@ def _corrections(
             )  # fmt: skip
         return (mean, L), (mean, L, predicted, image)
 
-    first = (-jnp.linalg.solve(A, c), triangular(jnp.linalg.solve(A, start.factor)))
+    found = jnp.linalg.solve(A, jnp.concatenate([c[:, None], start.factor], axis=1))
+    first = (-found[:, 0], triangular(found[:, 1:]))
     _, (means, factors, predicted, images) = jax.lax.scan(
         advance, first, (shifts, slopes, noises, motion, held, values, there)
     )
