@@ -21,12 +21,12 @@ from lgsim.estimate.measurement import Stream as Stream
 from lgsim.estimate.methods import EKF as EKF
 from lgsim.estimate.methods import InvariantEKF as InvariantEKF
 from lgsim.estimate.methods import IteratedEKF as IteratedEKF
-from lgsim.estimate.processes import DiscreteProcess as DiscreteProcess
-from lgsim.estimate.processes import FieldProcess as FieldProcess
-from lgsim.estimate.processes import LinearProcess as LinearProcess
 from lgsim.estimate.preintegration import Increment as Increment
 from lgsim.estimate.preintegration import PreintegratedNavigation as PreintegratedNavigation
 from lgsim.estimate.preintegration import preintegrate as preintegrate
+from lgsim.estimate.processes import DiscreteProcess as DiscreteProcess
+from lgsim.estimate.processes import FieldProcess as FieldProcess
+from lgsim.estimate.processes import LinearProcess as LinearProcess
 from lgsim.estimate.processes import Process as Process
 from lgsim.estimate.record_filter import Estimate as Estimate
 from lgsim.estimate.record_filter import run as run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -55,11 +55,14 @@ class ImuNavigation(ContinuousProcess):
     force_walk: Array = eqx.field(converter=jnp.asarray, default=0.0)
     rate_walk: Array = eqx.field(converter=jnp.asarray, default=0.0)
     gravity: Float[Array, " 3"] = eqx.field(converter=jnp.asarray, default=(0.0, 0.0, -9.81))
-    is_formula: ClassVar[bool] = True
 
     @property
     def space(self) -> Action:
         return Product(RightTranslation(SE23), Translation(6))
+
+    @property
+    def is_formula(self) -> bool:
+        return True
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ from lgsim.estimate.factors import triangular
 from lgsim.estimate.imu_navigation import NAMES, ImuNavigation, State
 from lgsim.estimate.measurement import Inputs, check_times
 from lgsim.estimate.processes import Process
-from lgsim.estimate.record_filter import scheduled
 from lgsim.integrators.method import Number
 from lgsim.lie.action import Action, Product, RightTranslation, Translation
 from lgsim.lie.extended_pose import SE23
@@ -64,6 +63,10 @@ class PreintegratedNavigation(Process):
     @property
     def space(self) -> Action:
         return BODY
+
+    @property
+    def is_formula(self) -> bool:
+        return True
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -134,11 +137,13 @@ def _integrated(
     process = eqx.tree_at(lambda p: p.gravity, process, jnp.zeros_like(process.gravity))
     none = (SE23.identity(dtype), bias), jnp.eye(15, dtype=dtype), jnp.zeros((15, 15), dtype)
 
-    def advance(carried: Any, now: Any) -> Any:
-        u, dt, anew = now
+    def moved(carried: Any, u: Array, dt: Array, anew: Array) -> Any:
         y, slope, factor = jax.tree.map(lambda a, b: jnp.where(anew, a, b), none, carried)
         y, F, N = process.transition(BODY, y, u, dt)
-        after = y, F @ slope, triangular(jnp.concatenate([F @ factor, N], axis=1))
+        return y, F @ slope, triangular(jnp.concatenate([F @ jnp.tril(factor), N], axis=1))
+
+    def advance(carried: Any, now: Any) -> Any:
+        after = process.program(moved)(carried, *now)
         return after, after
 
     return jax.lax.scan(advance, none, (held, steps, fresh))[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -13,13 +13,15 @@ from jax import Array
 from jax.scipy.linalg import block_diag, expm
 from jaxtyping import Float
 
-from lgsim._compile.xla import compiled
-from lgsim.estimate.factors import triangular
+from lgsim._compile.xla import compiled, straight_line
+from lgsim.estimate.factors import ROWS, triangular
 from lgsim.estimate.gaussian import Gaussian, as_action
 from lgsim.integrators.integrate import Field, integrate
 from lgsim.integrators.method import Method, Number
 from lgsim.integrators.methods import MK4
 from lgsim.lie.action import Action, LeftTranslation, Point, Product, RightTranslation, Translation
+
+Result = TypeVar("Result")
 
 
 class Transition(NamedTuple):
@@ -39,9 +41,6 @@ class Transition(NamedTuple):
 class Process(eqx.Module):
     """A process model. A subclass defines ``space``, ``step`` and ``noise``."""
 
-    is_formula: ClassVar[bool] = False
-    """Whether a step is a formula of few operations: a filter of it then becomes straight-line programs."""
-
     @property
     @abstractmethod
     def space(self) -> Action:
@@ -54,6 +53,15 @@ class Process(eqx.Module):
     @abstractmethod
     def noise(self, y: Point, u: Any, dt: Number) -> Float[Array, "n m"]:
         """A factor of the covariance of the noise at the end of a step to y, in the algebra of ``space``."""
+
+    @property
+    def is_formula(self) -> bool:
+        """Whether a step is a formula of few operations: a filter of it then becomes straight-line programs."""
+        return False
+
+    def program(self, f: Callable[..., Result]) -> Callable[..., Result]:
+        """A part of a filter as one straight-line program if a step is a formula."""
+        return straight_line(f) if self.is_formula else f
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,6 +97,10 @@ class DiscreteProcess(Process):
     @property
     def space(self) -> Action:
         return self.error
+
+    @property
+    def is_formula(self) -> bool:
+        return self.space.dim <= ROWS
 
     def step(self, y: Point, u: Any, dt: Number) -> Point:
         return self.f(y, u, dt)
@@ -192,6 +204,10 @@ class FieldProcess(ContinuousProcess):
     @property
     def space(self) -> Action:
         return self.action
+
+    @property
+    def is_formula(self) -> bool:
+        return self.space.dim <= ROWS
 
     def step(self, y: Point, u: Any, dt: Number) -> Point:
         solution = integrate(self.method, self.action, self.field, y, dt=dt, steps=1, args=u, throw=False)

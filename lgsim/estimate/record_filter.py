@@ -187,8 +187,7 @@ def predicted(
     else:
         # two programs of one trace: what only a smoother needs is not computed without one
         traced = eqx.filter_closure_convert(whole, *operands)
-        gaussian = straight_line(lambda *given: traced(*given)[0])(*operands)
-        rest = straight_line(lambda *given: traced(*given)[1])(*operands)
+        gaussian, rest = (straight_line(lambda *given, i=i: traced(*given)[i])(*operands) for i in (0, 1))
     return Prediction(gaussian, *rest)
 
 
@@ -225,7 +224,7 @@ def used(
         return state, Found(jnp.where(gone, np.nan, nis), beyond & ~gone, jnp.where(keep, 0, density))
 
     def program(before: Gaussian) -> tuple[Gaussian, Found]:
-        return (straight_line(read) if process.is_formula else read)(before, u, z, jnp.asarray(limit, dtype))
+        return process.program(read)(before, u, z, jnp.asarray(limit, dtype))
 
     def skip(before: Gaussian) -> tuple[Gaussian, Found]:
         return before, Found(jnp.full((), np.nan, dtype), jnp.zeros((), bool), jnp.zeros((), dtype))

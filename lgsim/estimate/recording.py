@@ -77,9 +77,11 @@ def _moved(process: Process, start: Point, steps: Float[Array, " k"], held: Any,
     start = jax.tree.map(jnp.asarray, start)
     dtype = jax.tree.leaves(start)[0].dtype
 
+    transition = process.program(lambda y, u, dt: process.transition(process.space, y, u, dt))
+
     def advance(y: Point, now: Any) -> tuple[Point, Point]:
         dt, u, key, first = now
-        end, _, noise = process.transition(process.space, y, u, dt)
+        end, _, noise = transition(y, u, dt)
         moved = process.space.move(noise @ jax.random.normal(key, noise.shape[1:], dtype), end)
         y = jax.tree.map(lambda a, b: jnp.where(first, a, b), y, moved)
         return y, y

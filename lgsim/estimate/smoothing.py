@@ -10,11 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.scipy.linalg import block_diag
 from jaxtyping import Bool, Float
 
 from lgsim._compile.xla import compiled
-from lgsim.estimate.factors import conditioned, small, smoothed, solved, triangular
+from lgsim.estimate.factors import small, smoothed, triangular
 from lgsim.estimate.gaussian import Gaussian
+from lgsim.estimate.linear_smoother import LinearProblem, parallel, sequential
 from lgsim.estimate.measurement import Inputs, Measurement, Stream, missing
 from lgsim.estimate.methods import EKF
 from lgsim.estimate.processes import Process
@@ -100,6 +102,7 @@ def maximum_a_posteriori(
     guess: Point | None = None,
     iterations: int = 10,
     lag: float | None = None,
+    in_parallel: bool = False,
 ) -> Smoothed:
     """The most probable motion given all readings, with the covariances there, by Gauss and Newton.
 
@@ -113,6 +116,8 @@ def maximum_a_posteriori(
         iterations: The number of iterations; ``Smoothed.converged`` says whether they were enough.
         lag: If given, each state is that of the most probable motion given the readings until so many seconds after
             it, as one who waits so long online knows it: what was before is the prediction of an ``EKF``.
+        in_parallel: Solve each linear problem by associative scans over time: several times as many operations, which
+            a device with many cores does at once.
 
     Source: Bell 1994, The iterated Kalman smoother as a Gauss-Newton method.
     """
@@ -125,13 +130,13 @@ def maximum_a_posteriori(
     steps, held, values, there = arranged(schedule, streams, inputs)
     measurements = tuple(stream.measurement for stream in streams)
     if lag is None:
-        found = _most_probable(process, measurements, start, guess, steps, held, values, there, iterations)
+        found = _most_probable(process, measurements, start, guess, steps, held, values, there, iterations, in_parallel)
     else:
         index, live = windows(schedule.ts, lag)
         there = tuple(is_there[index] & live for is_there in there)
         guesses, *parts = jax.tree.map(lambda a: a[index], (guess, steps, held, values))
         before = filtered.predictions.gaussian
-        found = _of_windows(process, measurements, before, guesses, *parts, there, iterations)
+        found = _of_windows(process, measurements, before, guesses, *parts, there, iterations, in_parallel)
     means, factors, last = found
     return Smoothed(schedule.ts, means, factors, start.error, last, process.names)
 
@@ -161,12 +166,13 @@ def _of_windows(
     values: tuple[Any, ...],
     there: tuple[Bool[Array, "k w"], ...],
     iterations: int,
+    in_parallel: bool,
 ) -> tuple[Point, Array, Array]:
     """The first state of the most probable motion in each window."""
 
     def first(now: Any) -> tuple[Point, Array, Array]:
         start, *window = now
-        means, factors, last = _most_probable(process, measurements, start, *window, iterations)
+        means, factors, last = _most_probable(process, measurements, start, *window, iterations, in_parallel)
         return (*jax.tree.map(lambda a: a[0], (means, factors)), last)
 
     means, factors, last = jax.lax.map(first, (starts, guesses, steps, held, values, there))
@@ -184,12 +190,15 @@ def _most_probable(
     values: tuple[Any, ...],
     there: tuple[Bool[Array, " k"], ...],
     iterations: int,
+    in_parallel: bool,
 ) -> tuple[Point, Array, Array]:
     error = start.error
 
     def improved(carried: tuple[Point, Array, Array], _: None) -> tuple[tuple[Point, Array, Array], None]:
         motion = carried[0]
-        corrections, factors = _corrections(process, measurements, start, motion, steps, held, values, there)
+        corrections, factors = _corrections(
+            process, measurements, start, motion, steps, held, values, there, in_parallel
+        )
         motion = jax.vmap(error.move)(corrections, motion)
         size = jnp.sqrt(jnp.sum(factors**2, axis=-1))
         share = jnp.abs(corrections) / jnp.where(size == 0, 1, size)
@@ -202,7 +211,7 @@ def _most_probable(
 
 def _corrections(
     process: Process, measurements: tuple[Measurement, ...], start: Gaussian, motion: Point, steps: Any, held: Any,
-    values: tuple[Any, ...], there: tuple[Any, ...],
+    values: tuple[Any, ...], there: tuple[Any, ...], in_parallel: bool,
 ) -> tuple[Float[Array, "k n"], Float[Array, "k n n"]]:  # fmt: skip
     """The errors (k, n) of a motion that are most probable by the problem linearized about it, and their factors."""
     error, dtype = start.error, start.factor.dtype
@@ -215,9 +224,11 @@ def _corrections(
             zero
         )
 
+    transition = process.program(lambda y, u, dt: process.transition(error, y, u, dt))
+
     def tied(y: Point, following: Point, u: Any, dt: Array) -> tuple[Array, Array, Array]:
         """c, F and G of ``e' = c + F e + G w`` for the corrections of two points in turn."""
-        end, slope, noise = process.transition(error, y, u, dt)
+        end, slope, noise = transition(y, u, dt)
         c, A = gap(end, following)
         # a correction of y moves the end itself, about which the noise is
         B = jax.jacfwd(lambda e: error.difference(error.move(e, end), following))(zero)
@@ -228,59 +239,22 @@ def _corrections(
     shifts, slopes, noises = jax.vmap(tied)(jax.tree.map(lambda a: a[:-1], motion), *ahead)
     # the first time has no step before it
     c, A = gap(start.mean, jax.tree.map(lambda a: a[0], motion))
-    none = (zero, jnp.eye(n, dtype=dtype), jnp.zeros(noises.shape[1:], dtype))
-    shifts, slopes, noises = (
-        jnp.concatenate([first[None], a]) for first, a in zip(none, (shifts, slopes, noises), strict=True)
-    )
-
-    def advance(carried: tuple[Array, Array], now: Any) -> Any:
-        mean, L = carried
-        shift, slope, noise, y, u, readings, present = now
-        image = slope @ L
-        predicted = slope @ mean + shift
-        mean, L = predicted, triangular(jnp.concatenate([image, noise], axis=1))
-        for measurement, z, is_there in zip(measurements, readings, present, strict=True):
-            mean, L = jax.lax.cond(
-                is_there,
-                lambda mean, L, measurement=measurement, z=z: _read(measurement, error, y, u, z, mean, L),
-                lambda mean, L: (mean, L), mean, L,
-            )  # fmt: skip
-        return (mean, L), (mean, L, predicted, image)
-
-    found = jnp.linalg.solve(A, jnp.concatenate([c[:, None], start.factor], axis=1))
-    first = (-found[:, 0], triangular(found[:, 1:]))
-    _, (means, factors, predicted, images) = jax.lax.scan(
-        advance, first, (shifts, slopes, noises, motion, held, values, there)
-    )
-
-    def back(after: tuple[Array, Array], now: Any) -> Any:
-        mean, factor = after
-        own, L, before, image, noise = now
-        ahead, cross, rest = _backward(L, image, noise)
-        own = own + cross @ solved(ahead, mean - before)
-        factor = triangular(jnp.concatenate([rest, cross @ solved(ahead, factor)], axis=1))
-        return (own, factor), (own, factor)
-
-    past = (means[:-1], factors[:-1], predicted[1:], images[1:], noises[1:])
-    _, found = jax.lax.scan(back, (means[-1], factors[-1]), past, reverse=True)
-    return jax.tree.map(lambda a, b: jnp.concatenate([a, b[None]]), found, (means[-1], factors[-1]))
+    shifts, slopes, noises = (jnp.pad(a, ((1, 0), *[(0, 0)] * (a.ndim - 1))) for a in (shifts, slopes, noises))
+    r, H, N = jax.vmap(lambda *at: _stacked(measurements, error, *at))(motion, held, values, there)
+    first = jnp.linalg.solve(A, jnp.concatenate([c[:, None], start.factor], axis=1))
+    problem = LinearProblem(-first[:, 0], triangular(first[:, 1:]), slopes, shifts, noises, r, H, N)
+    return parallel(problem) if in_parallel else sequential(problem)
 
 
-def _read(
-    measurement: Measurement, error: Action, y: Point, u: Any, z: Any, mean: Float[Array, " n"], L: Float[Array, "n n"]
-) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
-    """A correction and its factor given a reading; unchanged if it is NaN."""
-    gone = missing(z)
-    safe = jax.tree.map(lambda a, b: jnp.where(gone, b, a), z, measurement.predicted(y, u))
-    r, H, N = measurement.linearized(error, y, u, safe)
-    S, cross, factor = conditioned(L, H, N)
-    return jnp.where(gone, mean, mean + cross @ solved(S, r - H @ mean)), jnp.where(gone, L, factor)
-
-
-def _backward(
-    L: Float[Array, "n n"], image: Float[Array, "n n"], rest: Float[Array, "n j"]
-) -> tuple[Float[Array, "n n"], Float[Array, "n n"], Float[Array, "n n"]]:
-    """The factor A of the predicted covariance; ``P F^T A^-T``; the factor of the covariance given the next state."""
-    n = len(L)
-    T = triangular(jnp.block([[image, rest], [L, jnp.zeros((n, rest.shape[1]), L.dtype)]]))
-    return T[:n, :n], T[n:, :n], T[n:, n:]
+def _stacked(
+    measurements: tuple[Measurement, ...], error: Action, y: Point, u: Any, values: tuple[Any, ...], there: Any
+) -> tuple[Float[Array, " m"], Float[Array, "m n"], Float[Array, "m k"]]:
+    """The residuals of all readings at a time, their derivatives and the factor of their noise; zero for none."""
+    rows = []
+    for measurement, z, is_there in zip(measurements, values, there, strict=True):
+        used = is_there & ~missing(z)
+        safe = jax.tree.map(lambda a, b, used=used: jnp.where(used, a, b), z, measurement.predicted(y, u))
+        r, H, N = measurement.linearized(error, y, u, safe)
+        rows.append((jnp.where(used, r, 0), jnp.where(used, H, 0), N))
+    residuals, slopes, noises = zip(*rows, strict=True)
+    return jnp.concatenate(residuals), jnp.concatenate(slopes), block_diag(*noises)

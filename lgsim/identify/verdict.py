@@ -243,7 +243,7 @@ def _remarks(fit: Any) -> list[str]:
 
 
 def _digits(fit: Any) -> str:
-    """The number of decimal digits to which a fit reproduces its records, such as " to at least 9 digits"; "" if unknown.
+    """The decimal digits to which a fit reproduces its records, such as " to at least 9 digits"; "" if unknown.
 
     The records may be exact to more: normal equations resolve residuals to half of the digits, by chance to all.
     """

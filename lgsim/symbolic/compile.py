@@ -24,7 +24,7 @@ LIMIT = 100_000
 
 def compile(
     f: Callable[..., Any],
-    model: Model,
+    model: Model | None,
     target: Callable[[Interface], Any] | None = None,
     *,
     name: str | None = None,
@@ -36,7 +36,7 @@ def compile(
     dtype: DTypeLike | None = None,
     limit: int = LIMIT,
 ) -> Any:
-    """Generate straight-line code of ``f(model, ...)``, without loops, heap memory or calls other than math functions.
+    """Generate straight-line code of ``f(model, ...)``, or of ``f(...)`` without a model: without loops, heap memory or calls other than math functions.
 
     The code computes the result of ``f`` in the model's precision, to rounding. The parameters of the model are
     constants of the code: expressions of constants are computed in advance, and zero terms are left out.
@@ -44,6 +44,7 @@ def compile(
     Args:
         f: A function of a model and arrays of one state that JAX can trace, from lgsim or your own, such as
             ``lgsim.inverse_dynamics`` or ``lgsim.forward_dynamics_derivatives``.
+        model: The model; None for a function of arrays alone, such as a step of a filter.
         target: An object of ``lgsim.symbolic.targets``: by default ``targets.C()``.
         name: The name of the function in the code, by default that of ``f``.
         shapes: Shapes of arguments by name; those of q, v, a, tau, dt and t are known. Arguments of ``f`` with defaults
@@ -55,7 +56,7 @@ def compile(
         right_angles: Replace rotation entries of the model's placements and frames that are zero up to rounding (15
             digits in float64) by zero: the cosine of pi/2 is 6e-17 in a file with angles. This saves up to a third of
             the code of an arm with such angles. Parameters that are an argument are unchanged.
-        dtype: The precision of the code, float32 or float64, by default that of the model.
+        dtype: The precision of the code, float32 or float64, by default that of the model, or JAX's own.
         limit: The maximum number of operations.
 
     Returns:
@@ -71,20 +72,22 @@ def compile(
     name = getattr(f, "__name__", None) if name is None else name
     if name is None or not name.isidentifier():
         raise ValueError(f"name: expected a name for the function in the code, got {name!r}; give name=")
+    kind = jnp.dtype(dtype or (jnp.result_type(float) if model is None else model.dtype))
     if dtype is not None:
         model = jax.tree.map(lambda x: jnp.asarray(x, dtype), model)
-    if right_angles and not numbers_as_argument:
+    if model is not None and right_angles and not numbers_as_argument:
         model = model.replace(placements=_rounded(model.placements), frames=_rounded(model.frames))
     # shapes and descriptions of the arguments
     given = _arguments(f, model, dict(shapes or {}))
-    kinds = [jax.ShapeDtypeStruct(shape, model.dtype) for shape in given.values()]
-    described = [Described(each, PARAMETERS[each].about(model) if each in PARAMETERS else ()) for each in given]
+    kinds = [jax.ShapeDtypeStruct(shape, kind) for shape in given.values()]
+    described = [Described(each, () if model is None else _lines(each, model)) for each in given]
 
-    def called(model: Model, arrays: Sequence[Any]) -> Any:
-        return f(model, **dict(zip(given, arrays, strict=True)))
+    def called(model: Model | None, arrays: Sequence[Any]) -> Any:
+        named = dict(zip(given, arrays, strict=True))
+        return f(**named) if model is None else f(model, **named)
 
     # the program, with the model parameters as constants or as one leading argument
-    if numbers_as_argument:
+    if model is not None and numbers_as_argument:
         flat, unflatten = ravel_pytree(model)
         described.insert(0, Described("numbers", _number_lines(model)))
         program = _read(lambda x, *arrays: called(unflatten(x), arrays), [flat, *kinds], name, limit)
@@ -115,17 +118,23 @@ def _rounded(poses: Any) -> Any:
     return jnp.asarray(poses)
 
 
-def _arguments(f: Callable[..., Any], model: Model, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+def _lines(name: str, model: Model) -> tuple[str, ...]:
+    return PARAMETERS[name].about(model) if name in PARAMETERS else ()
+
+
+def _arguments(
+    f: Callable[..., Any], model: Model | None, shapes: dict[str, tuple[int, ...]]
+) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
-    for each in [*parameters(f), *(x for x in shapes)]:
+    for each in [*parameters(f, after=0 if model is None else 1), *(x for x in shapes)]:
         if each in found:
             continue
         if each in shapes:
             found[each] = tuple(shapes[each])
-        elif each in PARAMETERS:
+        elif model is not None and each in PARAMETERS:
             found[each] = PARAMETERS[each].shape(model)
         else:
-            known = ", ".join(PARAMETERS)
+            known = ", ".join(PARAMETERS) if model is not None else "no other"
             raise ValueError(
                 f"shapes: expected the shape of the argument {each!r} (only those of {known} are known);"
                 f" give shapes={{{each!r}: (...)}}"
@@ -149,16 +158,18 @@ def _first_sentence(f: Callable[..., Any]) -> str:
     return first
 
 
-def _about(name: str, text: str, model: Model, numbers_as_argument: bool) -> list[str]:
-    tree = model.topology
+def _about(name: str, text: str, model: Model | None, numbers_as_argument: bool) -> list[str]:
     lines = [f"{name}: {text}" if text else name, ""]
-    lines.append(f"Model: {tree.bodies} moving bodies, nq = {model.nq}, nv = {model.nv}.")
-    lines += [] if numbers_as_argument else ["Its parameters are constants of this code."]
-    gravity = ", ".join(f"{float(x):g}" for x in np.asarray(model.gravity))
-    lines += [] if numbers_as_argument else [f"Gravity ({gravity}) m/s^2 in world axes, z up."]
+    if model is not None:
+        lines.append(f"Model: {model.topology.bodies} moving bodies, nq = {model.nq}, nv = {model.nv}.")
+        lines += [] if numbers_as_argument else ["Its parameters are constants of this code."]
+        gravity = ", ".join(f"{float(x):g}" for x in np.asarray(model.gravity))
+        lines += [] if numbers_as_argument else [f"Gravity ({gravity}) m/s^2 in world axes, z up."]
+        lines += [
+            "SI units; twists (v, w) and wrenches (f, n), linear part first, in the body's frame;",
+            "quaternions (w, x, y, z) of norm one. Nothing is checked or normalized.",
+        ]
     lines += [
-        "SI units; twists (v, w) and wrenches (f, n), linear part first, in the body's frame;",
-        "quaternions (w, x, y, z) of norm one. Nothing is checked or normalized.",
         "Arguments and results must not overlap in memory.",
         "",
         f"Generated by lgsim {own_version()}; do not edit.",

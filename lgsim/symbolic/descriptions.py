@@ -71,13 +71,13 @@ RESULTS: dict[Any, tuple[Described, ...]] = {
 """The results of functions that do not name them by the fields of a NamedTuple."""
 
 
-def function_results(f: Callable, model: Model, shape: Any) -> tuple[Described, ...]:
+def function_results(f: Callable, model: Model | None, shape: Any) -> tuple[Described, ...]:
     """The results of a function, from ``RESULTS`` or from the names of its fields.
 
     Args:
         shape: The structure of its result.
     """
-    if f is forward_kinematics:
+    if f is forward_kinematics and model is not None:
         lines = [f"T[{i}]  {comment_name(name)}" for i, name in enumerate(model.frame_names)]
         return (Described("T", ("poses of the frames in the world, homogeneous matrices, m:", *lines)),)
     found = RESULTS.get(f)
@@ -91,9 +91,9 @@ def function_results(f: Callable, model: Model, shape: Any) -> tuple[Described, 
     return (Described("result"),)
 
 
-def parameters(f: Callable) -> list[str]:
+def parameters(f: Callable, after: int = 1) -> list[str]:
     """The names of a function's parameters after the model, without those with a default."""
-    given = list(inspect.signature(f).parameters.values())[1:]
+    given = list(inspect.signature(f).parameters.values())[after:]
     return [p.name for p in given if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
 
 

@@ -46,7 +46,7 @@ def test_a_filter_of_an_imu_is_that_of_gtsam():
     before = Gaussian.from_deviations(lgsim.SE23.identity(), 0.2, BODY)
     random = np.random.default_rng(4)
     for _ in range(8):
-        u = random.normal(size=6) + [0, 0, 9.81, 0, 0, 0]
+        u = random.normal(size=6) + np.array([0, 0, 9.81, 0, 0, 0])
         theirs.predict(u[3:], u[:3], DT)
         before = process.propagate(before, jnp.asarray(u), DT)
     state = theirs.state()
@@ -114,7 +114,7 @@ def test_an_unscented_filter_is_that_of_filterpy(rule):
     measurement = Measurement(lambda y: seen(y, jnp), np.linalg.cholesky(R))
     ours = Gaussian.from_covariance(jnp.ones(3), 0.1 * PRIOR, Translation(3))
     advance = jax.jit(lambda state, z: step(UKF(points), process, state, 1.0, [(measurement, z)])[0])
-    for z in np.random.default_rng(6).normal(size=(4, 2)) + [2.5, 1]:
+    for z in np.random.default_rng(6).normal(size=(4, 2)) + np.array([2.5, 1]):
         theirs.predict()
         theirs.update(z)
         ours = advance(ours, jnp.asarray(z))

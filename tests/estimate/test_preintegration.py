@@ -19,7 +19,6 @@ from lgsim.estimate import (
     run,
 )  # fmt: skip
 
-
 PROCESS = ImuNavigation(0.02, 0.01, 0.003, 0.002)
 DT, READINGS = 0.01, np.arange(60) * 0.01
 KEYS = np.array([0.0, 0.1, 0.25, 0.3, 0.595])  # the last one between two readings of the IMU

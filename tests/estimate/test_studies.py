@@ -117,7 +117,9 @@ def test_navigation_by_landmarks():
         for values, other in ((squares, np.square(rmse)), (nees, consistency)):
             # both are means of 100 runs
             spread = np.std(values, axis=0) * np.sqrt(2 / runs)
-            assert (np.abs(values.mean(axis=0) - other) < 3 * spread + 0.02 * np.asarray(other)).all(), values.mean(axis=0)
+            assert (np.abs(values.mean(axis=0) - other) < 3 * spread + 0.02 * np.asarray(other)).all(), values.mean(
+                axis=0
+            )
     # the invariant filter is consistent, the other is not
     assert nees.mean(axis=0).max() < 2
 

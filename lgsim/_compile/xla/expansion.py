@@ -20,9 +20,17 @@ def register_expansion(primitive: Primitive, expand: Callable[..., ClosedJaxpr])
 
 def register_definition(primitive: Primitive, run: Callable[..., Any]) -> None:
     """Register ``run(*operands, **params)``, whose JAX trace is the expansion of an equation."""
+    known: dict[Any, ClosedJaxpr] = {}
 
     def expand(*kinds: jax.ShapeDtypeStruct, **params: Any) -> ClosedJaxpr:
-        return jax.make_jaxpr(lambda *operands: run(*operands, **params))(*kinds)
+        # without parameters there are few kinds of operands, and a program has thousands of such equations
+        key = jax.dtypes.canonicalize_dtype(int), *((x.shape, x.dtype) for x in kinds)
+        if not params and key in known:
+            return known[key]
+        found = jax.make_jaxpr(lambda *operands: run(*operands, **params))(*kinds)
+        if not params:
+            known[key] = found
+        return found
 
     register_expansion(primitive, expand)
 
