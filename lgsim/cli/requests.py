@@ -1,4 +1,4 @@
-"""Arguments and options of the long commands: simulate, optimize, identify and montecarlo run."""
+"""Arguments and options of the long commands: simulate, optimize, identify, estimate and montecarlo run."""
 
 from __future__ import annotations
 
@@ -117,6 +117,36 @@ class OptimizationRequest:
     ] = None
 
 
+RecordedMachine = Annotated[
+    Path | None, typer.Argument(metavar="ROBOT", help="Read the prior model from this URDF, SDF or MJCF file.")
+]
+RecordedMotion = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="MOTION",
+        help="Read one or several recordings: text such as .csv, .parquet, .npz, .mat, .mcap, .db3, .bag, .ulg, or"
+        " the folder of a ROS 2 bag or a LeRobot data set.",
+    ),
+]
+RecordingMapOption = Annotated[
+    Path | None, typer.Option(help="Read columns, units, delays and priors from a TOML file; see --example.")
+]
+LockedJoints = Annotated[
+    str | None,
+    typer.Option(
+        help='Lock these joints, separated by commas: "finger,wrist=0.3"; without a value where they stand in the'
+        " record, else at the neutral position.",
+        metavar="JOINTS",
+    ),
+]
+CheckRecordings = Annotated[bool, typer.Option("--check", help="Read and check the recordings, and exit.")]
+ReportOption = Annotated[Path | None, typer.Option(help="Write a report to this .html file.")]
+ExampleMap = Annotated[
+    bool,
+    typer.Option("--example", help="Print a map of the first recording for the robot, or an example, and exit."),
+]
+
+
 class PriorBodies(StrEnum):
     """Bodies from which an identification starts."""
 
@@ -128,20 +158,9 @@ class PriorBodies(StrEnum):
 class IdentificationRequest:
     """Arguments and options of ``lgsim identify``."""
 
-    machine: Annotated[
-        Path | None, typer.Argument(metavar="ROBOT", help="Read the prior model from this URDF, SDF or MJCF file.")
-    ] = None
-    motion: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="MOTION",
-            help="Read one or several recordings: text such as .csv, .parquet, .npz, .mat, .mcap, .db3, .bag, .ulg, or"
-            " the folder of a ROS 2 bag or a LeRobot data set.",
-        ),
-    ] = None
-    map: Annotated[
-        Path | None, typer.Option(help="Read columns, units, delays and priors from a TOML file; see --example.")
-    ] = None
+    machine: RecordedMachine = None
+    motion: RecordedMotion = None
+    map: RecordingMapOption = None
     fit: Annotated[
         str | None,
         typer.Option(
@@ -191,32 +210,90 @@ class IdentificationRequest:
         ),
     ] = False
     floating_base: FloatingBase = False
-    lock: Annotated[
-        str | None,
-        typer.Option(
-            help='Lock these joints, separated by commas: "finger,wrist=0.3"; without a value where they stand in the'
-            " record, else at the neutral position.",
-            metavar="JOINTS",
-        ),
-    ] = None
+    lock: LockedJoints = None
     loops: Loops = None
     xacro_arg: XacroArguments = None
     out: Annotated[Path, typer.Option(help="Write parameters, covariance and model to this .npz file.")] = Path(
         "fit.npz"
     )
-    report: Annotated[Path | None, typer.Option(help="Write a report to this .html file.")] = None
+    report: ReportOption = None
     write: Annotated[Path | None, typer.Option(help="Write the identified model to this URDF file.")] = None
     plot: Annotated[bool, typer.Option("--plot", help="Write the plots of the report next to the .npz file.")] = False
-    check: Annotated[bool, typer.Option("--check", help="Read and check the recordings, and exit.")] = False
+    check: CheckRecordings = False
     restart: Restart = False
     no_step_check: Annotated[
         bool,
         typer.Option("--no-step-check", help="Skip the estimate of the effect of the step size on the parameters."),
     ] = False
-    example: Annotated[
+    example: ExampleMap = False
+
+
+class FilterMethod(StrEnum):
+    """Filters of recorded motion."""
+
+    ekf = "ekf"
+    iterated = "iterated"
+    unscented = "unscented"
+
+
+@dataclass(frozen=True)
+class EstimationRequest:
+    """Arguments and options of ``lgsim estimate``."""
+
+    machine: RecordedMachine = None
+    motion: RecordedMotion = None
+    map: RecordingMapOption = None
+    method: Annotated[
+        FilterMethod,
+        typer.Option(
+            help="Set the filter: ekf, the extended Kalman filter; iterated, for precise readings that are strongly"
+            " curved; unscented, without derivatives."
+        ),
+    ] = FilterMethod.ekf
+    smooth: Annotated[bool, typer.Option("--smooth", help="Use the later readings too, by a smoother.")] = False
+    unknown: Annotated[
+        str | None,
+        typer.Option(
+            help="Estimate these parameters too, separated by commas: masses, friction, damping, ...; see identify.",
+            show_default="as in the map, else none",
+        ),
+    ] = None
+    force_noise: Annotated[
+        float | None,
+        typer.Option(
+            help="Set the density of the random joint forces, N m or N per sqrt(Hz).",
+            show_default="as in the map, else the most likely one",
+        ),
+    ] = None
+    gate: Annotated[
+        float | None,
+        typer.Option(
+            help="Leave out readings beyond a gate within which this fraction of good ones lies, such as 0.999.",
+            show_default="as in the map, else no gate",
+        ),
+    ] = None
+    dt: Annotated[
+        float | None,
+        typer.Option(help="Set the largest step between readings, s.", show_default="1.5 times the usual one"),
+    ] = None
+    floating_base: FloatingBase = False
+    lock: LockedJoints = None
+    xacro_arg: XacroArguments = None
+    out: Annotated[Path, typer.Option(help="Write states and standard deviations to this .npz or .csv file.")] = Path(
+        "estimate.npz"
+    )
+    report: ReportOption = None
+    plot: Annotated[bool, typer.Option("--plot", help="Write plots of states and residuals next to the output.")] = (
+        False
+    )
+    check: CheckRecordings = False
+    force: Annotated[
         bool,
-        typer.Option("--example", help="Print a map of the first recording for the robot, or an example, and exit."),
+        typer.Option(
+            "--force", help="Estimate despite unresolved issues in the record, and replace existing files of any kind."
+        ),
     ] = False
+    example: ExampleMap = False
 
 
 class Computer(StrEnum):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from lgsim.identify import Plant, Recording, RecordingMapError, TotalMass, read_recording
 from lgsim.identify.logs.log_columns import TopicFault, read_topics
@@ -22,16 +22,46 @@ from lgsim.identify.unknowns.coupled_plant import CoupledPlant
 from lgsim.identify.unknowns.parameters import Prior
 from lgsim.multibody import Model
 from lgsim.scenarios import unknowns
+from lgsim.support.messages import listed
 from lgsim.support.toml_table import Document, Table, read, shown
 
-TABLES = ("options", "topics", "delays", "smoothing", "sensors", "drives", "coupling", "known", "unknowns")
+TABLES = (
+    "options", "topics", "delays", "smoothing", "sensors", "drives", "coupling", "known", "unknowns", "estimation",
+)  # fmt: skip
 """Keys of a map other than columns."""
 _FIELDS = {"name": str, "joint": str, "frame": str, "quantity": str, "index": int, "unit": str, "columns": dict}
 """Keys of a column's table and their types; ``sign``, ``scale`` and ``offset`` are numbers."""
 _DELAYED = ("v", "tau", "current")
 """Channels that may be delayed, in addition to "imu <frame>"."""
+_SENSORS = {
+    "position": ("q", 1e-3), "velocity": ("v", 1e-2), "accelerometer": ("accelerometer", 0.1),
+    "gyroscope": ("gyroscope", 1e-2),
+}  # fmt: skip
+"""Keys of the table `[sensors]` with their kinds and default standard deviations."""
 _ESTIMATE = "estimate"
 """Value of a delay that is estimated from the recording."""
+
+
+ByJoint = float | Float[np.ndarray, " nv"]
+"""A number for all joints, or one for each degree of freedom."""
+
+
+class Estimation(NamedTuple):
+    """The table `[estimation]`, for a filter of states.
+
+    Attributes:
+        force_noise: Density of the random joint forces, N m or N per sqrt(Hz); None for the most likely one.
+        walk: Density of the random walk of the unknowns, per sqrt(s).
+        start_position: Standard deviations of the first configuration, rad or m.
+        start_velocity: Standard deviations of the first velocity, rad/s or m/s.
+        gate: The fraction of good readings within the gate; None for no gate.
+    """
+
+    force_noise: ByJoint | None
+    walk: float
+    start_position: ByJoint
+    start_velocity: ByJoint
+    gate: float | None
 
 
 class RecordingMap(NamedTuple):
@@ -43,7 +73,8 @@ class RecordingMap(NamedTuple):
         smoother: Smoother of positions; None to choose one by cross-validation.
         rate: Resampling rate, Hz; None keeps the times of the recording.
         slowest: Joint forces at lower speeds, rad/s or m/s, are not fitted; None fits all.
-        deviations: Initial guesses of the standard deviations of "q", rad or m, and "v", rad/s or m/s.
+        deviations: Standard deviations of "q", rad or m, "v", rad/s or m/s, "accelerometer", m/s^2, and "gyroscope",
+            rad/s; initial guesses for a fit.
         scale: Joint force per unit of an actuator's signal (nv,), N m/A or 1.
         priors: Prior knowledge of the parameters.
     """
@@ -53,9 +84,10 @@ class RecordingMap(NamedTuple):
     smoother: Smoother | None
     rate: float | None
     slowest: float | None
-    deviations: dict[str, float]
+    deviations: dict[str, ByJoint]
     scale: Float[np.ndarray, " nv"]
     priors: tuple[Prior, ...]
+    estimation: Estimation
     root: Table
 
     def read(self, path: str | PathLike[str], model: Model) -> Recording:
@@ -110,6 +142,25 @@ class RecordingMap(NamedTuple):
         """
         return unknowns.read_blocks(self.root.table("unknowns"), plant, names, with_speed)
 
+    @property
+    def stated(self) -> set[str]:
+        """The sensors whose standard deviations the map has, by the keys of ``deviations``."""
+        return {kind for key, (kind, _) in _SENSORS.items() if key in self.root.table("sensors")}
+
+    def of_dofs(self, places: Int[np.ndarray, " k"]) -> RecordingMap:
+        """The map for a model that has some degrees of freedom of its own, at these places."""
+
+        def own(value: ByJoint) -> ByJoint:
+            return value[places] if isinstance(value, np.ndarray) else value
+
+        given = self.estimation
+        estimation = given._replace(
+            force_noise=None if given.force_noise is None else own(given.force_noise),
+            start_position=own(given.start_position), start_velocity=own(given.start_velocity),
+        )  # fmt: skip
+        deviations = {kind: own(value) for kind, value in self.deviations.items()}
+        return self._replace(scale=self.scale[places], deviations=deviations, estimation=estimation)
+
     @contextmanager
     def _at_columns(self, path: Path) -> Iterator[None]:
         """A context in which an error about a column becomes an error about its line in the map."""
@@ -154,8 +205,12 @@ def load_recording_map(path: str | PathLike[str] | None, model: Model) -> Record
     for name in constants.values:
         constants.number(name)
     smoother, rate, slowest = _smoothing(root.table("smoothing"))
-    sensors = root.table("sensors").only("position", "velocity")
-    deviations = {"q": sensors.number("position", 1e-3, above=0.0), "v": sensors.number("velocity", 1e-2, above=0.0)}
+    sensors = root.table("sensors").only(*_SENSORS)
+    deviations: dict[str, ByJoint] = {}
+    for key, (kind, usual) in _SENSORS.items():
+        deviations[kind] = (
+            _by_joint(sensors, key, model, usual) if kind in ("q", "v") else sensors.number(key, usual, above=0.0)
+        )
     drives = root.table("drives").only("scale")
     scale, _ = drives.by_joint("scale", model.v_slices, np.ones(model.nv))
     if not np.all(scale):
@@ -169,7 +224,7 @@ def load_recording_map(path: str | PathLike[str] | None, model: Model) -> Record
     columns |= {"topics": dict(topics.values)} if topics.values else {}
     return RecordingMap(
         {**columns, "options": dict(options.values)}, _delays(root.table("delays")), smoother, rate, slowest,
-        deviations, scale, _priors(root.table("known")), root,
+        deviations, scale, _priors(root.table("known")), _estimation(root.table("estimation"), model), root,
     )  # fmt: skip
 
 
@@ -202,6 +257,34 @@ def _delays(table: Table) -> dict[str, float | None]:
             raise table.fault(channel, f"expected a time in s or {_ESTIMATE!r}, got {shown(value)}")
         found[channel] = None if value == _ESTIMATE else table.number(channel)
     return found
+
+
+def _by_joint(table: Table, key: str, model: Model, usual: float) -> ByJoint:
+    """A positive number for all joints, or numbers by joint, ``usual`` where none is given."""
+    if key not in table or isinstance(table.values[key], int | float):
+        return table.number(key, usual, above=0.0)
+    numbers, _ = table.by_joint(key, model.v_slices, np.full(model.nv, usual))
+    if not np.all(numbers > 0):
+        raise table.fault(key, f"expected numbers above 0, got {shown(table.values[key])}")
+    return numbers
+
+
+def _estimation(table: Table, model: Model) -> Estimation:
+    """The table `[estimation]`."""
+    table.only("force_noise", "walk", "start_position", "start_velocity", "gate")
+    gate = table.number("gate", above=0.0)
+    if gate is not None and not gate < 1:
+        raise table.fault("gate", f"expected a fraction below 1, such as 0.999, got {gate:g}")
+    if isinstance(table.values.get("force_noise"), dict):
+        # joints without a number would get one that nobody gave
+        _, given = table.by_joint("force_noise", model.v_slices, np.zeros(model.nv))
+        if lost := [name for name, part in model.v_slices.items() if not given[part].all()]:
+            raise table.fault("force_noise", f"expected a number for each joint, got none for {listed(lost)}")
+    return Estimation(
+        _by_joint(table, "force_noise", model, 1.0) if "force_noise" in table else None,
+        table.number("walk", 0.0, least=0.0), _by_joint(table, "start_position", model, 0.1),
+        _by_joint(table, "start_velocity", model, 1.0), gate,
+    )  # fmt: skip
 
 
 def _smoothing(table: Table) -> tuple[Smoother | None, float | None, float | None]:

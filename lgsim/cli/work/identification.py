@@ -27,7 +27,7 @@ from lgsim.cli.requests import IdentificationRequest, PriorBodies
 from lgsim.cli.terminal import console, lines, note, show_facts, warnings_as_notes
 from lgsim.cli.work import identify_preparation
 from lgsim.cli.work.identify_preparation import PreparedMotion
-from lgsim.cli.work.locked_joints import lock, restricted
+from lgsim.cli.work.locked_joints import lock
 from lgsim.formats import write_urdf
 from lgsim.identify import (
     RESULTS,
@@ -151,20 +151,11 @@ def _read(
     blocks: Mapping[str, Block],
 ) -> tuple[str, Recording]:
     """The method of the fit, and the recordings merged to one without delays."""
-    recordings = []
-    for path in motions:
-        with bad_input():
-            recordings.append(restricted(given.read(path, whole), plant.model))
-        _show_record(path, recordings[-1])
+    recordings = [identify_preparation.read_record(path, whole, plant.model, given) for path in motions]
     kind = _kind(asked, recordings[0], blocks)
     for path, recording in zip(motions, recordings, strict=True):
-        if recording.report.open and not (asked.check or asked.force):
-            count = counted(len(recording.report.open), "unresolved issue")
-            raise BadInput(
-                f"{path}: {count} in the record, listed above; a fit would be wrong. Correct the map or the record, or"
-                " use --force to fit it unchanged",
-                Exit.OPEN_FINDINGS,
-            )
+        if not (asked.check or asked.force):
+            identify_preparation.refuse_open(path, recording, "a fit")
     return kind, join_recordings([identify_preparation.in_step(each, plant, given) for each in recordings])
 
 
@@ -174,18 +165,9 @@ def _with_constants(blocks: Mapping[str, Block], given: RecordingMap, model: Mod
     Raises:
         BadInput: constants of joints are neither given nor fitted.
     """
-    _, known = given.root.table("drives").by_joint("scale", model.v_slices, np.ones(model.nv))
-    if isinstance(scales := blocks.get("scales"), SignalScale):
-        known[scales.indices(model)] = True
-        blocks = {**blocks, "scales": replace(scales, unit="N m/A")}
-    measured = [name for name in model.v_slices if not (model.topology.floats and name == model.joint_names[0])]
-    if lost := [name for name in measured if not known[model.v_slices[name]].all()]:
-        raise BadInput(
-            f"[drives] scale: the record has currents in A, and the torque constants of {listed(lost)} are missing;"
-            f" give them in the map, N m/A: [drives] scale = {{ {lost[0]} = 8.2 }}, or fit them with a known mass:"
-            " --fit bodies,friction,damping,scales and [known] total_mass"
-        )
-    return dict(blocks)
+    fitted = scales if isinstance(scales := blocks.get("scales"), SignalScale) else None
+    identify_preparation.check_torque_constants(given, model, fitted)
+    return dict(blocks) if fitted is None else {**blocks, "scales": replace(fitted, unit="N m/A")}
 
 
 def reason_of(outcome: Outcome) -> Exit:
@@ -223,17 +205,6 @@ def _check_words(asked: IdentificationRequest, machine: Path) -> None:
         pictures.check_plots()
     if asked.write is not None and machine.exists() and first_tag(machine) == "mujoco":
         raise BadInput("--write: expected a URDF file; for other files --out saves the parameters")
-
-
-def _show_record(path: Path, recording: Recording) -> None:
-    """Print the size of a recording and each repair of it."""
-    seconds = recording.time[-1] - recording.time[0]
-    heard = ", ".join(recording.channels)
-    line = f"{path}: {counted(len(recording), 'sample')} in {seconds:.4g} s, of {heard}"
-    output = console(error=True)
-    output.print(line, soft_wrap=True)
-    for line in recording.report.lines():
-        output.print(f"  {line}", soft_wrap=True)
 
 
 def _kind(asked: IdentificationRequest, recording: Recording, blocks: Mapping[str, Block]) -> str:
