@@ -105,11 +105,11 @@ class NoiseWatch(TableWatch[tuple[Mapping[str, float], float]]):
     where = "the next trial"
 
     def __init__(self, names: Iterable[str]) -> None:
-        super().__init__(("trial", *(f"noise of {name}" for name in names), "log likelihood"))
+        super().__init__(("trial", *names, "log likelihood"))
 
     def cells(self, row: tuple[Mapping[str, float], float]) -> list[str]:
         factors, likelihood = row
-        return [f"{self.rows.index(row) + 1}", *(f"{x:.3g}" for x in factors.values()), f"{likelihood:.6g}"]
+        return [f"{self.rows.index(row) + 1}", *(f"× {x:.3g}" for x in factors.values()), f"{likelihood:.6g}"]
 
 
 class FitWatch(TableWatch["FitIteration"]):

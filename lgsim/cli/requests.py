@@ -274,7 +274,9 @@ class EstimationRequest:
     ] = None
     dt: Annotated[
         float | None,
-        typer.Option(help="Set the largest step between readings, s.", show_default="1.5 times the usual one"),
+        typer.Option(
+            help="Set the largest step between readings, s.", show_default="1.5 times the usual one of the record"
+        ),
     ] = None
     floating_base: FloatingBase = False
     lock: LockedJoints = None

@@ -123,7 +123,8 @@ class RobotRecord(NamedTuple):
                 "accelerometer", m/s^2, and "gyroscope", rad/s.
             delays: Delays of the channels "v", "tau" and "imu <frame>", s.
             gate: As in ``Stream``, for each reading.
-            dt: The largest step, s; by default one and a half times the usual one of the recording, which divides gaps.
+            dt: The largest step, s, which divides gaps; by default one and a half times that which 90 % of the steps of
+                the recording do not exceed.
             q_deviations: Standard deviations of the first configuration, as in ``RobotProcess.start``.
             v_deviations: Those of the first velocity.
 
@@ -143,7 +144,7 @@ class RobotRecord(NamedTuple):
             raise ValueError("recording: expected readings of positions, velocities or an IMU, got none")
         first = recording.q[0], np.zeros(process.model.nv) if recording.v is None else recording.v[0]
         start = process.start(*first, q_deviations=q_deviations, v_deviations=v_deviations)
-        step = 1.5 * recording.dt if dt is None else dt
+        step = 1.5 * float(np.percentile(np.diff(recording.time), 90)) if dt is None else dt
         return RobotRecord(process, start, streams, _inputs(recording, step, late.get("tau", 0.0)))
 
     def filtered(self, method: Filter, *, smoothed: bool = False) -> RobotEstimate:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -104,6 +104,12 @@ class RecordingMap(NamedTuple):
         with self._at_columns(Path(path)):
             return read_recording(Path(path), model, self.columns)
 
+    @property
+    def unresampled(self) -> RecordingMap:
+        """The map that keeps each topic of a log at its own times, unless it has the option ``resample``."""
+        options = {"resample": False, **cast(Mapping[str, object], self.columns["options"])}
+        return self._replace(columns={**self.columns, "options": options})
+
     def positions(self, path: str | PathLike[str], model: Model) -> dict[str, Float[np.ndarray, "n nq"]]:
         """The recorded positions of the joints that have columns for all of them, by joint; errors as in ``read``."""
         with self._at_columns(Path(path)):
@@ -190,11 +196,12 @@ def load_recording_map(path: str | PathLike[str] | None, model: Model) -> Record
     root = Table(Document(Path("map"), "", {}), (), {}) if path is None else read(path)
     columns = {name: _column(root, name) for name in root.values if name not in TABLES}
     options = root.table("options").only(
-        "quaternion", "twist", "automatic", "constants", "episode", "names", "rate", "files"
+        "quaternion", "twist", "automatic", "constants", "episode", "names", "rate", "files", "resample"
     )
     options.choice("quaternion", ("wxyz", "xyzw"), "wxyz")
     options.choice("twist", ("body", "world", "mixed"), "body")
     options.flag("automatic", True)
+    options.flag("resample", True)
     if "episode" in options:
         options.whole("episode", 0, least=0)
     options.number("rate", above=0.0)

@@ -57,7 +57,7 @@ def run_estimation(asked: EstimationRequest, machine: Path, motion: Path) -> Exi
     _check_words(asked)
     whole, report = files.read_machine(machine, floating_base=asked.floating_base)
     files.remark(report, asked.floating_base)
-    given = load_recording_map(asked.map, whole)
+    given = load_recording_map(asked.map, whole).unresampled
     model, given = (whole, given) if asked.lock is None else lock(asked.lock, whole, given, [motion])
     if model.topology.loops:
         raise BadInput("ROBOT: expected a robot without closed kinematic loops, which no filter supports yet")
@@ -240,9 +240,10 @@ def _show(found: RobotEstimate, searched: list[str], wall: float, made: list[Pat
     )  # fmt: skip
     unknowns = found.unknowns()
     if unknowns:
+        prior = found.prior
         table(
             "parameter", "prior", "estimate", "standard deviation",
-            rows=[[name, f"{found.prior[name]:.6g}", f"{x[-1]:.6g}", f"{s[-1]:.2g}"] for name, (x, s) in unknowns.items()],
+            rows=[[name, f"{prior[name]:.6g}", f"{x[-1]:.6g}", f"{s[-1]:.2g}"] for name, (x, s) in unknowns.items()],
         )  # fmt: skip
     kind = "filtered" if found.states is found.filtered else "smoothed"
     facts: list[tuple[str, RenderableType]] = [
@@ -250,5 +251,5 @@ def _show(found: RobotEstimate, searched: list[str], wall: float, made: list[Pat
         ("log likelihood", f"{float(found.filtered.loglikelihood):.6g}"),
     ]
     if searched:
-        facts.append(("*", f"not given, of the largest likelihood: noise of {listed(searched)}"))
+        facts.append(("*", f"noises not given, of the largest likelihood: {listed(searched)}"))
     show_facts([*facts, ("time", f"{wall:.2f} s"), ("files", lines(made))])

@@ -138,7 +138,7 @@ def _states(found: RobotEstimate, recording: Recording | None) -> Figure:
         v, wide = found.v[:, i], found.deviations[:, model.nv + i]
         panels = (
             ("q", "position", q[:, i], spread[:, i], 0.0),
-            ("q", "position error", q[:, i], spread[:, i], q[:, i]),
+            ("q", "minus estimate", q[:, i], spread[:, i], q[:, i]),
             ("v", "velocity", v, wide, 0.0),
         )
         for ax, (channel, label, mean, deviation, base) in zip(axes[i], panels, strict=True):
