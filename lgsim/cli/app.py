@@ -73,7 +73,7 @@ def lgsim(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Simulate, optimize and identify articulated rigid bodies on their Lie groups, and estimate their states.
+    """Simulate, optimize and identify articulated rigid bodies on their Lie groups.
 
     Start with `lgsim demo`, then `lgsim info robot.urdf` and `lgsim simulate robot.urdf`.
     """

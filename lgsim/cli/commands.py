@@ -137,7 +137,7 @@ def estimate(asked: EstimationRequest) -> Exit:
     needs("scipy", "identify", "estimation")
     from lgsim.cli.work.estimation import run_estimation
 
-    return run_estimation(asked, machine, (asked.motion or [])[0])
+    return run_estimation(asked, machine, asked.motion or [])
 
 
 def _recorded_machine(asked: IdentificationRequest | EstimationRequest) -> Path | None:

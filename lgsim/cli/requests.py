@@ -117,36 +117,6 @@ class OptimizationRequest:
     ] = None
 
 
-RecordedMachine = Annotated[
-    Path | None, typer.Argument(metavar="ROBOT", help="Read the prior model from this URDF, SDF or MJCF file.")
-]
-RecordedMotion = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        metavar="MOTION",
-        help="Read one or several recordings: text such as .csv, .parquet, .npz, .mat, .mcap, .db3, .bag, .ulg, or"
-        " the folder of a ROS 2 bag or a LeRobot data set.",
-    ),
-]
-RecordingMapOption = Annotated[
-    Path | None, typer.Option(help="Read columns, units, delays and priors from a TOML file; see --example.")
-]
-LockedJoints = Annotated[
-    str | None,
-    typer.Option(
-        help='Lock these joints, separated by commas: "finger,wrist=0.3"; without a value where they stand in the'
-        " record, else at the neutral position.",
-        metavar="JOINTS",
-    ),
-]
-CheckRecordings = Annotated[bool, typer.Option("--check", help="Read and check the recordings, and exit.")]
-ReportOption = Annotated[Path | None, typer.Option(help="Write a report to this .html file.")]
-ExampleMap = Annotated[
-    bool,
-    typer.Option("--example", help="Print a map of the first recording for the robot, or an example, and exit."),
-]
-
-
 class PriorBodies(StrEnum):
     """Bodies from which an identification starts."""
 
@@ -155,12 +125,52 @@ class PriorBodies(StrEnum):
 
 
 @dataclass(frozen=True)
-class IdentificationRequest:
+class RecordRequest:
+    """Arguments and options of the commands that read recorded motion: ``lgsim identify`` and ``lgsim estimate``."""
+
+    machine: Annotated[
+        Path | None, typer.Argument(metavar="ROBOT", help="Read the prior model from this URDF, SDF or MJCF file.")
+    ] = None
+    motion: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="MOTION",
+            help="Read one or several recordings: text such as .csv, .parquet, .npz, .mat, .mcap, .db3, .bag, .ulg, or"
+            " the folder of a ROS 2 bag or a LeRobot data set.",
+        ),
+    ] = None
+    map: Annotated[
+        Path | None, typer.Option(help="Read columns, units, delays and priors from a TOML file; see --example.")
+    ] = None
+    floating_base: FloatingBase = False
+    lock: Annotated[
+        str | None,
+        typer.Option(
+            help='Lock these joints, separated by commas: "finger,wrist=0.3"; without a value where they stand in the'
+            " record, else at the neutral position.",
+            metavar="JOINTS",
+        ),
+    ] = None
+    xacro_arg: XacroArguments = None
+    report: Annotated[Path | None, typer.Option(help="Write a report to this .html file.")] = None
+    plot: Annotated[bool, typer.Option("--plot", help="Write the plots of the report next to the .npz file.")] = False
+    check: Annotated[bool, typer.Option("--check", help="Read and check the recordings, and exit.")] = False
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Use a record despite its unresolved issues, and replace existing files of any kind."
+        ),
+    ] = False
+    example: Annotated[
+        bool,
+        typer.Option("--example", help="Print a map of the first recording for the robot, or an example, and exit."),
+    ] = False
+
+
+@dataclass(frozen=True)
+class IdentificationRequest(RecordRequest):
     """Arguments and options of ``lgsim identify``."""
 
-    machine: RecordedMachine = None
-    motion: RecordedMotion = None
-    map: RecordingMapOption = None
     fit: Annotated[
         str | None,
         typer.Option(
@@ -201,31 +211,18 @@ class IdentificationRequest:
             show_default="estimated from the residuals",
         ),
     ] = None
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="Fit despite unresolved issues in the record, and replace existing files of any kind; --write"
-            " replaces its file only with this option.",
-        ),
-    ] = False
-    floating_base: FloatingBase = False
-    lock: LockedJoints = None
     loops: Loops = None
-    xacro_arg: XacroArguments = None
     out: Annotated[Path, typer.Option(help="Write parameters, covariance and model to this .npz file.")] = Path(
         "fit.npz"
     )
-    report: ReportOption = None
-    write: Annotated[Path | None, typer.Option(help="Write the identified model to this URDF file.")] = None
-    plot: Annotated[bool, typer.Option("--plot", help="Write the plots of the report next to the .npz file.")] = False
-    check: CheckRecordings = False
+    write: Annotated[
+        Path | None, typer.Option(help="Write the identified model to this URDF file; replace one only with --force.")
+    ] = None
     restart: Restart = False
     no_step_check: Annotated[
         bool,
         typer.Option("--no-step-check", help="Skip the estimate of the effect of the step size on the parameters."),
     ] = False
-    example: ExampleMap = False
 
 
 class FilterMethod(StrEnum):
@@ -237,12 +234,9 @@ class FilterMethod(StrEnum):
 
 
 @dataclass(frozen=True)
-class EstimationRequest:
+class EstimationRequest(RecordRequest):
     """Arguments and options of ``lgsim estimate``."""
 
-    machine: RecordedMachine = None
-    motion: RecordedMotion = None
-    map: RecordingMapOption = None
     method: Annotated[
         FilterMethod,
         typer.Option(
@@ -274,28 +268,11 @@ class EstimationRequest:
     ] = None
     dt: Annotated[
         float | None,
-        typer.Option(
-            help="Set the largest step between readings, s.", show_default="1.5 times the usual one of the record"
-        ),
+        typer.Option(help="Set the largest step between readings, s.", show_default="1.5 times the usual one"),
     ] = None
-    floating_base: FloatingBase = False
-    lock: LockedJoints = None
-    xacro_arg: XacroArguments = None
-    out: Annotated[Path, typer.Option(help="Write states and standard deviations to this .npz or .csv file.")] = Path(
+    out: Annotated[Path, typer.Option(help="Write states and standard deviations to this .npz file.")] = Path(
         "estimate.npz"
     )
-    report: ReportOption = None
-    plot: Annotated[bool, typer.Option("--plot", help="Write plots of states and residuals next to the output.")] = (
-        False
-    )
-    check: CheckRecordings = False
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Estimate despite unresolved issues in the record, and replace existing files of any kind."
-        ),
-    ] = False
-    example: ExampleMap = False
 
 
 class Computer(StrEnum):

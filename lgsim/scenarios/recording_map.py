@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -22,12 +22,20 @@ from lgsim.identify.unknowns.coupled_plant import CoupledPlant
 from lgsim.identify.unknowns.parameters import Prior
 from lgsim.multibody import Model
 from lgsim.scenarios import unknowns
-from lgsim.support.messages import listed
 from lgsim.support.toml_table import Document, Table, read, shown
 
 TABLES = (
-    "options", "topics", "delays", "smoothing", "sensors", "drives", "coupling", "known", "unknowns", "estimation",
-)  # fmt: skip
+    "options",
+    "topics",
+    "delays",
+    "smoothing",
+    "sensors",
+    "drives",
+    "coupling",
+    "known",
+    "unknowns",
+    "estimation",
+)
 """Keys of a map other than columns."""
 _FIELDS = {"name": str, "joint": str, "frame": str, "quantity": str, "index": int, "unit": str, "columns": dict}
 """Keys of a column's table and their types; ``sign``, ``scale`` and ``offset`` are numbers."""
@@ -37,31 +45,9 @@ _SENSORS = {
     "position": ("q", 1e-3), "velocity": ("v", 1e-2), "accelerometer": ("accelerometer", 0.1),
     "gyroscope": ("gyroscope", 1e-2),
 }  # fmt: skip
-"""Keys of the table `[sensors]` with their kinds and default standard deviations."""
+"""Keys of the table `[sensors]` with those of ``RecordingMap.deviations`` and default values."""
 _ESTIMATE = "estimate"
 """Value of a delay that is estimated from the recording."""
-
-
-ByJoint = float | Float[np.ndarray, " nv"]
-"""A number for all joints, or one for each degree of freedom."""
-
-
-class Estimation(NamedTuple):
-    """The table `[estimation]`, for a filter of states.
-
-    Attributes:
-        force_noise: Density of the random joint forces, N m or N per sqrt(Hz); None for the most likely one.
-        walk: Density of the random walk of the unknowns, per sqrt(s).
-        start_position: Standard deviations of the first configuration, rad or m.
-        start_velocity: Standard deviations of the first velocity, rad/s or m/s.
-        gate: The fraction of good readings within the gate; None for no gate.
-    """
-
-    force_noise: ByJoint | None
-    walk: float
-    start_position: ByJoint
-    start_velocity: ByJoint
-    gate: float | None
 
 
 class RecordingMap(NamedTuple):
@@ -73,10 +59,12 @@ class RecordingMap(NamedTuple):
         smoother: Smoother of positions; None to choose one by cross-validation.
         rate: Resampling rate, Hz; None keeps the times of the recording.
         slowest: Joint forces at lower speeds, rad/s or m/s, are not fitted; None fits all.
-        deviations: Standard deviations of "q", rad or m, "v", rad/s or m/s, "accelerometer", m/s^2, and "gyroscope",
-            rad/s; initial guesses for a fit.
+        deviations: Standard deviations of "q", rad or m, and "v", rad/s or m/s, (nv,), "accelerometer", m/s^2, and
+            "gyroscope", rad/s; initial guesses for a fit.
         scale: Joint force per unit of an actuator's signal (nv,), N m/A or 1.
         priors: Prior knowledge of the parameters.
+        estimation: Of a filter the densities "force_noise", (nv,) or None, and "walk", the standard deviations
+            "start_position" and "start_velocity" of the first state, (nv,), and the fraction "gate" or None.
     """
 
     columns: dict[str, object]
@@ -84,10 +72,10 @@ class RecordingMap(NamedTuple):
     smoother: Smoother | None
     rate: float | None
     slowest: float | None
-    deviations: dict[str, ByJoint]
+    deviations: dict[str, Any]
     scale: Float[np.ndarray, " nv"]
     priors: tuple[Prior, ...]
-    estimation: Estimation
+    estimation: dict[str, Any]
     root: Table
 
     def read(self, path: str | PathLike[str], model: Model) -> Recording:
@@ -103,12 +91,6 @@ class RecordingMap(NamedTuple):
         """
         with self._at_columns(Path(path)):
             return read_recording(Path(path), model, self.columns)
-
-    @property
-    def unresampled(self) -> RecordingMap:
-        """The map that keeps each topic of a log at its own times, unless it has the option ``resample``."""
-        options = {"resample": False, **cast(Mapping[str, object], self.columns["options"])}
-        return self._replace(columns={**self.columns, "options": options})
 
     def positions(self, path: str | PathLike[str], model: Model) -> dict[str, Float[np.ndarray, "n nq"]]:
         """The recorded positions of the joints that have columns for all of them, by joint; errors as in ``read``."""
@@ -150,22 +132,22 @@ class RecordingMap(NamedTuple):
 
     @property
     def stated(self) -> set[str]:
-        """The sensors whose standard deviations the map has, by the keys of ``deviations``."""
+        """The keys of ``deviations`` that the map has."""
         return {kind for key, (kind, _) in _SENSORS.items() if key in self.root.table("sensors")}
 
+    @property
+    def unresampled(self) -> RecordingMap:
+        """The map that keeps each topic of a log at its own times, unless it has the option ``resample``."""
+        options = {"resample": False, **cast(Mapping[str, object], self.columns["options"])}
+        return self._replace(columns={**self.columns, "options": options})
+
     def of_dofs(self, places: Int[np.ndarray, " k"]) -> RecordingMap:
-        """The map for a model that has some degrees of freedom of its own, at these places."""
-
-        def own(value: ByJoint) -> ByJoint:
-            return value[places] if isinstance(value, np.ndarray) else value
-
-        given = self.estimation
-        estimation = given._replace(
-            force_noise=None if given.force_noise is None else own(given.force_noise),
-            start_position=own(given.start_position), start_velocity=own(given.start_velocity),
-        )  # fmt: skip
-        deviations = {kind: own(value) for kind, value in self.deviations.items()}
-        return self._replace(scale=self.scale[places], deviations=deviations, estimation=estimation)
+        """The map for a model that has some of the degrees of freedom."""
+        tables = [
+            {key: x[places] if isinstance(x, np.ndarray) else x for key, x in table.items()}
+            for table in (self.deviations, self.estimation)
+        ]
+        return self._replace(scale=self.scale[places], deviations=tables[0], estimation=tables[1])
 
     @contextmanager
     def _at_columns(self, path: Path) -> Iterator[None]:
@@ -213,11 +195,7 @@ def load_recording_map(path: str | PathLike[str] | None, model: Model) -> Record
         constants.number(name)
     smoother, rate, slowest = _smoothing(root.table("smoothing"))
     sensors = root.table("sensors").only(*_SENSORS)
-    deviations: dict[str, ByJoint] = {}
-    for key, (kind, usual) in _SENSORS.items():
-        deviations[kind] = (
-            _by_joint(sensors, key, model, usual) if kind in ("q", "v") else sensors.number(key, usual, above=0.0)
-        )
+    deviations = {kind: _by_joint(sensors, key, model, usual) for key, (kind, usual) in _SENSORS.items()}
     drives = root.table("drives").only("scale")
     scale, _ = drives.by_joint("scale", model.v_slices, np.ones(model.nv))
     if not np.all(scale):
@@ -266,32 +244,31 @@ def _delays(table: Table) -> dict[str, float | None]:
     return found
 
 
-def _by_joint(table: Table, key: str, model: Model, usual: float) -> ByJoint:
-    """A positive number for all joints, or numbers by joint, ``usual`` where none is given."""
-    if key not in table or isinstance(table.values[key], int | float):
-        return table.number(key, usual, above=0.0)
+def _by_joint(table: Table, key: str, model: Model, usual: float) -> float | Float[np.ndarray, " nv"]:
+    """A positive number for each degree of freedom; one number of a sensor that belongs to no joint."""
+    value = table.values.get(key, usual)
+    if key in ("accelerometer", "gyroscope") or not isinstance(value, dict | list):
+        number = table.number(key, usual, above=0.0)
+        return number if key in ("accelerometer", "gyroscope") else np.full(model.nv, number)
     numbers, _ = table.by_joint(key, model.v_slices, np.full(model.nv, usual))
     if not np.all(numbers > 0):
-        raise table.fault(key, f"expected numbers above 0, got {shown(table.values[key])}")
+        raise table.fault(key, f"expected a number above 0 for each joint, got {shown(value)}")
     return numbers
 
 
-def _estimation(table: Table, model: Model) -> Estimation:
-    """The table `[estimation]`."""
+def _estimation(table: Table, model: Model) -> dict[str, Any]:
+    """The table `[estimation]`, with all its values."""
     table.only("force_noise", "walk", "start_position", "start_velocity", "gate")
     gate = table.number("gate", above=0.0)
     if gate is not None and not gate < 1:
         raise table.fault("gate", f"expected a fraction below 1, such as 0.999, got {gate:g}")
-    if isinstance(table.values.get("force_noise"), dict):
-        # joints without a number would get one that nobody gave
-        _, given = table.by_joint("force_noise", model.v_slices, np.zeros(model.nv))
-        if lost := [name for name, part in model.v_slices.items() if not given[part].all()]:
-            raise table.fault("force_noise", f"expected a number for each joint, got none for {listed(lost)}")
-    return Estimation(
-        _by_joint(table, "force_noise", model, 1.0) if "force_noise" in table else None,
-        table.number("walk", 0.0, least=0.0), _by_joint(table, "start_position", model, 0.1),
-        _by_joint(table, "start_velocity", model, 1.0), gate,
-    )  # fmt: skip
+    return {
+        "force_noise": _by_joint(table, "force_noise", model, 0.0) if "force_noise" in table else None,
+        "walk": table.number("walk", 0.0, least=0.0),
+        "start_position": _by_joint(table, "start_position", model, 0.1),
+        "start_velocity": _by_joint(table, "start_velocity", model, 1.0),
+        "gate": gate,
+    }
 
 
 def _smoothing(table: Table) -> tuple[Smoother | None, float | None, float | None]:

@@ -60,7 +60,6 @@ COMMANDS = {
         ("identify", "arm.urdf", "swing.csv", "--restart"), "fit.checkpoint.npz", "--restart", "checkpoint",
     ),
     "estimate": (("estimate", "arm.urdf", "swing.csv"), "estimate.npz", "--out", "estimate"),
-    "estimate csv": (("estimate", "arm.urdf", "swing.csv", "--out", "notes.csv"), "notes.csv", "--out", "estimate"),
     "estimate plots": (
         ("estimate", "arm.urdf", "swing.csv", "--plot"), "estimate-states.png", "--plot", "plot",
     ),

@@ -131,14 +131,6 @@ def _npz_header(path: Path) -> str:
         return "\n".join(map(str, arrays["about"].ravel()))
 
 
-def _estimate(path: Path) -> str | None:
-    """The joint names of an estimate, "" for a table of one; None if the file is not an estimate."""
-    if path.suffix == ".csv":
-        head = _text(path).partition("\n")[0]
-        return "" if head.startswith("time [s],q ") and ",std " in head else None
-    return _joints(_npz_header(path), "lgsim estimate ")
-
-
 def _page(path: Path) -> str | None:
     study = re.search(rb"; study ([0-9a-f]{16}), model ", _ends(path)[-_PART:])
     return _marked(path, b'<meta name="generator" content="lgsim report">', study[1].decode() if study else "")
@@ -164,7 +156,7 @@ def _text(path: Path) -> str:
 KINDS: dict[str, tuple[str, str, Callable[[Path], str | None]]] = {
     "run": ("run", "robot", _run),
     "fit": ("fit", "robot", lambda path: _joints(_npz_header(path), "lgsim fit ")),
-    "estimate": ("estimate", "robot", _estimate),
+    "estimate": ("estimate", "robot", lambda path: _joints(_npz_header(path), "lgsim estimate ")),
     "report": ("report", "study", _page),
     "scene": ("scene", "robot", lambda path: _marked(path, b'<meta name="generator" content="lgsim scene">')),
     "plot": ("plot", "robot", lambda path: _marked(path, PLOT_MARK.encode())),

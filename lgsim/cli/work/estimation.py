@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
-from rich import box
-from rich.console import RenderableType
-from rich.table import Table
 
 from lgsim.cli import files, pictures
 from lgsim.cli.checks.replacement import Output, check_replaced
@@ -21,53 +18,46 @@ from lgsim.cli.exit_status import Exit
 from lgsim.cli.iterations import NoiseWatch
 from lgsim.cli.options import names_of
 from lgsim.cli.requests import EstimationRequest, FilterMethod
-from lgsim.cli.terminal import console, lines, note, show_facts, warnings_as_notes
+from lgsim.cli.terminal import console, lines, note, print_table, show_facts, warnings_as_notes
 from lgsim.cli.work.identify_preparation import check_torque_constants, found_delays, read_record, refuse_open
 from lgsim.cli.work.locked_joints import lock
 from lgsim.dynamics import mass_matrix
 from lgsim.estimate import EKF, UKF, IteratedEKF, RobotEstimate, RobotProcess, RobotRecord
-from lgsim.estimate.methods import Filter
-from lgsim.estimate.robot_record import ENDINGS, SENSORS, noise_of
+from lgsim.estimate.robot_record import noise_of
 from lgsim.identify import Plant, Recording
 from lgsim.identify.recording.coordinates import dof_names
 from lgsim.scenarios import load_recording_map
 from lgsim.scenarios.recording_map import RecordingMap
 from lgsim.simulation.trajectory import tau_names, v_names
 from lgsim.support.messages import counted, listed
-from lgsim.view.reports import estimate_figures, report_estimate
-from lgsim.view.reports.estimation import stream_rows
+from lgsim.view.reports.estimation import estimate_figures, report_estimate, stream_rows
 
-FILTERS: Mapping[FilterMethod, Callable[[], Filter]] = {
-    FilterMethod.ekf: EKF, FilterMethod.iterated: IteratedEKF, FilterMethod.unscented: UKF,
-}  # fmt: skip
-_ADVICE = "try a smaller --dt, or a start that is nearer, see [estimation] in the map"
-LONGEST = 3000
-"""Number of samples in which noises are searched for."""
+FILTERS = {FilterMethod.ekf: EKF, FilterMethod.iterated: IteratedEKF, FilterMethod.unscented: UKF}
 PLOTS = ("states", "residuals", "unknowns")
 """Names of the plots of an estimate."""
 
 
-def run_estimation(asked: EstimationRequest, machine: Path, motion: Path) -> Exit:
+def run_estimation(asked: EstimationRequest, machine: Path, motions: Sequence[Path]) -> Exit:
     """Read the recording, filter it, save, print a table, and return the reason why it ended.
 
     Raises:
         ScenarioError, FileError, BadInput: a file or an argument is invalid; raised before anything is compiled.
         Stop: a package is missing, or the estimate diverged.
     """
-    _check_words(asked)
+    _check_words(asked, motions)
+    motion = motions[0]
     whole, report = files.read_machine(machine, floating_base=asked.floating_base)
     files.remark(report, asked.floating_base)
     given = load_recording_map(asked.map, whole).unresampled
-    model, given = (whole, given) if asked.lock is None else lock(asked.lock, whole, given, [motion])
+    model, given = (whole, given) if asked.lock is None else lock(asked.lock, whole, given, motions)
     if model.topology.loops:
-        raise BadInput("ROBOT: expected a robot without closed kinematic loops, which no filter supports yet")
+        raise BadInput("ROBOT: expected a robot without closed kinematic loops, which no filter supports")
     plant = given.plant(model)
     with bad_input("--unknown: "):
-        in_map = bool(given.root.table("unknowns").values)
         names = None if asked.unknown is None else names_of(asked.unknown)
-        blocks = given.blocks(plant, names, with_speed=False) if names or in_map else {}
-        # of unknowns that change a signal, before the record is read
-        RobotProcess(model, 1.0, list(blocks.values()))
+        wanted = names is not None or given.root.table("unknowns").values
+        blocks = list(given.blocks(plant, names, with_speed=False).values()) if wanted else []
+        process = RobotProcess(model, 1.0, blocks, walk=given.estimation["walk"])
     if not asked.check:
         check_replaced(_outputs(asked, files.joint_list(model), bool(blocks)), asked.force)
     recording = read_record(motion, whole, model, given)
@@ -78,54 +68,31 @@ def run_estimation(asked: EstimationRequest, machine: Path, motion: Path) -> Exi
     if asked.check:
         return Exit.DONE
     files.keep_compiled()
-    force = asked.force_noise or given.estimation.force_noise
-    # by default a force noise that accelerates all joints alike
-    inertia = np.diagonal(np.asarray(mass_matrix(model, np.asarray(recording.q[0], model.dtype))))
-    process = RobotProcess(
-        model, inertia if force is None else force, list(blocks.values()), walk=given.estimation.walk
-    )
-    of = partial(
-        RobotRecord.from_recording, process, deviations=given.deviations, delays=delays, dt=asked.dt,
-        gate=given.estimation.gate if asked.gate is None else asked.gate,
-        q_deviations=given.estimation.start_position, v_deviations=given.estimation.start_velocity,
-    )  # fmt: skip
-    with bad_input():
-        record = of(recording)
-        searched_in = of(_liveliest(recording)) if len(recording) > LONGEST else record
-    free = [*(["force"] if force is None else []), *(kind for kind in SENSORS if kind not in given.stated)]
     start = time.perf_counter()
-    searched = record.noises(free)
-    found = _estimated(record, searched_in, FILTERS[asked.method](), searched, asked.smooth, motion)
-    wall = time.perf_counter() - start
+    found, searched = _estimated(asked, motion, process, recording, given, delays)
     verdict = found.filtered.verdict
     if not verdict.finite:
-        raise Stop(f"{motion}: the estimate diverged; {_ADVICE}", Exit.LOST)
+        raise Stop(f"{motion}: the estimate diverged; try a smaller --dt, or another start in the map", Exit.DIVERGED)
+    wall = time.perf_counter() - start
     # the verdict is the first line of the output
-    first, *more = verdict.text.split("\n")
-    output = console()
-    output.print(f"verdict: {first}", soft_wrap=True)
-    consistent = {stream.text for stream in verdict.streams if stream.is_consistent}
-    for line in more:
-        if line.strip() not in consistent:
-            output.print(line, soft_wrap=True)
+    consistent = {f"  {stream.text}" for stream in verdict.streams if stream.is_consistent}
+    for line in f"verdict: {verdict.text}".split("\n"):
+        if line not in consistent:
+            console().print(line, soft_wrap=True)
     _show(found, searched, wall, _save(asked, machine, found, recording))
     return Exit.DONE if verdict.is_consistent else Exit.NOT_CONSISTENT
 
 
-def _check_words(asked: EstimationRequest) -> None:
+def _check_words(asked: EstimationRequest, motions: Sequence[Path]) -> None:
     """Check the arguments before any file is read."""
-    if len(asked.motion or ()) != 1:
-        raise BadInput(f"MOTION: expected one recording, got {len(asked.motion or ())}; estimate them one by one")
-    for option, value in (("--force-noise", asked.force_noise), ("--dt", asked.dt)):
-        if value is not None and not 0 < value < float("inf"):
-            raise BadInput(f"{option}: expected a positive number, got {value:g}")
-    if asked.gate is not None and not 0 < asked.gate < 1:
-        raise BadInput(f"--gate: expected a fraction between 0 and 1, such as 0.999, got {asked.gate:g}")
-    for option, path, endings in (("--out", asked.out, ENDINGS), ("--report", asked.report, (".html",))):
-        if path is not None:
-            if path.suffix not in endings:
-                raise BadInput(f"{option}: expected a name that ends in {' or '.join(endings)}, got {path.name!r}")
-            files.check_file(option, path)
+    if len(motions) > 1:
+        raise BadInput(f"MOTION: expected one recording, got {len(motions)}; estimate them one by one")
+    for option, value, most in (("--force-noise", asked.force_noise, np.inf), ("--dt", asked.dt, np.inf),
+                                ("--gate", asked.gate, 1)):  # fmt: skip
+        if value is not None and not 0 < value < most:
+            wanted = "a positive number" if most > 1 else "a fraction between 0 and 1, such as 0.999"
+            raise BadInput(f"{option}: expected {wanted}, got {value:g}")
+    files.check_results(("--out", asked.out, ".npz"), ("--report", asked.report, ".html"))
     if asked.plot or asked.report is not None:
         pictures.check_plots()
 
@@ -133,8 +100,7 @@ def _check_words(asked: EstimationRequest) -> None:
 def _outputs(asked: EstimationRequest, joints: str, unknowns: bool) -> list[Output]:
     """The files that will be written, with their options."""
     outputs = [Output("--out", asked.out, "estimate", joints)]
-    if asked.report is not None:
-        outputs.append(Output("--report", asked.report, "report"))
+    outputs += [] if asked.report is None else [Output("--report", asked.report, "report")]
     return outputs + [Output("--plot", _picture(asked, name), "plot") for name in PLOTS[: 2 + unknowns] if asked.plot]
 
 
@@ -143,49 +109,48 @@ def _picture(asked: EstimationRequest, name: str) -> Path:
 
 
 def _driven(recording: Recording, plant: Plant, given: RecordingMap) -> Recording:
-    """The recording with ascending times and joint forces, N m or N."""
-    if np.any(np.diff(recording.time) <= 0):
-        part = recording[recording.longest_segment]
-        note(f"the clock goes back: using the longest part without that, {len(part)} of {len(recording)} samples")
-        recording = part
-    signals, channel = recording.tau, "tau"
-    if signals is None and recording.current is not None:
-        check_torque_constants(given, plant.model)
-        signals, channel = recording.current, "current"
-    if signals is None:
+    """The recording with joint forces, N m or N."""
+    channel = "tau" if recording.tau is not None else "current"
+    if channel not in recording.channels:
         note("the record has no joint forces: the robot moves under its own weight and random forces")
         return recording
-    weights = {**recording.weights, "tau": recording.weights[channel]}
-    return replace(recording, tau=signals * np.asarray(plant.scale), weights=weights)
-
-
-def _liveliest(recording: Recording) -> Recording:
-    """The part of ``LONGEST`` samples in which the joints move most."""
-    path = np.append(0, np.cumsum(np.linalg.norm(np.diff(recording.q, axis=0), axis=1)))
-    first = int(np.argmax(path[LONGEST - 1 :] - path[: len(path) - LONGEST + 1]))
-    return recording[first : first + LONGEST]
+    if channel == "current":
+        check_torque_constants(given, plant.model)
+    tau, weights = recording.channels[channel] * np.asarray(plant.scale), recording.weights
+    return replace(recording, tau=tau, weights={**weights, "tau": weights[channel]})
 
 
 def _estimated(
-    record: RobotRecord, part: RobotRecord, method: Filter, free: list[str], smooth: bool, motion: Path
-) -> RobotEstimate:
-    """The record, filtered with noises that are the most likely ones in a part of it.
+    asked: EstimationRequest, motion: Path, process: RobotProcess, recording: Recording, given: RecordingMap,
+    delays: dict[str, float],
+) -> tuple[RobotEstimate, list[str]]:  # fmt: skip
+    """The estimate, and the noises that were searched for: those that neither the map nor an option gives.
 
     Raises:
-        Stop: every trial diverged.
+        Stop: every trial of the search diverged.
     """
-    unknowns = record.process.unknowns
-    also = f" and {counted(unknowns, 'unknown')}" if unknowns else ""
-    what = f"{counted(len(record.streams), 'stream')} of readings, {type(method).__name__}"
-    console(error=True).print(
-        f"{motion}: {counted(2 * record.process.model.nv, 'state')}{also} from {what}", soft_wrap=True
-    )
-    with NoiseWatch(free) as watch:
+    own, force, known = given.estimation, asked.force_noise or given.estimation["force_noise"], given.stated | {"force"}
+    if force is None:
+        # a force noise that accelerates all joints alike
+        force = jnp.diagonal(mass_matrix(process.model, jnp.asarray(recording.q[0], process.model.dtype)))
+        known = given.stated
+    process = eqx.tree_at(lambda p: p.force_noise, process, jnp.asarray(force, process.model.dtype))
+    with bad_input(f"{motion}: "):
+        record = RobotRecord.from_recording(
+            process, recording, given.deviations, delays=delays, gate=asked.gate or own["gate"], dt=asked.dt,
+            q_deviations=own["start_position"], v_deviations=own["start_velocity"],
+        )  # fmt: skip
+    names = [name for name in record.noises if name.partition(" ")[0] not in known]
+    also = f" and {counted(process.unknowns, 'unknown')}" if process.unknowns else ""
+    what = f"{counted(2 * process.model.nv, 'state')}{also} from {counted(len(record.streams), 'stream')} of readings"
+    method = FILTERS[asked.method]()
+    console(error=True).print(f"{motion}: {what}, {type(method).__name__}", soft_wrap=True)
+    with NoiseWatch(names) as watch:
         try:
-            record = record.scaled(part.likely_factors(method, free, lambda *row: watch(row)))
+            record = record.scaled(record.likely_factors(method, names, lambda *row: watch(row)))
         except ValueError as error:
-            raise Stop(f"{motion}: the estimate diverged for all noises; {_ADVICE}", Exit.LOST) from error
-        return record.filtered(method, smoothed=smooth)
+            raise Stop(f"{motion}: the estimate diverged for all noises; try a smaller --dt", Exit.DIVERGED) from error
+        return record.filtered(method, smoothed=asked.smooth), names
 
 
 def _save(asked: EstimationRequest, machine: Path, found: RobotEstimate, recording: Recording) -> list[Path]:
@@ -198,58 +163,34 @@ def _save(asked: EstimationRequest, machine: Path, found: RobotEstimate, recordi
                 made.append(_picture(asked, name))
                 pictures.save_figure(figure, made[-1], dpi=150)
         if asked.report is not None:
-            page = report_estimate(
-                found, recording, title=f"Estimated motion of {machine.stem}", subtitle=recording.source,
-                files=[path.name for path in made],
-            )  # fmt: skip
-            made.append(page.save(asked.report))
+            title = f"Estimated motion of {machine.stem}"
+            made.append(report_estimate(found, recording, title, [path.name for path in made]).save(asked.report))
     return made
 
 
-def _show(found: RobotEstimate, searched: list[str], wall: float, made: list[Path]) -> None:
+def _show(found: RobotEstimate, searched: Sequence[str], wall: float, made: Sequence[Path]) -> None:
     """Print tables of the joints, the readings and the unknowns."""
-    model, record, k = found.record.process.model, found.record, found.record.process.model.nv
-
-    def table(*columns: str, rows: Any) -> None:
-        made = Table(columns[0], box=box.SIMPLE_HEAD)
-        for name in columns[1:]:
-            made.add_column(name, justify="right")
-        for row in rows:
-            made.add_row(*row)
-        console().print(made)
-
-    spread = np.median(found.deviations, axis=0)
-    units = [name.rpartition("[")[2].rstrip("]") for name in (*v_names(model), *tau_names(model))]
-    noises = np.asarray(record.process.force_noise)
-    noises = np.broadcast_to(noises, (k,)) if noises.ndim < 2 else np.linalg.norm(noises, axis=1)
-    table(
-        "joint", "std of position", "std of velocity", "force noise per sqrt(Hz)",
-        rows=[
-            [name, f"{spread[i]:.2g} {units[i].removesuffix('/s')}", f"{spread[k + i]:.2g} {units[i]}",
-             f"{noises[i]:.3g} {units[k + i]}{' *' * ('force' in searched)}"]
-            for i, name in enumerate(dof_names(model))
-        ],
+    process, spread = found.record.process, np.median(found.deviations, axis=0)
+    nv, noise = process.model.nv, np.broadcast_to(process.force_noise, (process.model.nv,))
+    units = [name.rpartition("[")[2].rstrip("]") for name in (*v_names(process.model), *tau_names(process.model))]
+    star = " *" if "force" in searched else ""
+    print_table(
+        ("joint", "std of position", "std of velocity", "force noise per sqrt(Hz)"),
+        ((name, f"{spread[i]:.2g} {units[i].removesuffix('/s')}", f"{spread[nv + i]:.2g} {units[i]}",
+          f"{noise[i]:.3g} {units[nv + i]}{star}") for i, name in enumerate(dof_names(process.model))),
     )  # fmt: skip
-    table(
-        "readings of", "count", "gated", "std", "mean squared residual", "consistent band",
-        rows=[
-            [name, f"{count}", f"{gated}", f"{noise:.3g}{' *' * (noise_of(name) in searched)}",
-             f"{mean:.3g}", f"{low:.3g} to {high:.3g}"]
-            for name, count, gated, noise, mean, low, high in stream_rows(found)
-        ],
+    print_table(
+        ("readings of", "count", "gated", "std", "mean squared residual", "consistent band"),
+        ((name, f"{count}", f"{gated}", f"{noise:.3g}{' *' * (noise_of(name) in searched)}", f"{mean:.3g}",
+          f"{low:.3g} to {high:.3g}") for name, count, gated, noise, mean, low, high in stream_rows(found)),
     )  # fmt: skip
-    unknowns = found.unknowns()
-    if unknowns:
-        prior = found.prior
-        table(
-            "parameter", "prior", "estimate", "standard deviation",
-            rows=[[name, f"{prior[name]:.6g}", f"{x[-1]:.6g}", f"{s[-1]:.2g}"] for name, (x, s) in unknowns.items()],
-        )  # fmt: skip
+    if unknowns := found.unknowns():
+        print_table(
+            ("parameter", "prior", "estimate", "std"),
+            ((name, f"{found.prior[name]:.6g}", f"{x[-1]:.6g}", f"{s[-1]:.2g}") for name, (x, s) in unknowns.items()),
+        )
     kind = "filtered" if found.states is found.filtered else "smoothed"
-    facts: list[tuple[str, RenderableType]] = [
-        ("states", f"{kind}, at {counted(len(found.filtered.ts), 'time')}"),
-        ("log likelihood", f"{float(found.filtered.loglikelihood):.6g}"),
-    ]
-    if searched:
-        facts.append(("*", f"noises not given, of the largest likelihood: {listed(searched)}"))
+    facts = [("states", f"{kind}, at {counted(len(found.filtered.ts), 'time')}")]
+    facts.append(("log likelihood", f"{float(found.filtered.loglikelihood):.6g}"))
+    facts += [("*", f"noises not given, of the largest likelihood: {listed(searched)}")] if searched else []
     show_facts([*facts, ("time", f"{wall:.2f} s"), ("files", lines(made))])

@@ -13,9 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
-from rich import box
 from rich.console import RenderableType
-from rich.table import Table
 
 from lgsim.cli import files, pictures
 from lgsim.cli.checks.replacement import Output, check_replaced
@@ -24,7 +22,7 @@ from lgsim.cli.exit_status import Exit
 from lgsim.cli.iterations import FitWatch
 from lgsim.cli.options import names_of
 from lgsim.cli.requests import IdentificationRequest, PriorBodies
-from lgsim.cli.terminal import console, lines, note, show_facts, warnings_as_notes
+from lgsim.cli.terminal import console, lines, note, print_table, show_facts, warnings_as_notes
 from lgsim.cli.work import identify_preparation
 from lgsim.cli.work.identify_preparation import PreparedMotion
 from lgsim.cli.work.locked_joints import lock
@@ -192,13 +190,9 @@ def _check_words(asked: IdentificationRequest, machine: Path) -> None:
     """Check the arguments before any file is read."""
     if asked.friction_speed is not None and not 0 < asked.friction_speed < math.inf:
         raise BadInput(f"--friction-speed: expected a positive number, got {asked.friction_speed:g}")
-    for option, path, ending in (
-        ("--out", asked.out, ".npz"), ("--report", asked.report, ".html"), ("--write", asked.write, ".urdf"),
-    ):  # fmt: skip
-        if path is not None:
-            if path.suffix != ending:
-                raise BadInput(f"{option}: expected a name that ends in {ending}, got {path.name!r}")
-            files.check_file(option, path)
+    files.check_results(
+        ("--out", asked.out, ".npz"), ("--report", asked.report, ".html"), ("--write", asked.write, ".urdf")
+    )
     if not 0 <= asked.held_out < 1:
         raise BadInput(f"--held-out: expected a fraction from 0 to less than 1, got {asked.held_out:g}")
     if asked.plot or asked.report is not None:
@@ -312,9 +306,7 @@ def _signals(found: Fit) -> tuple[str, ...]:
 
 def _show(found: Fit, wall: float, made: list[Path], lost: tuple[str, ...], steps: FitStepError | None) -> None:
     """Print a table of the parameters and the quality of the fit."""
-    table = Table("parameter", box=box.SIMPLE_HEAD)
-    for name in ("prior", "estimate", "standard error"):
-        table.add_column(name, justify="right")
+    rows = []
     for name, value in found.values.items():
         deviation = found.deviations[name]
         seen_by_records = name not in found.not_identifiable and math.isfinite(deviation)
@@ -324,8 +316,8 @@ def _show(found: Fit, wall: float, made: list[Path], lost: tuple[str, ...], step
         if any(bound.startswith(f"{name.rpartition(', ')[0]} at its ") for bound in found.verdict.bounds):
             low, high = found.intervals[name]
             shown = f"at bound, < {high:.2g}" if low == value else f"at bound, > {low:.2g}"
-        table.add_row(name, f"{found.prior[name]:.6g}", f"{value:.6g}", shown)
-    console().print(table)
+        rows.append((name, f"{found.prior[name]:.6g}", f"{value:.6g}", shown))
+    print_table(("parameter", "prior", "estimate", "standard error"), rows)
     seen = found.identifiability
     columns = found.estimator.columns(found.parameters, found.samples)
     facts: list[tuple[str, RenderableType]] = [

@@ -64,23 +64,15 @@ def read_record(path: Path, whole: Model, model: Model, given: RecordingMap) -> 
     """
     with bad_input():
         recording = restricted(given.read(path, whole), model)
-    seconds = recording.time[-1] - recording.time[0]
-    output = console(error=True)
-    output.print(
-        f"{path}: {counted(len(recording), 'sample')} in {seconds:.4g} s, of {', '.join(recording.channels)}",
-        soft_wrap=True,
-    )
-    for line in recording.report.lines():
-        output.print(f"  {line}", soft_wrap=True)
+    span, heard = recording.time[-1] - recording.time[0], ", ".join(recording.channels)
+    size = f"{path}: {counted(len(recording), 'sample')} in {span:.4g} s, of {heard}"
+    for line in (size, *(f"  {line}" for line in recording.report.lines())):
+        console(error=True).print(line, soft_wrap=True)
     return recording
 
 
 def refuse_open(path: Path, recording: Recording, what: str) -> None:
-    """Raise BadInput for a recording with unresolved issues.
-
-    Args:
-        what: What would be wrong, and the verb for it, such as "a fit" and "fit it".
-    """
+    """Raise BadInput for a recording with unresolved issues, of which ``what`` would be wrong."""
     if recording.report.open:
         count = counted(len(recording.report.open), "unresolved issue")
         raise BadInput(

@@ -21,7 +21,7 @@ from lgsim.identify.logs.ros1_bags import MAGIC as ROS1_MAGIC
 from lgsim.identify.logs.ros1_bags import Ros1Bag
 from lgsim.identify.logs.sqlite_bags import MAGIC as SQLITE_MAGIC
 from lgsim.identify.logs.sqlite_bags import SqliteBag
-from lgsim.identify.logs.streams import Clock, Stream, clocks, is_set_back, place, resample, set_back
+from lgsim.identify.logs.streams import Clock, Stream, clocks, resample, set_back
 from lgsim.identify.recording.columns import TIME, Slot
 from lgsim.identify.recording.report import Finding
 from lgsim.identify.recording.tables import Table
@@ -61,13 +61,9 @@ def _log_files(folder: Path) -> list[Path]:
 
 
 def read_log(
-    path: Path,
-    model: Model,
-    topics: Mapping[str, Any],
-    columns: Mapping[str, Any],
-    automatic: bool = True,
+    path: Path, model: Model, topics: Mapping[str, Any], columns: Mapping[str, Any], automatic: bool = True,
     resampled: bool = True,
-) -> Table:
+) -> Table:  # fmt: skip
     """Read the columns of a log, resampled to the clock of the stream with the most positions.
 
     Columns are called "<topic>/<joint>/<quantity>", such as "/joint_states/elbow/position", or "<topic>/<number>" for
@@ -79,8 +75,7 @@ def read_log(
         topics: Entries of the map by topic.
         columns: Entries of the map by column.
         automatic: True to read topics that are not in the map.
-        resampled: False for the times of all streams, with NaN where a stream has no message, unless a clock was set
-            back.
+        resampled: False for the times of all streams, with NaN where a stream has no message.
 
     Raises:
         TopicFault: a topic of the map does not exist or cannot be read.
@@ -221,13 +216,9 @@ def _choose(gathered: _Gathered, given: dict[str, Topic], columns: Mapping[str, 
 
 
 def _table(
-    path: Path,
-    gathered: _Gathered,
-    chosen: list[_Chosen],
-    given: dict[str, Topic],
-    findings: list[Finding],
+    path: Path, gathered: _Gathered, chosen: list[_Chosen], given: dict[str, Topic], findings: list[Finding],
     resampled: bool,
-) -> Table:
+) -> Table:  # fmt: skip
     """The columns of the chosen streams at the times of the first one, or of all."""
     streams = [one.stream for one in chosen]
     for _, back in set_back(streams)[:_MOST_DAMAGES]:
@@ -236,9 +227,9 @@ def _table(
     topics = [given.get(stream.topic, Topic(stream.topic)) for stream in streams]
     times = clocks(streams, [topic.by_log for topic in topics])
     own_times = [clock.time - topic.delay for clock, topic in zip(times, topics, strict=True)]
-    time, resampled = own_times[0], resampled or any(is_set_back(each) for each in own_times)
+    time = own_times[0]
     if not resampled:
-        time = np.unique(np.concatenate([each[np.isfinite(each)] for each in own_times]))
+        time = np.unique(np.concatenate([own[np.isfinite(own)] for own in own_times]))
     columns: dict[str, Float[np.ndarray, " n"]] = {"time": time}
     slots: dict[str, Slot] = {"time": TIME}
     scales: dict[str, float] = {}
@@ -246,7 +237,9 @@ def _table(
         findings += _clock_findings(one, clock, streams[0].topic)
         values = one.stream.values
         if not resampled:
-            values = place(time, own, values)
+            known, messages = np.isfinite(own), values
+            values = np.full((len(time), messages.shape[1]), np.nan)
+            values[np.searchsorted(time, own[known])] = messages[known]
         elif one is not chosen[0]:
             values = resample(time, own, values, _quaternion_columns(one))
             findings += _coverage(one, values, streams[0].topic)

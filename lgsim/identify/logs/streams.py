@@ -205,17 +205,3 @@ def resample(
         norm = np.linalg.norm(out[:, at], axis=1, keepdims=True)
         out[:, at] /= np.where(norm > 0, norm, 1)
     return out
-
-
-def place(
-    time: Float[np.ndarray, " n"], clock: Float[np.ndarray, " m"], values: Float[np.ndarray, "m k"]
-) -> Float[np.ndarray, "n k"]:
-    """The numbers of a stream at its own times among others, ascending; NaN elsewhere."""
-    out, known = np.full((len(time), values.shape[1]), np.nan), np.isfinite(clock)
-    out[np.searchsorted(time, clock[known])] = values[known]
-    return out
-
-
-def is_set_back(clock: Float[np.ndarray, " m"]) -> bool:
-    """True if times, s, go back by more than the disorder of messages."""
-    return bool(np.any(np.diff(clock[np.isfinite(clock)]) < -_SET_BACK * _NS))

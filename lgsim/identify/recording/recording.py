@@ -292,12 +292,11 @@ def _to_npz(recording: Recording) -> bytes:
     return model_files.to_bytes(_FORMAT, about, recording.model, arrays)
 
 
-def to_csv(columns: Mapping[str, Float[np.ndarray, " n"]]) -> bytes:
-    """A text file of columns by name; empty cells for NaN."""
+def _to_csv(recording: Recording) -> bytes:
     file = io.StringIO()
     rows = csv.writer(file, lineterminator="\n")
-    rows.writerow(columns)
-    lists = [["" if x != x else x for x in column.tolist()] for column in columns.values()]
+    rows.writerow(recording.columns)
+    lists = [["" if x != x else x for x in column.tolist()] for column in recording.columns.values()]
     rows.writerows(zip(*lists, strict=True))
     return file.getvalue().encode()
 
@@ -309,4 +308,4 @@ def _to_parquet(recording: Recording) -> bytes:
     return file.getvalue()
 
 
-_WRITERS = {".npz": _to_npz, ".csv": lambda recording: to_csv(recording.columns), ".parquet": _to_parquet}
+_WRITERS = {".npz": _to_npz, ".csv": _to_csv, ".parquet": _to_parquet}

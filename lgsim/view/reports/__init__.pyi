@@ -1,6 +1,4 @@
 # The public names and where they are: each is imported when it is used first.
-from lgsim.view.reports.estimation import estimate_figures as estimate_figures
-from lgsim.view.reports.estimation import report_estimate as report_estimate
 from lgsim.view.reports.identification import fit_figures as fit_figures
 from lgsim.view.reports.identification import report_fit as report_fit
 from lgsim.view.reports.page import Page as Page
