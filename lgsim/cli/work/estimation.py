@@ -75,10 +75,8 @@ def run_estimation(asked: EstimationRequest, machine: Path, motions: Sequence[Pa
         raise Stop(f"{motion}: the estimate diverged; try a smaller --dt, or another start in the map", Exit.DIVERGED)
     wall = time.perf_counter() - start
     # the verdict is the first line of the output
-    consistent = {f"  {stream.text}" for stream in verdict.streams if stream.is_consistent}
-    for line in f"verdict: {verdict.text}".split("\n"):
-        if line not in consistent:
-            console().print(line, soft_wrap=True)
+    for line in (f"verdict: {verdict.summary}", *(f"  {fault}" for fault in verdict.faults)):
+        console().print(line, soft_wrap=True)
     _show(found, searched, wall, _save(asked, machine, found, recording))
     return Exit.DONE if verdict.is_consistent else Exit.NOT_CONSISTENT
 

@@ -33,8 +33,9 @@ def report_estimate(found: RobotEstimate, recording: Recording, title: str, file
     drawn, verdict = estimate_figures(found, recording), found.filtered.verdict
     page = Page(title, recording.source, f"lgsim {own_version()}")
     page.add_section("Summary")
-    for line in verdict.text.split("\n  "):
-        page.add_verdict(line, "not consistent" != line != "diverged" and "the deviations are too" not in line)
+    page.add_verdict(verdict.summary, verdict.is_consistent)
+    for fault in verdict.faults:
+        page.add_remark(fault)
     add_recording(page, recording, recording.history)
     page.add_section("States")
     page.add_figure(
