@@ -81,8 +81,8 @@ def lgsim(
 
 
 COMMANDS = (
-    commands.demo, commands.info, commands.simulate, commands.optimize, commands.identify, commands.plot, commands.view,
-    commands.compare, commands.convert, commands.generate,
+    commands.demo, commands.info, commands.simulate, commands.optimize, commands.identify, commands.estimate,
+    commands.plot, commands.view, commands.compare, commands.convert, commands.generate,
 )  # fmt: skip
 for command in COMMANDS:
     app.command(cls=Command, epilog=epilog(command.__name__))(command)

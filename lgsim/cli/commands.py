@@ -21,7 +21,7 @@ from lgsim.cli.options import (
     machine_path,
     names_of,
 )
-from lgsim.cli.requests import IdentificationRequest, OptimizationRequest, SimulationRequest
+from lgsim.cli.requests import EstimationRequest, IdentificationRequest, OptimizationRequest, SimulationRequest
 from lgsim.cli.terminal import echo, echo_file
 from lgsim.support.messages import unknown_choice
 
@@ -110,27 +110,58 @@ def identify(asked: IdentificationRequest) -> Exit:
     The first line of the output is the verdict. A fit with active bounds, or with combinations of parameters that only
     the prior determines, counts as converged. A fit that depends on the step size of the simulation does not.
     """
-    if asked.example and asked.machine is None:
-        from lgsim.data import recording_map
-
-        echo_file(recording_map().read_text(encoding="utf-8"))
-        return Exit.DONE
-    if asked.machine is None or not asked.motion:
-        raise BadInput(
-            "ROBOT MOTION: expected a URDF, SDF or MJCF file and a recorded motion, such as a .csv or .mcap file"
-        )
-    machine = machine_path(asked.machine, asked.xacro_arg)
-    if asked.example:
-        from lgsim.cli.work.identify_preparation import print_map
-
-        print_map(machine, asked.floating_base, asked.motion[0])
+    machine = _recorded_machine(asked)
+    if machine is None:
         return Exit.DONE
     if asked.method not in METHODS:
         raise BadInput(unknown_choice("--method: expected one of", asked.method, METHODS))
     needs("scipy", "identify", "identification")
     from lgsim.cli.work.identification import run_identification
 
-    return run_identification(asked, machine, asked.motion)
+    return run_identification(asked, machine, asked.motion or [])
+
+
+@command(EstimationRequest)
+def estimate(asked: EstimationRequest) -> Exit:
+    """Estimate the states of a robot from recorded motion.
+
+    Positions, velocities and unknown parameters are estimated with their standard deviations, by a filter or, with
+    --smooth, by a smoother. The record and its map are those of `lgsim identify`. Noises that neither the map nor an
+    option gives are those of the largest likelihood.
+
+    The first line of the output is the verdict: the estimate is consistent if all residuals are as large as predicted.
+    """
+    machine = _recorded_machine(asked)
+    if machine is None:
+        return Exit.DONE
+    needs("scipy", "identify", "estimation")
+    from lgsim.cli.work.estimation import run_estimation
+
+    return run_estimation(asked, machine, asked.motion or [])
+
+
+def _recorded_machine(asked: IdentificationRequest | EstimationRequest) -> Path | None:
+    """The robot's file; with ``--example``, print a map of the first recording, or the example, and return None.
+
+    Raises:
+        BadInput: a file is missing.
+    """
+    if asked.example and asked.machine is None:
+        from lgsim.data import recording_map
+
+        echo_file(recording_map().read_text(encoding="utf-8"))
+        return None
+    if asked.machine is None or not asked.motion:
+        raise BadInput(
+            "ROBOT MOTION: expected a URDF, SDF or MJCF file and a recorded motion, such as a .csv or .mcap file"
+        )
+    machine = machine_path(asked.machine, asked.xacro_arg)
+    if not asked.example:
+        return machine
+    from lgsim.cli.work.identify_preparation import print_map
+
+    print_map(machine, asked.floating_base, asked.motion[0])
+    return None
 
 
 def plot(

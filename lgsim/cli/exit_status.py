@@ -21,14 +21,15 @@ class Exit(Enum):
     FAILED = 1, "a package is missing or a file could not be written"
     CHECK_FAILED = 1, "the motion stopped early or failed a check", ("demo",)
     BAD_INPUT = 2, "bad input"
-    OPEN_FINDINGS = 2, "the check of the record found unresolved issues", ("identify",)
-    DIVERGED = 3, "the motion diverged", ("simulate", "optimize")
+    OPEN_FINDINGS = 2, "the check of the record found unresolved issues", ("identify", "estimate")
+    DIVERGED = 3, "the motion diverged", ("simulate", "optimize", "estimate")
     ALL_DIVERGED = 3, "all samples diverged", ("montecarlo run",)
     PROBABILITY_OPEN = 3, "samples without a value leave the probability of a failure open", ("montecarlo run",)
     STOPPED = 3, "the motion stopped before its end", ("simulate",)
     NO_OPTIMUM = 3, "no optimum was found", ("optimize",)
     NOT_CONVERGED = 3, "the fit failed", ("identify",)
     DOES_NOT_FIT = 3, "the fit does not explain the record", ("identify",)
+    NOT_CONSISTENT = 3, "the residuals are not as large as predicted", ("estimate",)
     NOT_RESOLVED = 3, "the result is not converged in the step size", ("simulate", "identify", "montecarlo run")
     INTERRUPTED = 130, "interrupted by Ctrl-C"
 

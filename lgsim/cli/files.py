@@ -167,6 +167,19 @@ def check_file(option: str, path: Path) -> Path:
     return path
 
 
+def check_results(*outputs: tuple[str, Path | None, str]) -> None:
+    """Check options of files of results, (option, path or None, ending), as ``check_file`` does.
+
+    Raises:
+        BadInput: a name has another ending, or the file cannot be written.
+    """
+    for option, path, ending in outputs:
+        if path is not None:
+            if path.suffix != ending:
+                raise BadInput(f"{option}: expected a name that ends in {ending}, got {path.name!r}")
+            check_file(option, path)
+
+
 def check_folder(option: str, folder: Path) -> Path:
     """Check that files can be written to a folder, and return it.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rich import box
@@ -92,6 +93,23 @@ class IterationWatch(TableWatch["Iteration"]):
     def cells(self, row: Iteration) -> list[str]:
         number, cost, *others = row
         return [f"{number} of {self._most}", f"{cost:.6g}", *(f"{x:.3g}" for x in others)]
+
+
+class NoiseWatch(TableWatch[tuple[Mapping[str, float], float]]):
+    """``progress`` of ``estimate.RobotRecord.tuned``: the factors of the noises, and the likelihood.
+
+    Args:
+        names: The noises that are searched for.
+    """
+
+    where = "the next trial"
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__(("trial", *names, "log likelihood"))
+
+    def cells(self, row: tuple[Mapping[str, float], float]) -> list[str]:
+        factors, likelihood = row
+        return [f"{self.rows.index(row) + 1}", *(f"× {x:.3g}" for x in factors.values()), f"{likelihood:.6g}"]
 
 
 class FitWatch(TableWatch["FitIteration"]):

@@ -1,4 +1,4 @@
-"""Arguments and options of the long commands: simulate, optimize, identify and montecarlo run."""
+"""Arguments and options of the long commands: simulate, optimize, identify, estimate and montecarlo run."""
 
 from __future__ import annotations
 
@@ -125,8 +125,8 @@ class PriorBodies(StrEnum):
 
 
 @dataclass(frozen=True)
-class IdentificationRequest:
-    """Arguments and options of ``lgsim identify``."""
+class RecordRequest:
+    """Arguments and options of the commands that read recorded motion: ``lgsim identify`` and ``lgsim estimate``."""
 
     machine: Annotated[
         Path | None, typer.Argument(metavar="ROBOT", help="Read the prior model from this URDF, SDF or MJCF file.")
@@ -142,6 +142,35 @@ class IdentificationRequest:
     map: Annotated[
         Path | None, typer.Option(help="Read columns, units, delays and priors from a TOML file; see --example.")
     ] = None
+    floating_base: FloatingBase = False
+    lock: Annotated[
+        str | None,
+        typer.Option(
+            help='Lock these joints, separated by commas: "finger,wrist=0.3"; without a value where they stand in the'
+            " record, else at the neutral position.",
+            metavar="JOINTS",
+        ),
+    ] = None
+    xacro_arg: XacroArguments = None
+    report: Annotated[Path | None, typer.Option(help="Write a report to this .html file.")] = None
+    plot: Annotated[bool, typer.Option("--plot", help="Write the plots of the report next to the .npz file.")] = False
+    check: Annotated[bool, typer.Option("--check", help="Read and check the recordings, and exit.")] = False
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Use a record despite its unresolved issues, and replace existing files of any kind."
+        ),
+    ] = False
+    example: Annotated[
+        bool,
+        typer.Option("--example", help="Print a map of the first recording for the robot, or an example, and exit."),
+    ] = False
+
+
+@dataclass(frozen=True)
+class IdentificationRequest(RecordRequest):
+    """Arguments and options of ``lgsim identify``."""
+
     fit: Annotated[
         str | None,
         typer.Option(
@@ -182,41 +211,68 @@ class IdentificationRequest:
             show_default="estimated from the residuals",
         ),
     ] = None
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="Fit despite unresolved issues in the record, and replace existing files of any kind; --write"
-            " replaces its file only with this option.",
-        ),
-    ] = False
-    floating_base: FloatingBase = False
-    lock: Annotated[
-        str | None,
-        typer.Option(
-            help='Lock these joints, separated by commas: "finger,wrist=0.3"; without a value where they stand in the'
-            " record, else at the neutral position.",
-            metavar="JOINTS",
-        ),
-    ] = None
     loops: Loops = None
-    xacro_arg: XacroArguments = None
     out: Annotated[Path, typer.Option(help="Write parameters, covariance and model to this .npz file.")] = Path(
         "fit.npz"
     )
-    report: Annotated[Path | None, typer.Option(help="Write a report to this .html file.")] = None
-    write: Annotated[Path | None, typer.Option(help="Write the identified model to this URDF file.")] = None
-    plot: Annotated[bool, typer.Option("--plot", help="Write the plots of the report next to the .npz file.")] = False
-    check: Annotated[bool, typer.Option("--check", help="Read and check the recordings, and exit.")] = False
+    write: Annotated[
+        Path | None, typer.Option(help="Write the identified model to this URDF file; replace one only with --force.")
+    ] = None
     restart: Restart = False
     no_step_check: Annotated[
         bool,
         typer.Option("--no-step-check", help="Skip the estimate of the effect of the step size on the parameters."),
     ] = False
-    example: Annotated[
-        bool,
-        typer.Option("--example", help="Print a map of the first recording for the robot, or an example, and exit."),
-    ] = False
+
+
+class FilterMethod(StrEnum):
+    """Filters of recorded motion."""
+
+    ekf = "ekf"
+    iterated = "iterated"
+    unscented = "unscented"
+
+
+@dataclass(frozen=True)
+class EstimationRequest(RecordRequest):
+    """Arguments and options of ``lgsim estimate``."""
+
+    method: Annotated[
+        FilterMethod,
+        typer.Option(
+            help="Set the filter: ekf, the extended Kalman filter; iterated, for precise readings that are strongly"
+            " curved; unscented, without derivatives."
+        ),
+    ] = FilterMethod.ekf
+    smooth: Annotated[bool, typer.Option("--smooth", help="Use the later readings too, by a smoother.")] = False
+    unknown: Annotated[
+        str | None,
+        typer.Option(
+            help="Estimate these parameters too, separated by commas: masses, friction, damping, ...; see identify.",
+            show_default="as in the map, else none",
+        ),
+    ] = None
+    force_noise: Annotated[
+        float | None,
+        typer.Option(
+            help="Set the density of the random joint forces, N m or N per sqrt(Hz).",
+            show_default="as in the map, else the most likely one",
+        ),
+    ] = None
+    gate: Annotated[
+        float | None,
+        typer.Option(
+            help="Leave out readings beyond a gate within which this fraction of good ones lies, such as 0.999.",
+            show_default="as in the map, else no gate",
+        ),
+    ] = None
+    dt: Annotated[
+        float | None,
+        typer.Option(help="Set the largest step between readings, s.", show_default="1.5 times the usual one"),
+    ] = None
+    out: Annotated[Path, typer.Option(help="Write states and standard deviations to this .npz file.")] = Path(
+        "estimate.npz"
+    )
 
 
 class Computer(StrEnum):

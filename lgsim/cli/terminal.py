@@ -9,11 +9,12 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import typer
+from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.segment import Segment
@@ -64,6 +65,16 @@ def show_facts(facts: Iterable[tuple[str, RenderableType]]) -> None:
     table = Table.grid(padding=(0, 2))
     for name, value in facts:
         table.add_row(name, value)
+    console().print(table)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table whose columns but the first are aligned to the right."""
+    table = Table(columns[0], box=box.SIMPLE_HEAD)
+    for name in columns[1:]:
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(*row)
     console().print(table)
 
 

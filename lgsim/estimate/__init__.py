@@ -7,7 +7,8 @@ function of the state with values in R^n or in a group, and a ``Stream`` holds i
 
 ``run`` filters a record by ``EKF``, ``InvariantEKF``, ``IteratedEKF`` or ``UKF``, and returns an ``Estimate`` with its
 ``verdict``; ``step`` is one step online; ``smooth`` and ``maximum_a_posteriori`` use the later readings too. ``record``
-draws recordings and ``nees`` compares estimates with the truth. All are pure, differentiable and can be mapped by
+draws recordings and ``nees`` compares estimates with the truth. ``RobotRecord`` filters a recording of
+``identify.read_recording``, and its result is a ``RobotEstimate``. All are pure, differentiable and can be mapped by
 ``jax.vmap``. All covariances are factors, so that none ceases to be positive by rounding.
 """
 
@@ -34,6 +35,8 @@ from lgsim.estimate.record_filter import step as step
 from lgsim.estimate.recording import Recording as Recording
 from lgsim.estimate.recording import record as record
 from lgsim.estimate.robot_process import RobotProcess as RobotProcess
+from lgsim.estimate.robot_record import RobotEstimate as RobotEstimate
+from lgsim.estimate.robot_record import RobotRecord as RobotRecord
 from lgsim.estimate.smoothing import Smoothed as Smoothed
 from lgsim.estimate.smoothing import maximum_a_posteriori as maximum_a_posteriori
 from lgsim.estimate.smoothing import smooth as smooth

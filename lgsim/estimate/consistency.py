@@ -73,14 +73,23 @@ class Verdict(NamedTuple):
         return self.finite and all(stream.is_consistent for stream in self.streams)
 
     @property
-    def text(self) -> str:
-        """The verdict for people: one line for each stream and each direction that was not observed."""
+    def summary(self) -> str:
+        """The verdict in words."""
         if not self.finite:
             return "diverged: a state or residual is not finite"
-        first = "consistent" if self.is_consistent else "not consistent"
-        lines = [stream.text for stream in self.streams]
-        lines += [f"not observed: {direction}" for direction in self.unobserved]
-        return "\n  ".join([first, *lines])
+        return "consistent" if self.is_consistent else "not consistent"
+
+    @property
+    def faults(self) -> list[str]:
+        """A line for each stream whose residuals are outside of their band, and each direction not observed."""
+        lines = [stream.text for stream in self.streams if not stream.is_consistent]
+        return lines + [f"not observed: {direction}" for direction in self.unobserved]
+
+    @property
+    def text(self) -> str:
+        """The verdict for people: one line for each stream and each direction that was not observed."""
+        lines = [stream.text for stream in self.streams] + [f"not observed: {each}" for each in self.unobserved]
+        return "\n  ".join([self.summary, *(lines if self.finite else [])])
 
 
 def chi_square_quantile(probability: float, n: int) -> float:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from lgsim.identify import Plant, Recording, RecordingMapError, TotalMass, read_recording
 from lgsim.identify.logs.log_columns import TopicFault, read_topics
@@ -24,12 +24,28 @@ from lgsim.multibody import Model
 from lgsim.scenarios import unknowns
 from lgsim.support.toml_table import Document, Table, read, shown
 
-TABLES = ("options", "topics", "delays", "smoothing", "sensors", "drives", "coupling", "known", "unknowns")
+TABLES = (
+    "options",
+    "topics",
+    "delays",
+    "smoothing",
+    "sensors",
+    "drives",
+    "coupling",
+    "known",
+    "unknowns",
+    "estimation",
+)
 """Keys of a map other than columns."""
 _FIELDS = {"name": str, "joint": str, "frame": str, "quantity": str, "index": int, "unit": str, "columns": dict}
 """Keys of a column's table and their types; ``sign``, ``scale`` and ``offset`` are numbers."""
 _DELAYED = ("v", "tau", "current")
 """Channels that may be delayed, in addition to "imu <frame>"."""
+_SENSORS = {
+    "position": ("q", 1e-3), "velocity": ("v", 1e-2), "accelerometer": ("accelerometer", 0.1),
+    "gyroscope": ("gyroscope", 1e-2),
+}  # fmt: skip
+"""Keys of the table `[sensors]` with those of ``RecordingMap.deviations`` and default values."""
 _ESTIMATE = "estimate"
 """Value of a delay that is estimated from the recording."""
 
@@ -43,9 +59,12 @@ class RecordingMap(NamedTuple):
         smoother: Smoother of positions; None to choose one by cross-validation.
         rate: Resampling rate, Hz; None keeps the times of the recording.
         slowest: Joint forces at lower speeds, rad/s or m/s, are not fitted; None fits all.
-        deviations: Initial guesses of the standard deviations of "q", rad or m, and "v", rad/s or m/s.
+        deviations: Standard deviations of "q", rad or m, and "v", rad/s or m/s, (nv,), "accelerometer", m/s^2, and
+            "gyroscope", rad/s; initial guesses for a fit.
         scale: Joint force per unit of an actuator's signal (nv,), N m/A or 1.
         priors: Prior knowledge of the parameters.
+        estimation: Of a filter the densities "force_noise", (nv,) or None, and "walk", the standard deviations
+            "start_position" and "start_velocity" of the first state, (nv,), and the fraction "gate" or None.
     """
 
     columns: dict[str, object]
@@ -53,9 +72,10 @@ class RecordingMap(NamedTuple):
     smoother: Smoother | None
     rate: float | None
     slowest: float | None
-    deviations: dict[str, float]
+    deviations: dict[str, Any]
     scale: Float[np.ndarray, " nv"]
     priors: tuple[Prior, ...]
+    estimation: dict[str, Any]
     root: Table
 
     def read(self, path: str | PathLike[str], model: Model) -> Recording:
@@ -110,6 +130,25 @@ class RecordingMap(NamedTuple):
         """
         return unknowns.read_blocks(self.root.table("unknowns"), plant, names, with_speed)
 
+    @property
+    def stated(self) -> set[str]:
+        """The keys of ``deviations`` that the map has."""
+        return {kind for key, (kind, _) in _SENSORS.items() if key in self.root.table("sensors")}
+
+    @property
+    def unresampled(self) -> RecordingMap:
+        """The map that keeps each topic of a log at its own times, unless it has the option ``resample``."""
+        options = {"resample": False, **cast(Mapping[str, object], self.columns["options"])}
+        return self._replace(columns={**self.columns, "options": options})
+
+    def of_dofs(self, places: Int[np.ndarray, " k"]) -> RecordingMap:
+        """The map for a model that has some of the degrees of freedom."""
+        tables = [
+            {key: x[places] if isinstance(x, np.ndarray) else x for key, x in table.items()}
+            for table in (self.deviations, self.estimation)
+        ]
+        return self._replace(scale=self.scale[places], deviations=tables[0], estimation=tables[1])
+
     @contextmanager
     def _at_columns(self, path: Path) -> Iterator[None]:
         """A context in which an error about a column becomes an error about its line in the map."""
@@ -139,11 +178,12 @@ def load_recording_map(path: str | PathLike[str] | None, model: Model) -> Record
     root = Table(Document(Path("map"), "", {}), (), {}) if path is None else read(path)
     columns = {name: _column(root, name) for name in root.values if name not in TABLES}
     options = root.table("options").only(
-        "quaternion", "twist", "automatic", "constants", "episode", "names", "rate", "files"
+        "quaternion", "twist", "automatic", "constants", "episode", "names", "rate", "files", "resample"
     )
     options.choice("quaternion", ("wxyz", "xyzw"), "wxyz")
     options.choice("twist", ("body", "world", "mixed"), "body")
     options.flag("automatic", True)
+    options.flag("resample", True)
     if "episode" in options:
         options.whole("episode", 0, least=0)
     options.number("rate", above=0.0)
@@ -154,8 +194,8 @@ def load_recording_map(path: str | PathLike[str] | None, model: Model) -> Record
     for name in constants.values:
         constants.number(name)
     smoother, rate, slowest = _smoothing(root.table("smoothing"))
-    sensors = root.table("sensors").only("position", "velocity")
-    deviations = {"q": sensors.number("position", 1e-3, above=0.0), "v": sensors.number("velocity", 1e-2, above=0.0)}
+    sensors = root.table("sensors").only(*_SENSORS)
+    deviations = {kind: _by_joint(sensors, key, model, usual) for key, (kind, usual) in _SENSORS.items()}
     drives = root.table("drives").only("scale")
     scale, _ = drives.by_joint("scale", model.v_slices, np.ones(model.nv))
     if not np.all(scale):
@@ -169,7 +209,7 @@ def load_recording_map(path: str | PathLike[str] | None, model: Model) -> Record
     columns |= {"topics": dict(topics.values)} if topics.values else {}
     return RecordingMap(
         {**columns, "options": dict(options.values)}, _delays(root.table("delays")), smoother, rate, slowest,
-        deviations, scale, _priors(root.table("known")), root,
+        deviations, scale, _priors(root.table("known")), _estimation(root.table("estimation"), model), root,
     )  # fmt: skip
 
 
@@ -202,6 +242,33 @@ def _delays(table: Table) -> dict[str, float | None]:
             raise table.fault(channel, f"expected a time in s or {_ESTIMATE!r}, got {shown(value)}")
         found[channel] = None if value == _ESTIMATE else table.number(channel)
     return found
+
+
+def _by_joint(table: Table, key: str, model: Model, usual: float) -> float | Float[np.ndarray, " nv"]:
+    """A positive number for each degree of freedom; one number of a sensor that belongs to no joint."""
+    value = table.values.get(key, usual)
+    if key in ("accelerometer", "gyroscope") or not isinstance(value, dict | list):
+        number = table.number(key, usual, above=0.0)
+        return number if key in ("accelerometer", "gyroscope") else np.full(model.nv, number)
+    numbers, _ = table.by_joint(key, model.v_slices, np.full(model.nv, usual))
+    if not np.all(numbers > 0):
+        raise table.fault(key, f"expected a number above 0 for each joint, got {shown(value)}")
+    return numbers
+
+
+def _estimation(table: Table, model: Model) -> dict[str, Any]:
+    """The table `[estimation]`, with all its values."""
+    table.only("force_noise", "walk", "start_position", "start_velocity", "gate")
+    gate = table.number("gate", above=0.0)
+    if gate is not None and not gate < 1:
+        raise table.fault("gate", f"expected a fraction below 1, such as 0.999, got {gate:g}")
+    return {
+        "force_noise": _by_joint(table, "force_noise", model, 0.0) if "force_noise" in table else None,
+        "walk": table.number("walk", 0.0, least=0.0),
+        "start_position": _by_joint(table, "start_position", model, 0.1),
+        "start_velocity": _by_joint(table, "start_velocity", model, 1.0),
+        "gate": gate,
+    }
 
 
 def _smoothing(table: Table) -> tuple[Smoother | None, float | None, float | None]:

@@ -117,8 +117,9 @@ def test_paragraphs_fill_their_lines(name):
 
 
 VERBS = set(
-    """Apply Check Compute Connect Continue Control Convert Draw Drive Embed Find Fit Generate Give Hold Identify Ignore
-    Keep Lock Plot Print Read Replace Replay Report Run Save Serve Set Show Simulate Skip Start Turn Write""".split()
+    """Apply Check Compute Connect Continue Control Convert Draw Drive Embed Estimate Find Fit Generate Give Hold
+    Identify Ignore Keep Leave Lock Plot Print Read Replace Replay Report Run Save Serve Set Show Simulate Skip Start
+    Turn Use Write""".split()
 )
 """First words of helps, all imperative."""
 LONGEST = 170

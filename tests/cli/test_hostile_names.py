@@ -329,9 +329,12 @@ def test_a_fit_and_its_report(machine, folder):
     np.savez(record, time=t[:, 0] / 2, q=q, v=v, tau=tau)
     words = ("--fit", "damping", "--method", "linear", "--out", out, "--report", page, "--write", folder / "w.urdf")
     run("identify", machine, record, *words)
-    text = page.read_text(encoding="utf-8")
-    assert "<script" not in text
-    assert not UNSEEN.search(html.unescape(text))
+    estimate = ("--force-noise", 1, "--unknown", "damping", "--out", folder / "e\nplanted.npz", "--report")
+    result = command("estimate", machine, record, *estimate, folder / "e\nplanted.html")
+    assert result.exit_code in (0, 3) and not faults(result.output)
+    for text in (page.read_text(encoding="utf-8"), (folder / "e\nplanted.html").read_text(encoding="utf-8")):
+        assert "<script" not in text
+        assert not UNSEEN.search(html.unescape(text))
 
 
 def test_warnings_that_no_one_catches():

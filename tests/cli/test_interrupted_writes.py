@@ -26,13 +26,17 @@ COMMANDS = {
     "simulate": ("simulate", "arm.urdf", *SHORT, "--q", "elbow=0.2", "--out", "out.npz", "--plot", "--html"),
     "optimize": ("optimize", "reach.toml", "--out", "out.npz", "--plot"),
     "identify": (*FIT, "--out", "out.npz", "--report", "out.html", "--write", "out.urdf", "--plot", "--force"),
+    "estimate": (
+        "estimate", "arm.urdf", "swing.csv", "--force-noise", "1", "--out", "out.npz", "--report", "out.html", "--plot",
+        "--force",
+    ),
     "generate": ("generate", "arm.urdf", "--functions", "gravity_forces,mass_matrix", "--out", "out"),
     "plot": ("plot", "motion.npz", "--format", "svg"),
     "view": ("view", "motion.npz", "--html", "out.html"),
     "compare": ("compare", "motion.npz", "motion.npz", "--plot", "out.pdf"),
     "demo": ("demo", "arm.urdf", "--out", "out", "--duration", "0.5"),
     "montecarlo report": ("montecarlo", "report", "store", "--out", "out.html", "--cases", "0"),
-}
+}  # fmt: skip
 
 
 def is_whole(path):

@@ -35,7 +35,7 @@ for words in sys.argv[1:]:
     heavy = {"jax", "numpy", "equinox", "matplotlib", "viser", "lxml"} & set(sys.modules)
     assert said.getvalue() and not heavy, (words, heavy)
 """
-COMMANDS = "compare convert demo generate identify info montecarlo optimize plot simulate view".split()
+COMMANDS = "compare convert demo estimate generate identify info montecarlo optimize plot simulate view".split()
 
 
 def test_help_needs_no_numerics():

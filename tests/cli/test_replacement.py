@@ -59,6 +59,10 @@ COMMANDS = {
     "identify restart": (
         ("identify", "arm.urdf", "swing.csv", "--restart"), "fit.checkpoint.npz", "--restart", "checkpoint",
     ),
+    "estimate": (("estimate", "arm.urdf", "swing.csv"), "estimate.npz", "--out", "estimate"),
+    "estimate plots": (
+        ("estimate", "arm.urdf", "swing.csv", "--plot"), "estimate-states.png", "--plot", "plot",
+    ),
     "convert": (("convert", "motion.npz", "run.csv"), "run.csv", "OUT", "run"),
     "convert mcap": (("convert", "motion.npz", "run.mcap"), "run.mcap", "OUT", "run"),
     "generate": (

@@ -63,7 +63,9 @@ def test_the_shipped_map(model, tmp_path):
     assert given.columns["enc_2"] == {"joint": "elbow", "quantity": "q", "unit": "deg", "sign": -1}
     assert given.columns["options"] == {"automatic": True}
     assert (given.delays, given.smoother, given.rate, given.slowest, given.priors) == ({}, None, None, None, ())
-    assert given.deviations == {"q": 1e-3, "v": 1e-2} and np.array_equal(given.scale, [1, 1])
+    assert given.deviations["q"].tolist() == [1e-3, 1e-3] and given.deviations["v"].tolist() == [1e-2, 1e-2]
+    assert (given.deviations["accelerometer"], given.deviations["gyroscope"]) == (0.1, 1e-2) and not given.stated
+    assert np.array_equal(given.scale, [1, 1]) and given.estimation["force_noise"] is given.estimation["gate"] is None
     rows = "\n".join(f"{20 * i},{i},{-i},{i / 2},{i / 3},0" for i in range(30))
     (tmp_path / "motion.csv").write_text(f"t,enc_1,enc_2,drive_1,drive_2,comment\n{rows}\n")
     found = given.read(tmp_path / "motion.csv", model)
@@ -95,7 +97,7 @@ friction = { joints = ["elbow"] }
     given = load_recording_map(write(text, "map.toml"), model)
     assert given.delays == {"tau": 0.004, "v": None}
     assert given.smoother == Butterworth(10.0) and (given.rate, given.slowest) == (200.0, 0.02)
-    assert given.deviations == {"q": 2e-3, "v": 3e-2}
+    assert given.deviations["q"].tolist() == [2e-3, 2e-3] and given.deviations["v"].tolist() == [3e-2, 3e-2]
     np.testing.assert_array_equal(given.scale, [8.2, 1.0])
     assert given.priors == (TotalMass(12.3, 0.01),)
     plant = Plant(model, scale=given.scale)
@@ -106,6 +108,24 @@ friction = { joints = ["elbow"] }
     assert given.blocks(plant, ["friction", "centres"]) == {
         "friction": friction, "friction_speed": speed, "centers": CentersOfMass(),
     }  # fmt: skip
+    text = """
+[sensors]
+position = { elbow = 1e-4 }
+[estimation]
+force_noise = { shoulder = 0.5, elbow = 0.2 }
+walk = 0.01
+start_position = 0.3
+start_velocity = [2, 3]
+gate = 0.99
+"""
+    given = load_recording_map(write(text, "map.toml"), model)
+    assert given.stated == {"q"} and given.estimation["walk"] == 0.01 and given.estimation["gate"] == 0.99
+    np.testing.assert_array_equal(given.deviations["q"], [1e-3, 1e-4])
+    elbow = given.of_dofs(np.array([1]))
+    assert {key: x.tolist() for key, x in elbow.estimation.items() if isinstance(x, np.ndarray)} == {
+        "force_noise": [0.2], "start_position": [0.3], "start_velocity": [3],
+    }  # fmt: skip
+    assert elbow.deviations["q"].tolist() == [1e-4] and elbow.deviations["gyroscope"] == 1e-2
     spline = load_recording_map(write("[smoothing]\nspacing = 0.05\n", "map.toml"), model)
     assert spline.smoother == Spline(0.05)
 

@@ -156,6 +156,7 @@ def _text(path: Path) -> str:
 KINDS: dict[str, tuple[str, str, Callable[[Path], str | None]]] = {
     "run": ("run", "robot", _run),
     "fit": ("fit", "robot", lambda path: _joints(_npz_header(path), "lgsim fit ")),
+    "estimate": ("estimate", "robot", lambda path: _joints(_npz_header(path), "lgsim estimate ")),
     "report": ("report", "study", _page),
     "scene": ("scene", "robot", lambda path: _marked(path, b'<meta name="generator" content="lgsim scene">')),
     "plot": ("plot", "robot", lambda path: _marked(path, PLOT_MARK.encode())),

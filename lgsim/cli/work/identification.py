@@ -13,9 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
-from rich import box
 from rich.console import RenderableType
-from rich.table import Table
 
 from lgsim.cli import files, pictures
 from lgsim.cli.checks.replacement import Output, check_replaced
@@ -24,10 +22,10 @@ from lgsim.cli.exit_status import Exit
 from lgsim.cli.iterations import FitWatch
 from lgsim.cli.options import names_of
 from lgsim.cli.requests import IdentificationRequest, PriorBodies
-from lgsim.cli.terminal import console, lines, note, show_facts, warnings_as_notes
+from lgsim.cli.terminal import console, lines, note, print_table, show_facts, warnings_as_notes
 from lgsim.cli.work import identify_preparation
 from lgsim.cli.work.identify_preparation import PreparedMotion
-from lgsim.cli.work.locked_joints import lock, restricted
+from lgsim.cli.work.locked_joints import lock
 from lgsim.formats import write_urdf
 from lgsim.identify import (
     RESULTS,
@@ -151,20 +149,11 @@ def _read(
     blocks: Mapping[str, Block],
 ) -> tuple[str, Recording]:
     """The method of the fit, and the recordings merged to one without delays."""
-    recordings = []
-    for path in motions:
-        with bad_input():
-            recordings.append(restricted(given.read(path, whole), plant.model))
-        _show_record(path, recordings[-1])
+    recordings = [identify_preparation.read_record(path, whole, plant.model, given) for path in motions]
     kind = _kind(asked, recordings[0], blocks)
     for path, recording in zip(motions, recordings, strict=True):
-        if recording.report.open and not (asked.check or asked.force):
-            count = counted(len(recording.report.open), "unresolved issue")
-            raise BadInput(
-                f"{path}: {count} in the record, listed above; a fit would be wrong. Correct the map or the record, or"
-                " use --force to fit it unchanged",
-                Exit.OPEN_FINDINGS,
-            )
+        if not (asked.check or asked.force):
+            identify_preparation.refuse_open(path, recording, "a fit")
     return kind, join_recordings([identify_preparation.in_step(each, plant, given) for each in recordings])
 
 
@@ -174,18 +163,9 @@ def _with_constants(blocks: Mapping[str, Block], given: RecordingMap, model: Mod
     Raises:
         BadInput: constants of joints are neither given nor fitted.
     """
-    _, known = given.root.table("drives").by_joint("scale", model.v_slices, np.ones(model.nv))
-    if isinstance(scales := blocks.get("scales"), SignalScale):
-        known[scales.indices(model)] = True
-        blocks = {**blocks, "scales": replace(scales, unit="N m/A")}
-    measured = [name for name in model.v_slices if not (model.topology.floats and name == model.joint_names[0])]
-    if lost := [name for name in measured if not known[model.v_slices[name]].all()]:
-        raise BadInput(
-            f"[drives] scale: the record has currents in A, and the torque constants of {listed(lost)} are missing;"
-            f" give them in the map, N m/A: [drives] scale = {{ {lost[0]} = 8.2 }}, or fit them with a known mass:"
-            " --fit bodies,friction,damping,scales and [known] total_mass"
-        )
-    return dict(blocks)
+    fitted = scales if isinstance(scales := blocks.get("scales"), SignalScale) else None
+    identify_preparation.check_torque_constants(given, model, fitted)
+    return dict(blocks) if fitted is None else {**blocks, "scales": replace(fitted, unit="N m/A")}
 
 
 def reason_of(outcome: Outcome) -> Exit:
@@ -210,30 +190,15 @@ def _check_words(asked: IdentificationRequest, machine: Path) -> None:
     """Check the arguments before any file is read."""
     if asked.friction_speed is not None and not 0 < asked.friction_speed < math.inf:
         raise BadInput(f"--friction-speed: expected a positive number, got {asked.friction_speed:g}")
-    for option, path, ending in (
-        ("--out", asked.out, ".npz"), ("--report", asked.report, ".html"), ("--write", asked.write, ".urdf"),
-    ):  # fmt: skip
-        if path is not None:
-            if path.suffix != ending:
-                raise BadInput(f"{option}: expected a name that ends in {ending}, got {path.name!r}")
-            files.check_file(option, path)
+    files.check_results(
+        ("--out", asked.out, ".npz"), ("--report", asked.report, ".html"), ("--write", asked.write, ".urdf")
+    )
     if not 0 <= asked.held_out < 1:
         raise BadInput(f"--held-out: expected a fraction from 0 to less than 1, got {asked.held_out:g}")
     if asked.plot or asked.report is not None:
         pictures.check_plots()
     if asked.write is not None and machine.exists() and first_tag(machine) == "mujoco":
         raise BadInput("--write: expected a URDF file; for other files --out saves the parameters")
-
-
-def _show_record(path: Path, recording: Recording) -> None:
-    """Print the size of a recording and each repair of it."""
-    seconds = recording.time[-1] - recording.time[0]
-    heard = ", ".join(recording.channels)
-    line = f"{path}: {counted(len(recording), 'sample')} in {seconds:.4g} s, of {heard}"
-    output = console(error=True)
-    output.print(line, soft_wrap=True)
-    for line in recording.report.lines():
-        output.print(f"  {line}", soft_wrap=True)
 
 
 def _kind(asked: IdentificationRequest, recording: Recording, blocks: Mapping[str, Block]) -> str:
@@ -341,9 +306,7 @@ def _signals(found: Fit) -> tuple[str, ...]:
 
 def _show(found: Fit, wall: float, made: list[Path], lost: tuple[str, ...], steps: FitStepError | None) -> None:
     """Print a table of the parameters and the quality of the fit."""
-    table = Table("parameter", box=box.SIMPLE_HEAD)
-    for name in ("prior", "estimate", "standard error"):
-        table.add_column(name, justify="right")
+    rows = []
     for name, value in found.values.items():
         deviation = found.deviations[name]
         seen_by_records = name not in found.not_identifiable and math.isfinite(deviation)
@@ -353,8 +316,8 @@ def _show(found: Fit, wall: float, made: list[Path], lost: tuple[str, ...], step
         if any(bound.startswith(f"{name.rpartition(', ')[0]} at its ") for bound in found.verdict.bounds):
             low, high = found.intervals[name]
             shown = f"at bound, < {high:.2g}" if low == value else f"at bound, > {low:.2g}"
-        table.add_row(name, f"{found.prior[name]:.6g}", f"{value:.6g}", shown)
-    console().print(table)
+        rows.append((name, f"{found.prior[name]:.6g}", f"{value:.6g}", shown))
+    print_table(("parameter", "prior", "estimate", "standard error"), rows)
     seen = found.identifiability
     columns = found.estimator.columns(found.parameters, found.samples)
     facts: list[tuple[str, RenderableType]] = [

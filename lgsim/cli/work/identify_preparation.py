@@ -10,15 +10,18 @@ import numpy as np
 
 from lgsim.cli import files
 from lgsim.cli.errors import BadInput, bad_input
-from lgsim.cli.terminal import echo_file, note
+from lgsim.cli.exit_status import Exit
+from lgsim.cli.terminal import console, echo_file, note
+from lgsim.cli.work.locked_joints import restricted
 from lgsim.dynamics.kinematics import frame_twists
-from lgsim.identify import Plant, Recording, SensorRecords, TorqueSamples, smooth, torque_delay
+from lgsim.identify import Plant, Recording, SensorRecords, SignalScale, TorqueSamples, smooth, torque_delay
 from lgsim.identify.recording.delays import estimate_delay, shift_signal
 from lgsim.identify.recording.filters import Smoother, Spline
 from lgsim.identify.recording.smoothing import MIN_SAMPLES, tune
+from lgsim.multibody import Model
 from lgsim.scenarios.map_example import example_map
 from lgsim.scenarios.recording_map import RecordingMap
-from lgsim.support.messages import one_line
+from lgsim.support.messages import counted, listed, one_line
 
 ALIKE = 0.7
 """Smallest correlation of velocities from which a delay is estimated."""
@@ -53,13 +56,60 @@ def print_map(machine: Path, floating_base: bool, motion: Path) -> None:
         echo_file(example_map(motion, model))
 
 
+def read_record(path: Path, whole: Model, model: Model, given: RecordingMap) -> Recording:
+    """Read a recording of a robot for its model with locked joints, and print its size and each repair of it.
+
+    Raises:
+        BadInput, ScenarioError: it cannot be read with the map.
+    """
+    with bad_input():
+        recording = restricted(given.read(path, whole), model)
+    span, heard = recording.time[-1] - recording.time[0], ", ".join(recording.channels)
+    size = f"{path}: {counted(len(recording), 'sample')} in {span:.4g} s, of {heard}"
+    for line in (size, *(f"  {line}" for line in recording.report.lines())):
+        console(error=True).print(line, soft_wrap=True)
+    return recording
+
+
+def refuse_open(path: Path, recording: Recording, what: str) -> None:
+    """Raise BadInput for a recording with unresolved issues, of which ``what`` would be wrong."""
+    if recording.report.open:
+        count = counted(len(recording.report.open), "unresolved issue")
+        raise BadInput(
+            f"{path}: {count} in the record, listed above; {what} would be wrong. Correct the map or the record, or"
+            " use --force to use it unchanged",
+            Exit.OPEN_FINDINGS,
+        )
+
+
+def check_torque_constants(given: RecordingMap, model: Model, fitted: SignalScale | None = None) -> None:
+    """Raise BadInput if torque constants for a record of currents are neither given nor fitted."""
+    _, known = given.root.table("drives").by_joint("scale", model.v_slices, np.ones(model.nv))
+    if fitted is not None:
+        known[fitted.indices(model)] = True
+    measured = [name for name in model.v_slices if not (model.topology.floats and name == model.joint_names[0])]
+    if lost := [name for name in measured if not known[model.v_slices[name]].all()]:
+        raise BadInput(
+            f"[drives] scale: the record has currents in A, and the torque constants of {listed(lost)} are missing;"
+            f" give them in the map, N m/A: [drives] scale = {{ {lost[0]} = 8.2 }}, or fit them with a known mass:"
+            " lgsim identify --fit bodies,friction,damping,scales and [known] total_mass"
+        )
+
+
 def in_step(recording: Recording, plant: Plant, given: RecordingMap) -> Recording:
-    """Remove the delays given in the map, or estimated where it requests an estimate.
+    """The recording without the delays of its channels, see ``found_delays``."""
+    for channel, delay in found_delays(recording, plant, given).items():
+        recording = shift_signal(recording, channel, delay) if delay else recording
+    return recording
+
+
+def found_delays(recording: Recording, plant: Plant, given: RecordingMap) -> dict[str, float]:
+    """The delays by channel, s: given in the map, or estimated where it requests that or the clock is another one.
 
     Raises:
         ScenarioError: an unknown channel, or a delay that cannot be estimated.
     """
-    table = given.root.table("delays")
+    table, found = given.root.table("delays"), {}
     for channel, delay in given.delays.items():
         if channel not in recording.channels:
             there = ", ".join(recording.channels)
@@ -68,13 +118,7 @@ def in_step(recording: Recording, plant: Plant, given: RecordingMap) -> Recordin
             with table.at(channel):
                 delay = _delay(recording, plant, channel)
             note(f"{channel}: estimated delay {1e3 * delay:.3g} ms, by correlation with the motion")
-        if delay:
-            recording = shift_signal(recording, channel, delay)
-    return _on_one_clock(recording, plant, given)
-
-
-def _on_one_clock(recording: Recording, plant: Plant, given: RecordingMap) -> Recording:
-    """Remove the delays of streams stamped by another clock, where they can be estimated."""
+        found[channel] = delay
     for finding in recording.report.of_kind("other clock"):
         for channel in finding.where.rpartition("(")[2].rstrip(")").split(", "):
             if channel == "q" or channel in given.delays or channel not in recording.channels:
@@ -88,8 +132,8 @@ def _on_one_clock(recording: Recording, plant: Plant, given: RecordingMap) -> Re
                 f"{channel}: stamps of another clock; estimated delay {1e3 * delay:.3g} ms, by correlation with the"
                 " motion"
             )
-            recording = shift_signal(recording, channel, delay)
-    return recording
+            found[channel] = delay
+    return found
 
 
 def _delay(recording: Recording, plant: Plant, channel: str) -> float:

@@ -59,7 +59,7 @@ def lock(text: str, model: Model, given: RecordingMap, motions: Sequence[Path]) 
         locked = model.lock(names, q)
     values = [f"{name} {':'.join(f'{x:.6g}' for x in q[model.q_slices[name]])}" for name in names]
     note(f"{counted(len(names), 'joint')} locked: {', '.join(values)}")
-    return locked, given._replace(scale=given.scale[_places(model.v_slices, locked.v_slices)])
+    return locked, given.of_dofs(_places(model.v_slices, locked.v_slices))
 
 
 def _constants(

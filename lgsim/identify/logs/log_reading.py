@@ -61,8 +61,9 @@ def _log_files(folder: Path) -> list[Path]:
 
 
 def read_log(
-    path: Path, model: Model, topics: Mapping[str, Any], columns: Mapping[str, Any], automatic: bool = True
-) -> Table:
+    path: Path, model: Model, topics: Mapping[str, Any], columns: Mapping[str, Any], automatic: bool = True,
+    resampled: bool = True,
+) -> Table:  # fmt: skip
     """Read the columns of a log, resampled to the clock of the stream with the most positions.
 
     Columns are called "<topic>/<joint>/<quantity>", such as "/joint_states/elbow/position", or "<topic>/<number>" for
@@ -74,6 +75,7 @@ def read_log(
         topics: Entries of the map by topic.
         columns: Entries of the map by column.
         automatic: True to read topics that are not in the map.
+        resampled: False for the times of all streams, with NaN where a stream has no message.
 
     Raises:
         TopicFault: a topic of the map does not exist or cannot be read.
@@ -98,7 +100,7 @@ def read_log(
     if not any((slot is not None and slot.channel == "q") or name in columns for one in chosen
                for name, _, slot in one.columns):  # fmt: skip
         raise ValueError(f"{path}: {_nothing(gathered, model, findings)}")
-    return _table(path, gathered, chosen, given, findings)
+    return _table(path, gathered, chosen, given, findings, resampled)
 
 
 def _messages(files: list[Path], wanted: Any) -> Iterator[tuple[Path, RawMessage | Damage]]:
@@ -214,24 +216,32 @@ def _choose(gathered: _Gathered, given: dict[str, Topic], columns: Mapping[str, 
 
 
 def _table(
-    path: Path, gathered: _Gathered, chosen: list[_Chosen], given: dict[str, Topic], findings: list[Finding]
-) -> Table:
-    """The columns of the chosen streams at the times of the first one."""
+    path: Path, gathered: _Gathered, chosen: list[_Chosen], given: dict[str, Topic], findings: list[Finding],
+    resampled: bool,
+) -> Table:  # fmt: skip
+    """The columns of the chosen streams at the times of the first one, or of all."""
     streams = [one.stream for one in chosen]
     for _, back in set_back(streams)[:_MOST_DAMAGES]:
         seen = f"the clock of recording was set back by {back:.6g} s"
         findings.append(Finding("clock jump", "time", 0, seen, "later times shifted"))
     topics = [given.get(stream.topic, Topic(stream.topic)) for stream in streams]
     times = clocks(streams, [topic.by_log for topic in topics])
-    time = times[0].time - topics[0].delay
+    own_times = [clock.time - topic.delay for clock, topic in zip(times, topics, strict=True)]
+    time = own_times[0]
+    if not resampled:
+        time = np.unique(np.concatenate([own[np.isfinite(own)] for own in own_times]))
     columns: dict[str, Float[np.ndarray, " n"]] = {"time": time}
     slots: dict[str, Slot] = {"time": TIME}
     scales: dict[str, float] = {}
-    for one, clock, topic in zip(chosen, times, topics, strict=True):
+    for one, clock, topic, own in zip(chosen, times, topics, own_times, strict=True):
         findings += _clock_findings(one, clock, streams[0].topic)
         values = one.stream.values
-        if one is not chosen[0]:
-            values = resample(time, clock.time - topic.delay, values, _quaternion_columns(one))
+        if not resampled:
+            known, messages = np.isfinite(own), values
+            values = np.full((len(time), messages.shape[1]), np.nan)
+            values[np.searchsorted(time, own[known])] = messages[known]
+        elif one is not chosen[0]:
+            values = resample(time, own, values, _quaternion_columns(one))
             findings += _coverage(one, values, streams[0].topic)
         for name, i, slot in one.columns:
             columns[name] = np.array(values[:, i])

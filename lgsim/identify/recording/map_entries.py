@@ -80,7 +80,7 @@ TWISTS = {"body": WorldAxes(False, False), "world": WorldAxes(True, True), "mixe
 """The axes of a floating base's velocity by option."""
 _OPTIONS = {
     "quaternion": "wxyz", "twist": "body", "automatic": True, "constants": {}, "episode": None, "names": None,
-    "rate": None, "files": (),
+    "rate": None, "files": (), "resample": True,
 }  # fmt: skip
 _LARGEST_NUMBER = 1e300
 _FIELDS = ("joint", "frame", "quantity", "index", "unit", "sign", "scale", "offset", "columns")

@@ -72,6 +72,7 @@ def read_recording(
     - ``episode``: index of an episode of a LeRobot data set, from 0; by default all, concatenated;
     - ``names``: names of the columns of a text file without a header, in order;
     - ``rate``: samples per second of files without a column of times;
+    - ``resample``: false to keep each topic of a log at its own times, with missing values in between;
     - ``files``: names of further tables in the folder of the file, whose columns are interpolated linearly at its
       times and called ``<file name without ending>/<column>``; or a table of ``names`` by file.
 
@@ -198,7 +199,7 @@ def _read_file(
         raise FileNotFoundError(f"{path}: no such file")
     try:
         if is_log(path):
-            return read_log(path, model, topics, mapped, options["automatic"])
+            return read_log(path, model, topics, mapped, options["automatic"], options["resample"])
         if is_lerobot(path):
             return read_lerobot(path, model, topics, mapped, options["episode"])
     except TopicFault as error:

@@ -159,6 +159,18 @@ def _summary(page: Page, fit: Fit, recording: Recording | None, remarks: Sequenc
 
 def _record(page: Page, recording: Recording, motion: Recording | None, drawn: dict[str, Figure]) -> None:
     """Add the findings about the recording, and its plot."""
+    add_recording(page, recording, (recording if motion is None else motion).history)
+    caption = "Recorded motion."
+    if motion is not None:
+        caption = (
+            "Recorded and smoothed motion; the velocities are derivatives of the smoothed motion. The motion without a"
+            " curve is held out."
+        )
+    page.add_figure(drawn["record"], caption)
+
+
+def add_recording(page: Page, recording: Recording, history: Sequence[str]) -> None:
+    """Add a section about a recording: its size, the findings about it, and the steps of its processing."""
     page.add_section("Recording")
     page.add_facts([
         ("samples", len(recording)),
@@ -177,16 +189,8 @@ def _record(page: Page, recording: Recording, motion: Recording | None, drawn: d
         )
     else:
         page.add_remark("The recording needed no corrections.", "good")
-    history = (recording if motion is None else motion).history
     if history:
         page.add_text(f"Processing: {'; '.join(history)}.")
-    caption = "Recorded motion."
-    if motion is not None:
-        caption = (
-            "Recorded and smoothed motion; the velocities are derivatives of the smoothed motion. The motion without a"
-            " curve is held out."
-        )
-    page.add_figure(drawn["record"], caption)
 
 
 def _numbers(page: Page, fit: Fit, drawn: dict[str, Figure]) -> None:

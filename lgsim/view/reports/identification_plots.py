@@ -54,17 +54,17 @@ def record(recording: Recording, motion: Recording | None, names: Sequence[str],
     smooth = None if motion is None else _by_velocity(motion)
     for i, name in enumerate(names):
         bad = ~recording.valid("q")[:, i]
-        _dots(axes[i, 0], recording.time, positions[:, i], bad)
+        dots(axes[i, 0], recording.time, positions[:, i], bad)
         if motion is not None and smooth is not None:
             axes[i, 0].plot(*broken(motion.time, smooth[:, i]), color=COLORS[0], linewidth=1.1, label="smoothed")
         axes[i, 0].set_title(literal(name), **HEAD)
         axes[i, 0].set_ylabel(f"position ({units[i]})")
         if channel:
             values = recording.channels[channel][:, i]
-            _dots(axes[i, 1], recording.time, values, ~recording.valid(channel)[:, i])
+            dots(axes[i, 1], recording.time, values, ~recording.valid(channel)[:, i])
             unit = "A" if channel == "current" else "N m" if units[i] == "rad" else "N"
             axes[i, 1].set_ylabel(f"{'current' if channel == 'current' else 'joint force'} ({unit})")
-    _legend(figure, axes[0, 0])
+    legend(figure, axes[0, 0])
     for ax in axes[-1]:
         ax.set_xlabel(TIME)
         ax.margins(x=0.01)
@@ -83,9 +83,7 @@ def _by_velocity(recording: Recording) -> Float[np.ndarray, "n nv"]:
     return out
 
 
-def _dots(
-    ax: Axes, time: Float[np.ndarray, " n"], values: Float[np.ndarray, " n"], bad: Bool[np.ndarray, " n"]
-) -> None:
+def dots(ax: Axes, time: Float[np.ndarray, " n"], values: Float[np.ndarray, " n"], bad: Bool[np.ndarray, " n"]) -> None:
     """Plot samples as dots, those that do not count in red."""
     part = thin(len(time))
     ax.plot(time[part], values[part], ".", color=GRAY, markersize=1.6, label="recorded")
@@ -128,19 +126,18 @@ def residuals(
         beside.set_ylabel(f"residual ({units[i]})" if units[i] else "residual")
         for each in axes[i]:
             each.margins(x=0.01)
-    _legend(figure, *axes[0])
+    legend(figure, *axes[0])
     for ax in axes[-1]:
         ax.set_xlabel(label)
     figure.align_ylabels()
     return figure
 
 
-def _legend(figure: Figure, *axes: Axes) -> None:
-    """Add one legend above all axes."""
-    entries = [entry for ax in axes for entry in zip(*ax.get_legend_handles_labels(), strict=True)]
-    handles, labels = zip(*entries, strict=True)
-    figure.legend(handles, labels, loc="outside upper right", fontsize=SMALL, frameon=False, ncols=len(labels),
-                  markerscale=3)  # fmt: skip
+def legend(figure: Figure, *axes: Axes) -> None:
+    """Add one legend above all axes, each label once."""
+    entries = {label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(entries.values(), entries.keys(), loc="outside upper right", fontsize=SMALL, frameon=False,
+                  ncols=len(entries), markerscale=3)  # fmt: skip
 
 
 def whiteness(fit: Fit, names: Sequence[str]) -> Figure:
