@@ -95,21 +95,17 @@ class IterationWatch(TableWatch["Iteration"]):
         return [f"{number} of {self._most}", f"{cost:.6g}", *(f"{x:.3g}" for x in others)]
 
 
-class NoiseWatch(TableWatch[tuple[Mapping[str, float], float]]):
-    """``progress`` of ``estimate.RobotRecord.tuned``: the factors of the noises, and the likelihood.
-
-    Args:
-        names: The noises that are searched for.
-    """
+class NoiseWatch(TableWatch[tuple[int, Mapping[str, float], float]]):
+    """``progress`` of ``estimate.RobotRecord.likely_factors``: the factors of the noises, and the likelihood."""
 
     where = "the next trial"
 
     def __init__(self, names: Iterable[str]) -> None:
         super().__init__(("trial", *names, "log likelihood"))
 
-    def cells(self, row: tuple[Mapping[str, float], float]) -> list[str]:
-        factors, likelihood = row
-        return [f"{self.rows.index(row) + 1}", *(f"× {x:.3g}" for x in factors.values()), f"{likelihood:.6g}"]
+    def cells(self, row: tuple[int, Mapping[str, float], float]) -> list[str]:
+        number, factors, likelihood = row
+        return [f"{number}", *(f"× {x:.3g}" for x in factors.values()), f"{likelihood:.6g}"]
 
 
 class FitWatch(TableWatch["FitIteration"]):

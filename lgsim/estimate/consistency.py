@@ -74,7 +74,7 @@ class Verdict(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """The verdict in words."""
+        """The outcome as a phrase."""
         if not self.finite:
             return "diverged: a state or residual is not finite"
         return "consistent" if self.is_consistent else "not consistent"

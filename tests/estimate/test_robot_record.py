@@ -16,9 +16,9 @@ def test_readings_of_a_free_body():
     model = lgsim.load_urdf(lgsim.data.quadrotor(), floating_base=True)
     process, rng = RobotProcess(model, 0.1), np.random.default_rng(0)
     q, v, force = np.asarray(model.neutral()), np.array([0.3, -0.2, 0.1, 0, 0, 0]), np.array([1.0, -2, 12, 0, 0, 0])
-    q = np.asarray(model.retract(q, jnp.asarray(rng.normal(size=6))))
+    q = np.asarray(model.retract(jnp.asarray(q), jnp.asarray(rng.normal(size=6))))
     twist = 0.1 * rng.normal(size=6)
-    seen = np.asarray(model.retract(q, jnp.asarray(twist)))
+    seen = np.asarray(model.retract(jnp.asarray(q), jnp.asarray(twist)))
     weights = {"q": np.array([[1.0] * 6, [0.0] * 6, [1.0] * 6])}
     log = Recording(
         model, np.array([0, 0.1, 0.2]), np.stack([q, seen, seen]), tau=np.tile(force, (3, 1)),

@@ -52,6 +52,8 @@ def run_estimation(asked: EstimationRequest, machine: Path, motions: Sequence[Pa
     model, given = (whole, given) if asked.lock is None else lock(asked.lock, whole, given, motions)
     if model.topology.loops:
         raise BadInput("ROBOT: expected a robot without closed kinematic loops, which no filter supports")
+    if given.priors:
+        note("[known] is not used: a filter has the priors of [unknowns] only")
     plant = given.plant(model)
     with bad_input("--unknown: "):
         names = None if asked.unknown is None else names_of(asked.unknown)
@@ -145,7 +147,9 @@ def _estimated(
     console(error=True).print(f"{motion}: {what}, {type(method).__name__}", soft_wrap=True)
     with NoiseWatch(names) as watch:
         try:
-            record = record.scaled(record.likely_factors(method, names, lambda *row: watch(row)))
+            record = record.scaled(
+                record.likely_factors(method, names, lambda *row: watch((len(watch.rows) + 1, *row)))
+            )
         except ValueError as error:
             raise Stop(f"{motion}: the estimate diverged for all noises; try a smaller --dt", Exit.DIVERGED) from error
         return record.filtered(method, smoothed=asked.smooth), names
