@@ -70,7 +70,7 @@ class RobotRecord(NamedTuple):
         Args:
             recording: Times ascend, and ``tau`` contains joint forces, N m or N.
             deviations: Standard deviations of readings: "q", rad or m, and "v", rad/s or m/s, a number or (nv,);
-                "accelerometer", m/s^2, and "gyroscope", rad/s.
+                "accelerometer", m/s^2, and "gyroscope", rad/s, numbers.
             delays: Delays of the channels "v", "tau" and "imu <frame>", s.
             gate: As in ``Stream``, for each reading.
             dt: The largest step, s; by default one and a half times the step that 90 % of them do not exceed.
@@ -230,9 +230,8 @@ def _readings(
     def noise(kind: str, columns: Any) -> np.ndarray:
         if kind not in deviations:
             raise ValueError(f"deviations: expected a standard deviation of {kind!r}, got {', '.join(deviations)}")
-        return np.broadcast_to(np.asarray(deviations[kind], float), (model.nv,) if kind in ("q", "v") else (6,))[
-            columns
-        ]
+        size = model.nv if kind in ("q", "v") else 6
+        return np.broadcast_to(np.asarray(deviations[kind], float), (size,))[columns]
 
     def read(sensor: Sensor, columns: Int[np.ndarray, " k"], y: Any, u: Any) -> Any:
         at, (q, v) = process.model_at(y), process.parts(y)
@@ -255,13 +254,8 @@ def _readings(
             group = None
             if kind == "q" and len(columns) > 1:
                 values, group = jax.vmap(_pose)(values), SO3 if len(columns) == 4 else SE3
-            h = partial(read, sensor, columns)
-            yield (
-                Measurement(h, noise(kind, dofs), group, True, f"{kind} {name}"),
-                values,
-                valid,
-                delays.get(channel, 0.0),
-            )
+            measurement = Measurement(partial(read, sensor, columns), noise(kind, dofs), group, True, f"{kind} {name}")
+            yield measurement, values, valid, delays.get(channel, 0.0)
 
 
 def _pose(q: Float[jax.Array, " k"]) -> Float[jax.Array, "n n"]:

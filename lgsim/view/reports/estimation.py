@@ -110,6 +110,9 @@ def _states(found: RobotEstimate, recording: Recording) -> Figure:
             _band(ax, time, means[:, i], spread[:, i])
             if readings is not None and (valid := recording.valid(channel)[:, i]).any():
                 dots(ax, recording.time[valid], readings[valid, i], np.zeros(int(valid.sum()), bool))
+                if k == 1:
+                    top = max(ax.get_ylim()[1], 1.2 * float(np.percentile(np.abs(readings[valid, i]), 99)))
+                    ax.set_ylim(-top, top)
             ax.set_ylabel(f"{label} ({units[i] if channel == 'v' else units[i].removesuffix('/s')})")
     for ax, name in zip(axes[:, 0], names, strict=True):
         ax.set_title(literal(name), **HEAD)
