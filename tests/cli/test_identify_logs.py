@@ -40,6 +40,7 @@ def near(folder, wide=1.0):
     for i, joint in enumerate(("shoulder", "elbow")):
         true[f"friction of {joint}, N m"] = FRICTION[i]
         true[f"damping of {joint}, N m s/rad"] = DAMPING[i]
+        true[f"friction_speed of {joint}, rad/s"] = CHANGEOVER
     values = numbers(folder)
     assert set(values) == set(true)
     for name, (value, deviation) in values.items():
