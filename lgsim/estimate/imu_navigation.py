@@ -62,11 +62,15 @@ class ImuNavigation(ContinuousProcess):
         return tuple(f"{part} {axis}" for part in parts for axis in "xyz")
 
     def step(self, y: State, u: Float[Array, " 6"], dt: Number) -> State:
-        (R, x), bias = y
+        bias = y[1]
         f, w = u[:3] - bias[:3], (u[3:] - bias[3:]) * dt
+        return self._moved(y, w, dt, *held_force(w, f))
+
+    def _moved(self, y: State, w: Array, dt: Number, once: Array, twice: Array) -> State:
+        """The state after dt, turned by w, given the integrals of the force in the axes at the start."""
+        (R, x), bias = y
         v, p = x[:3], x[3:]
-        once, twice = held_force(w, f)
-        fall = self.gravity.astype(f.dtype) * dt
+        fall = self.gravity.astype(x.dtype) * dt
         velocity = v + fall + so3.Ad_action(R, once) * dt
         position = p + v * dt + fall * dt / 2 + so3.Ad_action(R, twice) * dt**2
         return (so3.compose(R, so3.exp(w)), jnp.concatenate([velocity, position])), bias
@@ -76,17 +80,19 @@ class ImuNavigation(ContinuousProcess):
 
         The covariance of the noise is Gauss's rule of two points, exact where the integrand is a cubic.
         """
-        end, density = self.step(y, u, dt), self.density(y, u)
+        density = self.density(y, u)
         shares = np.array([1, (1 + 1 / math.sqrt(3)) / 2, (1 - 1 / math.sqrt(3)) / 2])
-        slope, *rest = jax.vmap(lambda dt: self._slope(y[1], u, dt))(dt * jnp.asarray(shares, density.dtype))
+        times = dt * jnp.asarray(shares, density.dtype)
+        (slope, *rest), once, twice = jax.vmap(lambda dt: self._slope(y[1], u, dt))(times)
+        end = self._moved(y, (u[3:] - y[1][3:]) * dt, dt, once[0], twice[0])
         noise = jnp.concatenate([each @ density for each in rest], axis=1) * jnp.sqrt(jnp.abs(dt) / 2)
         if error != self.space:
             outward = between(self.space, error, end)
             slope, noise = outward @ slope @ between(error, self.space, y), outward @ noise
         return Transition(end, slope, noise)
 
-    def _slope(self, bias: Float[Array, " 6"], u: Float[Array, " 6"], dt: Number) -> Float[Array, "15 15"]:
-        """The derivative of the error of ``space`` after dt with respect to that before."""
+    def _slope(self, bias: Float[Array, " 6"], u: Float[Array, " 6"], dt: Number) -> tuple[Array, Array, Array]:
+        """The derivative of the error of ``space`` after dt with respect to that before, and ``held_force``."""
         f, w = u[:3] - bias[:3], (u[3:] - bias[3:]) * dt
         (once, once_f, once_w), (twice, twice_f, twice_w) = _held_force_slopes(w, f)
         zero, eye = jnp.zeros((3, 3), f.dtype), jnp.eye(3, dtype=f.dtype)
@@ -96,7 +102,7 @@ class ImuNavigation(ContinuousProcess):
         rotation = [zero, zero, eye, zero, -once_f * dt]
         rows = so3.exp(-w) @ jnp.stack([jnp.concatenate(row, axis=1) for row in (velocity, position, rotation)])
         held = jnp.eye(6, 15, 9, dtype=f.dtype)
-        return jnp.concatenate([rows.reshape(9, 15), held])
+        return jnp.concatenate([rows.reshape(9, 15), held]), once, twice
 
     def density(self, y: State, u: Any) -> Float[Array, "15 12"]:
         dtype = y[1].dtype
@@ -132,10 +138,15 @@ def held_force(w: Float[Array, " 3"], f: Float[Array, " 3"]) -> tuple[Float[Arra
 def _held_force_slopes(w: Float[Array, " 3"], f: Float[Array, " 3"]) -> tuple[tuple[Array, Array, Array], ...]:
     """Both values of ``held_force`` with their derivatives with respect to f and w, (3, 3).
 
-    The first one with respect to f is the left Jacobian of the rotation w.
+    The first one with respect to f is the left Jacobian of the rotation w. All coefficients follow from ``c_2''`` and
+    ``c_3'`` by ``c_k' = (k c_{k+2} - c_{k+1}) / 2`` and ``c_k = 1 / k! - x c_{k+2}``.
     """
-    c2, c2_slope, c2_curve, c3, c3_slope = series.stumpffs(w @ w, ((2, 0), (2, 1), (2, 2), (3, 0), (3, 1)))
-    c4, c4_slope = c2_slope + c3 / 2, c2_curve + c3_slope / 2
+    x = w @ w
+    c2_curve, c3_slope = series.stumpffs(x, ((2, 2), (3, 1)))
+    c4_slope = c2_curve + c3_slope / 2
+    c4 = (1 / 24 - x * (c4_slope / 2 + c3_slope / 6)) / (1 + x / 12)
+    c2, c3 = 1 / 2 - x * c4, 1 / 6 - x * (2 * c3_slope + c4) / 3
+    c2_slope = c4 - c3 / 2
     W, F, across = so3.hat(w), so3.hat(f), jnp.cross(w, f)
     square, twice, both = W @ W, jnp.cross(w, across), so3.hat(across) + W @ F
     eye = jnp.eye(3, dtype=f.dtype)

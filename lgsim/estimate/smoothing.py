@@ -147,7 +147,9 @@ def _most_probable(
 
     def improved(carried: tuple[Point, Array, Array], _: None) -> tuple[tuple[Point, Array, Array], None]:
         motion = carried[0]
-        corrections, factors = _corrections(process, measurements, start, motion, steps, held, values, there, in_parallel)
+        corrections, factors = _corrections(
+            process, measurements, start, motion, steps, held, values, there, in_parallel
+        )
         motion = jax.vmap(error.move)(corrections, motion)
         size = jnp.sqrt(jnp.sum(factors**2, axis=-1))
         share = jnp.abs(corrections) / jnp.where(size == 0, 1, size)

@@ -42,7 +42,8 @@ def _qr(reader: Any, equation: Any, values: list[Values]) -> list[Values]:
     A = values[0].copy()
     m, n = A.shape
     zero = b.constant(b.kind(int(A[0, 0])), 0) if A.size else 0
-    plan = min((_planned(A != zero, rotations) for rotations in (False, True)), key=lambda plan: plan.cost)
+    filled = np.not_equal(A, zero)
+    plan = min((_planned(filled, rotations) for rotations in (False, True)), key=lambda plan: plan.cost)
     zero_row = _rotate if plan.rotations else _reflect
     for k, rows in plan.columns:
         for group in [[row] for row in rows] if plan.rotations else [rows]:
@@ -62,8 +63,8 @@ def _planned(filled: np.ndarray, rotations: bool) -> _Plan:
             if not group:
                 continue
             both = [k, *group]
-            any_of = filled[both].any(axis=0)
-            cost += ROTATION + 4 * len(both) * int(any_of[k + 1 :].sum()) // (1 if len(both) > 2 else 2)
+            any_of = np.any(filled[both], axis=0)
+            cost += ROTATION + 4 * len(both) * int(np.sum(any_of[k + 1 :])) // (1 if len(both) > 2 else 2)
             filled[both] = any_of
             filled[group, k] = False
     return _Plan(rotations, columns, cost)
