@@ -1,4 +1,4 @@
-"""Smoothers: their cost beside that of the filter, and in parallel over time beside in sequence."""
+"""Smoothers: their cost compared with that of the filter, and in parallel over time compared with in sequence."""
 
 import harness
 
