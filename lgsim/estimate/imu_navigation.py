@@ -64,7 +64,8 @@ class ImuNavigation(ContinuousProcess):
     def step(self, y: State, u: Float[Array, " 6"], dt: Number) -> State:
         bias = y[1]
         f, w = u[:3] - bias[:3], (u[3:] - bias[3:]) * dt
-        return self._moved(y, w, dt, *held_force(w, f))
+        (once, _, _), (twice, _, _) = _held_force(w, f)
+        return self._moved(y, w, dt, once, twice)
 
     def _moved(self, y: State, w: Array, dt: Number, once: Array, twice: Array) -> State:
         """The state after dt, turned by w, given the integrals of the force in the axes at the start."""
@@ -92,9 +93,9 @@ class ImuNavigation(ContinuousProcess):
         return Transition(end, slope, noise)
 
     def _slope(self, bias: Float[Array, " 6"], u: Float[Array, " 6"], dt: Number) -> tuple[Array, Array, Array]:
-        """The derivative of the error of ``space`` after dt with respect to that before, and ``held_force``."""
+        """The derivative of the error after dt with respect to that before, and both integrals of the force."""
         f, w = u[:3] - bias[:3], (u[3:] - bias[3:]) * dt
-        (once, once_f, once_w), (twice, twice_f, twice_w) = _held_force_slopes(w, f)
+        (once, once_f, once_w), (twice, twice_f, twice_w) = _held_force(w, f)
         zero, eye = jnp.zeros((3, 3), f.dtype), jnp.eye(3, dtype=f.dtype)
         # the axes of the body at the end, in which all errors there are
         velocity = [eye, zero, -so3.hat(once) * dt, -once_f * dt, -once_w * dt**2]
@@ -122,24 +123,12 @@ class ImuNavigation(ContinuousProcess):
         )
 
 
-def held_force(w: Float[Array, " 3"], f: Float[Array, " 3"]) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
+def _held_force(w: Float[Array, " 3"], f: Float[Array, " 3"]) -> tuple[tuple[Array, Array, Array], ...]:
     """The velocity and position from a held force: ``int_0^1 exp(s w) f ds``, ``int_0^1 int_0^s exp(r w) f dr ds``.
 
-    ``(1/m! + c_{m+1} W + c_{m+2} W^2) f`` for m = 1, 2 with W = hat(w) and the coefficients ``c_k = sum (-|w|^2)^j /
-    (2j + k)!`` of ``series.stumpff``; ``c_4 = c_2' + c_3 / 2``.
-    """
-    c2, slope, c3 = series.stumpffs(w @ w, ((2, 0), (2, 1), (3, 0)))
-    c4 = slope + c3 / 2
-    across = jnp.cross(w, f)
-    twice = jnp.cross(w, across)
-    return f + c2 * across + c3 * twice, f / 2 + c3 * across + c4 * twice
-
-
-def _held_force_slopes(w: Float[Array, " 3"], f: Float[Array, " 3"]) -> tuple[tuple[Array, Array, Array], ...]:
-    """Both values of ``held_force`` with their derivatives with respect to f and w, (3, 3).
-
-    The first one with respect to f is the left Jacobian of the rotation w. All coefficients follow from ``c_2''`` and
-    ``c_3'`` by ``c_k' = (k c_{k+2} - c_{k+1}) / 2`` and ``c_k = 1 / k! - x c_{k+2}``.
+    Each with its derivatives with respect to f and w, (3, 3). They are ``(1/m! + c_{m+1} W + c_{m+2} W^2) f`` for m = 1
+    and 2 with W = hat(w) and the coefficients ``c_k = sum (-x)^j / (2j + k)!`` of ``series.stumpffs``, x = |w|^2, which
+    follow from ``c_2''`` and ``c_3'`` by ``c_k' = (k c_{k+2} - c_{k+1}) / 2`` and ``c_k = 1 / k! - x c_{k+2}``.
     """
     x = w @ w
     c2_curve, c3_slope = series.stumpffs(x, ((2, 2), (3, 1)))
