@@ -69,11 +69,16 @@ class ImuNavigation(ContinuousProcess):
         return NAMES
 
     def step(self, y: State, u: Float[Array, " 6"], dt: Number) -> State:
-        (R, x), bias = y
+        bias = y[1]
         f, w = u[:3] - bias[:3], (u[3:] - bias[3:]) * dt
+        (once, _, _), (twice, _, _) = _held_force(w, f)
+        return self._moved(y, w, dt, once, twice)
+
+    def _moved(self, y: State, w: Array, dt: Number, once: Array, twice: Array) -> State:
+        """The state after dt, turned by w, given the integrals of the force in the axes at the start."""
+        (R, x), bias = y
         v, p = x[:3], x[3:]
-        once, twice = held_force(w, f)
-        fall = self.gravity.astype(f.dtype) * dt
+        fall = self.gravity.astype(x.dtype) * dt
         velocity = v + fall + so3.Ad_action(R, once) * dt
         position = p + v * dt + fall * dt / 2 + so3.Ad_action(R, twice) * dt**2
         return (so3.compose(R, so3.exp(w)), jnp.concatenate([velocity, position])), bias
@@ -83,19 +88,21 @@ class ImuNavigation(ContinuousProcess):
 
         The covariance of the noise is Gauss's rule of two points, exact where the integrand is a cubic.
         """
-        end, density = self.step(y, u, dt), self.density(y, u)
+        density = self.density(y, u)
         shares = np.array([1, (1 + 1 / math.sqrt(3)) / 2, (1 - 1 / math.sqrt(3)) / 2])
-        slope, *rest = jax.vmap(lambda dt: self._slope(y[1], u, dt))(dt * jnp.asarray(shares, density.dtype))
+        times = dt * jnp.asarray(shares, density.dtype)
+        (slope, *rest), once, twice = jax.vmap(lambda dt: self._slope(y[1], u, dt))(times)
+        end = self._moved(y, (u[3:] - y[1][3:]) * dt, dt, once[0], twice[0])
         noise = jnp.concatenate([each @ density for each in rest], axis=1) * jnp.sqrt(jnp.abs(dt) / 2)
         if error != self.space:
             outward = between(self.space, error, end)
             slope, noise = outward @ slope @ between(error, self.space, y), outward @ noise
         return Transition(end, slope, noise)
 
-    def _slope(self, bias: Float[Array, " 6"], u: Float[Array, " 6"], dt: Number) -> Float[Array, "15 15"]:
-        """The derivative of the error of ``space`` after dt with respect to that before."""
+    def _slope(self, bias: Float[Array, " 6"], u: Float[Array, " 6"], dt: Number) -> tuple[Array, Array, Array]:
+        """The derivative of the error after dt with respect to that before, and both integrals of the force."""
         f, w = u[:3] - bias[:3], (u[3:] - bias[3:]) * dt
-        (once, once_f, once_w), (twice, twice_f, twice_w) = _held_force_slopes(w, f)
+        (once, once_f, once_w), (twice, twice_f, twice_w) = _held_force(w, f)
         zero, eye = jnp.zeros((3, 3), f.dtype), jnp.eye(3, dtype=f.dtype)
         # the axes of the body at the end, in which all errors there are
         velocity = [eye, zero, -so3.hat(once) * dt, -once_f * dt, -once_w * dt**2]
@@ -103,7 +110,7 @@ class ImuNavigation(ContinuousProcess):
         rotation = [zero, zero, eye, zero, -once_f * dt]
         rows = so3.exp(-w) @ jnp.stack([jnp.concatenate(row, axis=1) for row in (velocity, position, rotation)])
         held = jnp.eye(6, 15, 9, dtype=f.dtype)
-        return jnp.concatenate([rows.reshape(9, 15), held])
+        return jnp.concatenate([rows.reshape(9, 15), held]), once, twice
 
     def density(self, y: State, u: Any) -> Float[Array, "15 12"]:
         dtype = y[1].dtype
@@ -123,26 +130,19 @@ class ImuNavigation(ContinuousProcess):
         )
 
 
-def held_force(w: Float[Array, " 3"], f: Float[Array, " 3"]) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
+def _held_force(w: Float[Array, " 3"], f: Float[Array, " 3"]) -> tuple[tuple[Array, Array, Array], ...]:
     """The velocity and position from a held force: ``int_0^1 exp(s w) f ds``, ``int_0^1 int_0^s exp(r w) f dr ds``.
 
-    ``(1/m! + c_{m+1} W + c_{m+2} W^2) f`` for m = 1, 2 with W = hat(w) and the coefficients ``c_k = sum (-|w|^2)^j /
-    (2j + k)!`` of ``series.stumpff``; ``c_4 = c_2' + c_3 / 2``.
+    Each with its derivatives with respect to f and w, (3, 3). They are ``(1/m! + c_{m+1} W + c_{m+2} W^2) f`` for m = 1
+    and 2 with W = hat(w) and the coefficients ``c_k = sum (-x)^j / (2j + k)!`` of ``series.stumpffs``, x = |w|^2, which
+    follow from ``c_2''`` and ``c_3'`` by ``c_k' = (k c_{k+2} - c_{k+1}) / 2`` and ``c_k = 1 / k! - x c_{k+2}``.
     """
-    c2, slope, c3 = series.stumpffs(w @ w, ((2, 0), (2, 1), (3, 0)))
-    c4 = slope + c3 / 2
-    across = jnp.cross(w, f)
-    twice = jnp.cross(w, across)
-    return f + c2 * across + c3 * twice, f / 2 + c3 * across + c4 * twice
-
-
-def _held_force_slopes(w: Float[Array, " 3"], f: Float[Array, " 3"]) -> tuple[tuple[Array, Array, Array], ...]:
-    """Both values of ``held_force`` with their derivatives with respect to f and w, (3, 3).
-
-    The first one with respect to f is the left Jacobian of the rotation w.
-    """
-    c2, c2_slope, c2_curve, c3, c3_slope = series.stumpffs(w @ w, ((2, 0), (2, 1), (2, 2), (3, 0), (3, 1)))
-    c4, c4_slope = c2_slope + c3 / 2, c2_curve + c3_slope / 2
+    x = w @ w
+    c2_curve, c3_slope = series.stumpffs(x, ((2, 2), (3, 1)))
+    c4_slope = c2_curve + c3_slope / 2
+    c4 = (1 / 24 - x * (c4_slope / 2 + c3_slope / 6)) / (1 + x / 12)
+    c2, c3 = 1 / 2 - x * c4, 1 / 6 - x * (2 * c3_slope + c4) / 3
+    c2_slope = c4 - c3 / 2
     W, F, across = so3.hat(w), so3.hat(f), jnp.cross(w, f)
     square, twice, both = W @ W, jnp.cross(w, across), so3.hat(across) + W @ F
     eye = jnp.eye(3, dtype=f.dtype)

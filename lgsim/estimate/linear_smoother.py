@@ -45,14 +45,14 @@ def sequential(problem: LinearProblem) -> Found:
 
     predict, read, back = small(predict, n), small(_read, n), small(smoothed, n)
 
-    def advance(now: tuple[Array, Array], given: tuple[Array, ...]) -> tuple[tuple[Array, Array], tuple[Array, ...]]:
+    def advance(now: Found, given: tuple[Array, ...]) -> tuple[Found, tuple[Array, ...]]:
         F, c, G, r, H, N = given
         before = F @ now[0] + c
         image, ahead = predict(now[1], F, G)
         m, L = read(before, ahead, r, H, N)
         return (m, L), (m, L, before, image, ahead)
 
-    def backward(after: tuple[Array, Array], given: tuple[Array, ...]) -> tuple[tuple[Array, Array], ...]:
+    def backward(after: tuple[Array, Array], given: tuple[Array, ...]) -> tuple[Found, Found]:
         own, L, before, image, ahead, G = given
         e, factor = back(L, image, G, ahead, after[1], after[0] - before)
         return (own + e, factor), (own + e, factor)

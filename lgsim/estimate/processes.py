@@ -56,7 +56,7 @@ class Process(eqx.Module):
 
     @property
     def is_formula(self) -> bool:
-        """Whether a step is a formula of few operations: a filter of it then becomes straight-line programs."""
+        """True if a step is a formula of few operations: a filter of it then becomes straight-line programs."""
         return False
 
     def program(self, f: Callable[..., Result]) -> Callable[..., Result]:

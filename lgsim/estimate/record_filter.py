@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -169,6 +169,18 @@ def predicted(
     method: Filter, process: Process, before: Gaussian, u: Any, dt: Number, first: Bool[Array, ""] | bool = False
 ) -> Prediction:
     """The distribution after a step of the process; ``first``: at the start of a record nothing moves."""
+    whole, operands = _step_of(method, process), (before, u, jnp.asarray(dt, before.factor.dtype), jnp.asarray(first))
+    if not process.is_formula:
+        gaussian, rest = whole(*operands)
+    else:
+        # two programs of one trace: what only a smoother needs is not computed without one
+        traced = eqx.filter_closure_convert(whole, *operands)
+        gaussian, rest = (straight_line(lambda *given, i=i: traced(*given)[i])(*operands) for i in (0, 1))
+    return Prediction(gaussian, *rest)
+
+
+def _step_of(method: Filter, process: Process) -> Callable[..., tuple[Gaussian, tuple[Array, ...]]]:
+    """A step of a process as a function of arrays; of the result first the distribution, then the rest."""
 
     def whole(before: Gaussian, u: Any, dt: Array, first: Array) -> tuple[Gaussian, tuple[Array, ...]]:
         state = Gaussian(before.mean, jnp.tril(before.factor), before.error)
@@ -181,14 +193,7 @@ def predicted(
         gaussian, *rest = jax.tree.map(lambda a, b: jnp.where(first, a, b), still, moved)
         return gaussian, tuple(rest)
 
-    operands = (before, u, jnp.asarray(dt, before.factor.dtype), jnp.asarray(first))
-    if not process.is_formula:
-        gaussian, rest = whole(*operands)
-    else:
-        # two programs of one trace: what only a smoother needs is not computed without one
-        traced = eqx.filter_closure_convert(whole, *operands)
-        gaussian, rest = (straight_line(lambda *given, i=i: traced(*given)[i])(*operands) for i in (0, 1))
-    return Prediction(gaussian, *rest)
+    return whole
 
 
 class Found(NamedTuple):
@@ -246,7 +251,10 @@ def step(
     Returns:
         The distribution and the squared normalized residual of each reading; NaN readings are left out.
     """
-    state = predicted(method, process, state, u, dt).gaussian
+    whole = _step_of(method, process)
+    state = process.program(lambda *given: whole(*given, jnp.asarray(False))[0])(
+        state, u, jnp.asarray(dt, state.factor.dtype)
+    )
     nis = []
     for measurement, z in readings:
         state, found = used(method, process, measurement, state, u, z)

@@ -36,7 +36,7 @@ def compile(
     dtype: DTypeLike | None = None,
     limit: int = LIMIT,
 ) -> Any:
-    """Generate straight-line code of ``f(model, ...)``, or of ``f(...)`` without a model: without loops, heap memory or calls other than math functions.
+    """Generate straight-line code of ``f(model, ...)``, without loops, heap memory or calls other than math functions.
 
     The code computes the result of ``f`` in the model's precision, to rounding. The parameters of the model are
     constants of the code: expressions of constants are computed in advance, and zero terms are left out.
@@ -44,7 +44,7 @@ def compile(
     Args:
         f: A function of a model and arrays of one state that JAX can trace, from lgsim or your own, such as
             ``lgsim.inverse_dynamics`` or ``lgsim.forward_dynamics_derivatives``.
-        model: The model; None for a function of arrays alone, such as a step of a filter.
+        model: The model; None for a function ``f(...)`` of arrays alone, such as a step of a filter.
         target: An object of ``lgsim.symbolic.targets``: by default ``targets.C()``.
         name: The name of the function in the code, by default that of ``f``.
         shapes: Shapes of arguments by name; those of q, v, a, tau, dt and t are known. Arguments of ``f`` with defaults

@@ -11,7 +11,7 @@ pytest.importorskip("mcap_ros2")
 
 from tests.cli.machines import lgsim as command
 from tests.cli.machines import refused
-from tests.cli.test_identify import COUNT, DAMPING, DT, FRICTION, NOISE, TRUE, motion, numbers, torques
+from tests.cli.test_identify import CHANGEOVER, COUNT, DAMPING, DT, FRICTION, NOISE, TRUE, motion, numbers, torques
 from tests.identify.logs import bags
 
 KIND = "sensor_msgs/msg/JointState"

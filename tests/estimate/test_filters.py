@@ -124,13 +124,19 @@ def test_a_fixed_lag_is_the_dense_solution_of_what_was_known(oscillator, steps):
         np.testing.assert_allclose(found.at(i).covariance, P[2 * i : 2 * i + 2, 2 * i : 2 * i + 2], atol=1e-12)
 
 
-def test_the_slope_of_the_likelihood(oscillator):
+FORMULA = DiscreteProcess(
+    Translation(2), lambda y, u, dt: jnp.asarray(expm(A * DT)) @ y, PROCESS.noise(jnp.zeros(2), None, DT)
+)
+
+
+@pytest.mark.parametrize("process", [PROCESS, FORMULA], ids=["linear", "formula"])
+def test_the_slope_of_the_likelihood(oscillator, process):
     """In both modes, against the dense formula's central difference."""
     (stream,), _ = oscillator
 
     def likelihood(deviation):
         measurement = Measurement(lambda y: y[:1], deviation, name="position")
-        return run(EKF(), PROCESS, start(), Stream(measurement, stream.ts, stream.values), start_time=0.0).loglikelihood
+        return run(EKF(), process, start(), Stream(measurement, stream.ts, stream.values), start_time=0.0).loglikelihood
 
     h = 1e-4
     central = (likelihood(0.1 + h) - likelihood(0.1 - h)) / (2 * h)

@@ -32,7 +32,7 @@ def test_a_step_of_a_filter_in_c(tmp_path):
     """Five steps in C and in JAX, with a start of which a part is known exactly."""
     shapes = {"R": (3, 3), "x": (6,), "factor": (9, 9), "u": (6,), "dt": (), "R_read": (3, 3), "p_read": (3,)}
     code = compile(online, None, shapes=shapes, results=("R", "x", "factor", "nis"))
-    filtered = shared_library(code, tmp_path).online
+    filtered = shared_library(code, tmp_path, ("-std=c99", "-O0")).online
     rng = np.random.default_rng(0)
     own = peer = (np.eye(3), np.zeros(6), np.diag([0.1] * 6 + [0.3, 0, 0.3]))
     for _ in range(5):

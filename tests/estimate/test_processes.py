@@ -10,7 +10,19 @@ from scipy.linalg import expm
 
 import lgsim
 from lgsim.actions import LeftTranslation, Product, RightTranslation, Translation
-from lgsim.estimate import DiscreteProcess, FieldProcess, Gaussian, ImuNavigation, LinearProcess
+from lgsim.estimate import (
+    EKF,
+    DiscreteProcess,
+    FieldProcess,
+    Gaussian,
+    ImuNavigation,
+    Inputs,
+    LinearProcess,
+    Measurement,
+    Stream,
+    run,
+)  # fmt: skip
+from lgsim.estimate.processes import ContinuousProcess
 from lgsim.lie.extended_pose import SE23
 
 INPUT = jnp.array([2.0, -1, 0.5, 1.2, -0.8, 2])
@@ -122,3 +134,45 @@ def test_a_discrete_process_of_one_name():
         DiscreteProcess("SE3", lambda y, u, dt: y, jnp.eye(6))
     with pytest.raises(ValueError, match="noise_density: expected a number"):
         FieldProcess(Translation(2), lambda t, y, u: y, jnp.ones(3))
+
+
+@pytest.mark.parametrize("side", [RightTranslation, LeftTranslation])
+def test_the_closed_form_of_inertial_navigation(side, key):
+    """Its transition is that of automatic differentiation, and its noise that of Simpson's rule to fourth order."""
+    process, dt = ImuNavigation(0.03, 0.01, 1e-3, 1e-4), 0.02
+    error = Product(side(SE23), Translation(6))
+    y = (SE23.random(key), 0.1 * jnp.arange(6.0))
+    found = process.transition(error, y, INPUT, dt)
+    general = eqx.filter_jit(lambda: ContinuousProcess.transition(process, error, y, INPUT, dt))()
+    np.testing.assert_allclose(found.slope, general.slope, atol=2e-15)
+    np.testing.assert_allclose(found.state[0][1], general.state[0][1], atol=1e-14)
+    Q, peer = found.noise @ found.noise.T, general.noise @ general.noise.T
+    scale = np.sqrt(np.diagonal(peer))
+    gaps = np.abs(Q - peer) / np.outer(scale, scale)
+    assert gaps[:3, :3].max() < dt**4 and gaps.max() < 0.1
+
+
+@pytest.mark.slow
+def test_the_slope_of_a_likelihood_and_single_precision_in_inertial_navigation():
+    """The slope of its likelihood by a noise, and float32 within its digits."""
+    readings, times = jnp.asarray(np.random.default_rng(0).normal(size=(4, 3)) * 0.05), np.arange(1, 5) * 0.1
+
+    def likelihood(x):
+        process = ImuNavigation(0.3 * x, 0.1 * x, 0.01 * x, 0.01 * x)
+        start = Gaussian.from_deviations(
+            jax.tree.map(lambda a: a.astype(x.dtype), START), jnp.full(15, 0.1, x.dtype), process.space
+        )
+        stream = Stream(Measurement(lambda y: y[0][1][3:], 0.05 * x, name="p"), times, readings.astype(x.dtype))
+        inputs = Inputs(np.arange(4) * 0.1, jnp.tile(INPUT.astype(x.dtype), (4, 1)))
+        found = run(EKF(), process, start, stream, inputs=inputs, start_time=0.0)
+        return found.loglikelihood, found.last.factor
+
+    one = jnp.array(1.0)
+    value, factor = likelihood(one)
+    h = 1e-4
+    central = (likelihood(one + h)[0] - likelihood(one - h)[0]) / (2 * h)
+    np.testing.assert_allclose(jax.grad(lambda x: likelihood(x)[0])(one), central, rtol=1e-6)
+    single, small = likelihood(jnp.float32(1))
+    assert small.dtype == jnp.float32
+    np.testing.assert_allclose(single, value, rtol=1e-4)
+    np.testing.assert_allclose(small, factor, atol=1e-5)

@@ -1,13 +1,14 @@
 """Batches of filters: lgsim, NumPy, and GTSAM's C++."""
 
+import harness
+
 import time
 
-import harness
 import jax
 import jax.numpy as jnp
 import numpy as np
-from cases.estimation.flights import EVERY, NOISE, PROCESS, STEP, Flights
 
+from cases.estimation.flights import EVERY, NOISE, PROCESS, RUNS, STEP, flown
 from lgsim import estimate
 from lgsim.actions import RightTranslation
 from lgsim.lie.extended_pose import SE23, ExtendedPoses
@@ -17,14 +18,13 @@ try:
 except ImportError:
     gtsam = None
 
-RUNS = 1024
 OURS = np.array([6, 7, 8, 3, 4, 5, 0, 1, 2])
 """The components velocity, position, rotation among those of GTSAM, which has them in the opposite order."""
 
 
 def batches(report):
     """Microseconds of a step of a run; a reading is there in every tenth step."""
-    flights = Flights(RUNS, 100 if report.quick else 1000)
+    flights = flown(100 if report.quick else 1000)
     steps = len(flights.ts)
     batch = flights.batch()
     one = {"lgsim, 15 components": batch, "NumPy, 15 components": lambda: flights.by_numpy(0)}

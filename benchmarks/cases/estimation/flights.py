@@ -1,14 +1,16 @@
 """Flights of quadrotors with an IMU at 200 Hz and poses at 20 Hz, and filters of them by lgsim, NumPy and GTSAM."""
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from cases.estimation.numpy_filter import Filter
 
+from cases.estimation.numpy_filter import Filter
 from lgsim import estimate, tiled_vmap
 from lgsim.lie.extended_pose import SE23, ExtendedPoses
 
-STEP, EVERY = 0.005, 10
+STEP, EVERY, RUNS = 0.005, 10, 1024
 DENSITIES = (0.03, 0.01, 1e-3, 1e-4)
 NOISE = np.array([0.05, 0.05, 0.05, 0.02, 0.02, 0.02])
 PROCESS = estimate.ImuNavigation(*DENSITIES)
@@ -77,3 +79,9 @@ class Flights:
             if i % EVERY == 0:
                 f.correct(turns[i // EVERY - 1], places[i // EVERY - 1], NOISE)
         return f
+
+
+@cache
+def flown(steps):
+    """1024 flights, recorded once."""
+    return Flights(RUNS, steps)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple, no_type_check
+from typing import Any, no_type_check
 
 import numpy as np
 
@@ -13,19 +13,6 @@ from lgsim._compile.xla.jax_internals import parameter
 
 ROTATION = 20
 """The cost of a root and two quotients, in products."""
-
-
-class _Plan(NamedTuple):
-    """How the entries below the diagonal are zeroed, without numbers.
-
-    Attributes:
-        columns: Of each column its pivot and further rows; with ``rotations`` these are turned into it one by one.
-        cost: The number of products.
-    """
-
-    rotations: bool
-    columns: list[tuple[int, list[int]]]
-    cost: int
 
 
 @no_type_check
@@ -42,31 +29,30 @@ def _qr(reader: Any, equation: Any, values: list[Values]) -> list[Values]:
     A = values[0].copy()
     m, n = A.shape
     zero = b.constant(b.kind(int(A[0, 0])), 0) if A.size else 0
-    plan = min((_planned(A != zero, rotations) for rotations in (False, True)), key=lambda plan: plan.cost)
-    zero_row = _rotate if plan.rotations else _reflect
-    for k, rows in plan.columns:
-        for group in [[row] for row in rows] if plan.rotations else [rows]:
-            if group:
-                zero_row(b, A, k, group, zero)
+    rotations = min((False, True), key=lambda rotations: _cost(np.not_equal(A, zero), rotations))
+    zero_rows = _rotate if rotations else _reflect
+    for k in range(min(m, n)):
+        for rows in _groups(np.not_equal(A[:, k], zero), k, rotations):
+            zero_rows(b, A, k, rows, zero)
     return [A, A[: min(m, n)]]
 
 
-def _planned(filled: np.ndarray, rotations: bool) -> _Plan:
-    """The plan for a matrix with these entries, and its cost."""
-    filled, columns, cost = filled.copy(), [], 0
-    m, n = filled.shape
-    for k in range(min(m, n)):
-        rows = [int(i) for i in np.flatnonzero(filled[k + 1 :, k])[::-1] + k + 1]
-        columns.append((k, rows))
-        for group in [[row] for row in rows] if rotations else [rows]:
-            if not group:
-                continue
-            both = [k, *group]
-            any_of = filled[both].any(axis=0)
-            cost += ROTATION + 4 * len(both) * int(any_of[k + 1 :].sum()) // (1 if len(both) > 2 else 2)
-            filled[both] = any_of
-            filled[group, k] = False
-    return _Plan(rotations, columns, cost)
+def _groups(filled: np.ndarray, k: int, rotations: bool) -> list[list[int]]:
+    """The rows below k of a column that are to be zeroed: one after the other from the last, or all at once."""
+    rows = [int(i) for i in np.flatnonzero(filled[k + 1 :])[::-1] + k + 1]
+    return [[row] for row in rows] if rotations else [rows] if rows else []
+
+
+def _cost(filled: np.ndarray, rotations: bool) -> int:
+    """The number of products for a matrix with these entries."""
+    filled, cost = filled.copy(), 0
+    for k in range(min(filled.shape)):
+        for rows in _groups(filled[:, k], k, rotations):
+            any_of = np.any(filled[[k, *rows]], axis=0)
+            cost += ROTATION + (2 if rotations else len(rows) + 1) * int(np.sum(any_of[k + 1 :])) * 2
+            filled[[k, *rows]] = any_of
+            filled[rows, k] = False
+    return cost
 
 
 @no_type_check

@@ -80,7 +80,9 @@ def run_estimation(asked: EstimationRequest, machine: Path, motions: Sequence[Pa
     for line in (f"verdict: {verdict.summary}", *(f"  {fault}" for fault in verdict.faults)):
         console().print(line, soft_wrap=True)
     if searched:
-        note("noises with a star were fitted to the residuals, which then cannot show a wrong model; give those you know")
+        note(
+            "noises with a star were fitted to the residuals, which then cannot show a wrong model; give those you know"
+        )
     _show(found, searched, wall, _save(asked, machine, found, recording))
     return Exit.DONE if verdict.is_consistent else Exit.NOT_CONSISTENT
 
