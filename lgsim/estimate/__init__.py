@@ -22,8 +22,6 @@ from lgsim.estimate.measurement import Stream as Stream
 from lgsim.estimate.methods import EKF as EKF
 from lgsim.estimate.methods import InvariantEKF as InvariantEKF
 from lgsim.estimate.methods import IteratedEKF as IteratedEKF
-from lgsim.estimate.preintegration import Increment as Increment
-from lgsim.estimate.preintegration import PreintegratedNavigation as PreintegratedNavigation
 from lgsim.estimate.preintegration import preintegrate as preintegrate
 from lgsim.estimate.processes import DiscreteProcess as DiscreteProcess
 from lgsim.estimate.processes import FieldProcess as FieldProcess

@@ -142,7 +142,7 @@ def maximum_a_posteriori(
 
 
 def windows(ts: np.ndarray, lag: float) -> tuple[np.ndarray, np.ndarray]:
-    """Of each time the indices of the times from it on (k, w), and which of them are within the lag.
+    """The windows of a fixed lag: for each time the indices of those from it on (k, w), and which are within the lag.
 
     Raises:
         ValueError: the lag is negative or not finite.
