@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim._compile.programs import arrays, call, elementwise, handlers, store
+from lgsim._compile.programs import call, elementwise, handlers, store
 from lgsim._compile.programs.compiler import compiler
 from lgsim._compile.programs.program import Program
-from lgsim._compile.programs.read import _CONTROL, Reader
+from lgsim._compile.programs.read import _CONTROL, RULES, Reader
 from lgsim._compile.xla import batch_last, batch_primitive, fallback, jax_internals, straight_line
 from tests.multibody import trees
 
@@ -107,7 +107,7 @@ def test_a_primitive_of_unknown_parameters(make, fresh, strange):
 
 
 RAISING = {
-    "an array's rule": (arrays.RULES, "reduce_sum"),
+    "an array's rule": (RULES, "reduce_sum"),
     "an entry's rule": (elementwise.ELEMENTWISE, "sin"),
     "a loop": (_CONTROL, "scan"),
 }
