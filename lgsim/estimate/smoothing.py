@@ -129,14 +129,14 @@ def maximum_a_posteriori(
     schedule = scheduled(streams, inputs, start_time)
     steps, held, values, there = arranged(schedule, streams, inputs)
     measurements = tuple(stream.measurement for stream in streams)
-    if lag is None:
+    if lag is None or filtered is None:
         found = _most_probable(process, measurements, start, guess, steps, held, values, there, iterations, in_parallel)
     else:
         index, live = windows(schedule.ts, lag)
-        there = tuple(is_there[index] & live for is_there in there)
-        guesses, *parts = jax.tree.map(lambda a: a[index], (guess, steps, held, values))
-        before = filtered.predictions.gaussian
-        found = _of_windows(process, measurements, before, guesses, *parts, there, iterations, in_parallel)
+        parts = jax.tree.map(lambda a: a[index], (guess, steps, held, values, there))
+        there = tuple(is_there & live for is_there in parts[-1])
+        starts = filtered.predictions.gaussian
+        found = _of_windows(process, measurements, (starts, *parts[:-1], there), iterations, in_parallel)
     means, factors, last = found
     return Smoothed(schedule.ts, means, factors, start.error, last, process.names)
 
@@ -159,23 +159,24 @@ def windows(ts: np.ndarray, lag: float) -> tuple[np.ndarray, np.ndarray]:
 def _of_windows(
     process: Process,
     measurements: tuple[Measurement, ...],
-    starts: Gaussian,
-    guesses: Point,
-    steps: Float[Array, "k w"],
-    held: Any,
-    values: tuple[Any, ...],
-    there: tuple[Bool[Array, "k w"], ...],
+    each: tuple[Any, ...],
     iterations: int,
     in_parallel: bool,
 ) -> tuple[Point, Array, Array]:
-    """The first state of the most probable motion in each window."""
+    """The first state of the most probable motion in each window.
 
-    def first(now: Any) -> tuple[Point, Array, Array]:
-        start, *window = now
-        means, factors, last = _most_probable(process, measurements, start, *window, iterations, in_parallel)
+    Args:
+        each: Starts, guesses, steps, inputs, readings and whether there is one, with a leading axis of the windows.
+    """
+
+    def first(now: tuple[Any, ...]) -> tuple[Point, Array, Array]:
+        start, guess, steps, held, values, there = now
+        means, factors, last = _most_probable(
+            process, measurements, start, guess, steps, held, values, there, iterations, in_parallel
+        )
         return (*jax.tree.map(lambda a: a[0], (means, factors)), last)
 
-    means, factors, last = jax.lax.map(first, (starts, guesses, steps, held, values, there))
+    means, factors, last = jax.lax.map(first, each)
     return means, factors, jnp.max(last)
 
 
