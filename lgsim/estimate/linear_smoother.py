@@ -17,6 +17,8 @@ from lgsim.estimate.factors import conditioned, small, smoothed, solved, triangu
 
 Found = tuple[Float[Array, "k n"], Float[Array, "k n n"]]
 """The mean of each x_k given all readings, and the factor of its covariance."""
+Pair = tuple[Float[Array, " n"], Float[Array, "n n"]]
+"""The same of one x_k."""
 
 
 class LinearProblem(NamedTuple):
@@ -45,14 +47,14 @@ def sequential(problem: LinearProblem) -> Found:
 
     predict, read, back = small(predict, n), small(_read, n), small(smoothed, n)
 
-    def advance(now: Found, given: tuple[Array, ...]) -> tuple[Found, tuple[Array, ...]]:
+    def advance(now: Pair, given: tuple[Array, ...]) -> tuple[Pair, tuple[Array, ...]]:
         F, c, G, r, H, N = given
         before = F @ now[0] + c
         image, ahead = predict(now[1], F, G)
         m, L = read(before, ahead, r, H, N)
         return (m, L), (m, L, before, image, ahead)
 
-    def backward(after: tuple[Array, Array], given: tuple[Array, ...]) -> tuple[Found, Found]:
+    def backward(after: Pair, given: tuple[Array, ...]) -> tuple[Pair, Pair]:
         own, L, before, image, ahead, G = given
         e, factor = back(L, image, G, ahead, after[1], after[0] - before)
         return (own + e, factor), (own + e, factor)

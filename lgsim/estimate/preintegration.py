@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -86,7 +87,7 @@ class PreintegratedNavigation(Process):
 
 
 def preintegrate(
-    process: ImuNavigation, inputs: Inputs, ts: ArrayLike, bias: ArrayLike = 0.0
+    process: ImuNavigation, inputs: Inputs, ts: ArrayLike | Sequence[float], bias: ArrayLike = 0.0
 ) -> tuple[PreintegratedNavigation, Inputs]:
     """A process with one step between each two of the times ts, and its inputs, from the readings of an IMU.
 

@@ -36,7 +36,7 @@ class Recording(NamedTuple):
 def record(
     process: Process,
     start: Point,
-    readings: Sequence[tuple[Measurement, ArrayLike]],
+    readings: Sequence[tuple[Measurement, ArrayLike | Sequence[float]]],
     key: Array,
     *,
     inputs: Inputs | None = None,

@@ -18,6 +18,7 @@ from lgsim.montecarlo.store import Store
 from lgsim.multibody.serialization import fingerprint
 from lgsim.scenarios import load_study
 from tests.cli.machines import LENGTH, lgsim, refused
+from tests.montecarlo.ray_turns import alone
 from tests.scenarios.studies import STUDY, by_hand, changed
 
 TIP = 0.3
@@ -445,7 +446,8 @@ def test_on_a_ray_cluster_of_its_own(ran, files, tmp_path):
     """--engine ray starts one where there is none, and leaves the same chunks."""
     pytest.importorskip("ray", reason="the package ray is missing: pip install 'lgsim[ray]'")
     store = tmp_path / "ray"
-    result = lgsim("montecarlo", files / "whole.toml", "--out", store, "--engine", "ray")
+    with alone():
+        result = lgsim("montecarlo", files / "whole.toml", "--out", store, "--engine", "ray")
     assert result.exit_code == 0, result.output
     assert content(store) == content(ran[1])
 

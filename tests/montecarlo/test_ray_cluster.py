@@ -11,6 +11,7 @@ import pytest
 from lgsim import montecarlo as mc
 from lgsim.montecarlo.store import Store
 from tests.montecarlo import studies
+from tests.montecarlo.ray_turns import alone
 
 ray = pytest.importorskip("ray", reason="the package ray is missing: pip install 'lgsim[ray]'")
 from ray.cluster_utils import Cluster  # noqa: E402
@@ -32,13 +33,14 @@ def study(samples=960, **more):
 @pytest.fixture(scope="module")
 def nodes():
     """A cluster with a head that computes nothing and two nodes of one CPU, and the second of these."""
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-    made.add_node(num_cpus=1)
-    second = made.add_node(num_cpus=1)
-    ray.init(address=made.address, log_to_driver=False)
-    yield made, second
-    ray.shutdown()
-    made.shutdown()
+    with alone():
+        made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+        made.add_node(num_cpus=1)
+        second = made.add_node(num_cpus=1)
+        ray.init(address=made.address, log_to_driver=False)
+        yield made, second
+        ray.shutdown()
+        made.shutdown()
 
 
 def killed_once(start, marker):
