@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+import chex
 import jax.numpy as jnp
 import numpy as np
 import pyarrow.parquet
@@ -157,10 +158,11 @@ def test_more_samples(store):
 
 
 def test_a_damaged_chunk_is_noticed(store):
-    """One bit anywhere: in the numbers or in the file's structure."""
+    """One bit, in the numbers or in the file's structure."""
     chunk = Store(store).file(3)
     content = bytearray(chunk.read_bytes())
-    for place in (len(content) // 3, len(content) - 20):
+    numbers = content.index(Store(store).read(3).columns["sum"].tobytes())
+    for place in (numbers + 50, len(content) - 20):
         flipped = bytearray(content)
         flipped[place] ^= 4
         chunk.write_bytes(flipped)
@@ -171,6 +173,21 @@ def test_a_damaged_chunk_is_noticed(store):
     chunk.unlink()
     mc.run(studies.plain(800), store, resume=True)
     assert chunk.read_bytes() == bytes(content)
+
+
+def test_no_damage_changes_a_number(store):
+    """One bit of every third byte: what is read is an error, or what was written (a note of the format was hit)."""
+    chunk, content, written = Store(store).file(3), Store(store).file(3).read_bytes(), Store(store).read(3)
+    refused = 0
+    for place in range(0, len(content), 3):
+        chunk.write_bytes(content[:place] + bytes([content[place] ^ 1 << place // 3 % 8]) + content[place + 1 :])
+        try:
+            found = Store(store).read(3)
+        except ValueError:
+            refused += 1
+            continue
+        chex.assert_trees_all_equal(found, written)
+    assert refused > len(content) / 9
 
 
 @pytest.mark.parametrize("other", ["seed", "numbers", "program", "tile"])
