@@ -168,7 +168,7 @@ def nees(estimate: Any, truth: Point) -> Float[Array, " k"]:
     """
 
     def one(mean: Point, factor: Array, true: Point) -> Array:
-        whitened = solve_triangular(factor, estimate.error.difference(mean, true), lower=True)
+        whitened = solve_triangular(factor, estimate.error.difference(mean, true))
         return whitened @ whitened
 
     return jax.vmap(one)(estimate.means, estimate.factors, truth)

@@ -16,7 +16,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim._compile.xla import compiled
-from lgsim.estimate.factors import triangular
+from lgsim.estimate.factors import cholesky, triangular
 from lgsim.lie.action import Action, LeftTranslation, Point, Product, RightTranslation
 from lgsim.lie.group import LieGroup, norm
 from lgsim.support.check import is_traced
@@ -41,7 +41,7 @@ def as_action(name: str, value: Any) -> Action:
 
 
 class Gaussian(eqx.Module):
-    """A random point ``x = move(L n, mean)``, n standard normal: the error is Gaussian in the algebra.
+    """A random point ``x = move(U n, mean)``, n standard normal: the error is Gaussian in the algebra.
 
     The action of the error says in which axes it is: with ``RightTranslation(G)`` it is ``log(mean^-1 x)``, in the axes
     of the body (the left-invariant error of the literature), with ``LeftTranslation(G)`` it is ``log(x mean^-1)``, in
@@ -50,7 +50,7 @@ class Gaussian(eqx.Module):
 
     Attributes:
         mean: The mean, a point of the manifold.
-        factor: Lower triangular L (n, n), the covariance is ``L L^T``; units of the algebra.
+        factor: Upper triangular U (n, n), the covariance is ``U U^T``; units of the algebra.
         error: The action of the error.
 
     Source: Barrau and Bonnabel 2017, The invariant extended Kalman filter as a stable observer.
@@ -64,13 +64,13 @@ class Gaussian(eqx.Module):
         """Check a Gaussian outside of traced functions.
 
         Raises:
-            ValueError: the factor is not lower triangular, of another size than the error, or not finite; the mean is
+            ValueError: the factor is not upper triangular, of another size than the error, or not finite; the mean is
                 no point.
         """
         check_factor("factor", self.factor, self.error.dim)
         if self.factor.shape[-1] != self.error.dim or not (is_traced(self.factor) or _is_triangular(self.factor)):
             raise ValueError(
-                f"factor: expected a lower triangular matrix ({self.error.dim}, {self.error.dim}); "
+                f"factor: expected an upper triangular matrix ({self.error.dim}, {self.error.dim}); "
                 "Gaussian.from_factor takes any factor"
             )
         self.error.check_point(self.mean, "mean")
@@ -101,7 +101,7 @@ class Gaussian(eqx.Module):
             raise ValueError(f"covariance: expected a square matrix, got the shape {P.shape}")
         if not is_traced(P):
             check_covariance("covariance", np.asarray(P))
-        return Gaussian(mean, jnp.linalg.cholesky(P), error)
+        return Gaussian(mean, cholesky(P), error)
 
     @staticmethod
     def from_deviations(
@@ -129,7 +129,7 @@ class Gaussian(eqx.Module):
 
     @property
     def covariance(self) -> Float[Array, "*batch n n"]:
-        """``L L^T``."""
+        """``U U^T``."""
         return self.factor @ jnp.swapaxes(self.factor, -1, -2)
 
     @property
@@ -244,4 +244,4 @@ def _as_array(leaf: ArrayLike) -> Array:
 
 
 def _is_triangular(factor: Array) -> bool:
-    return not np.triu(np.asarray(factor), 1).any()
+    return not np.tril(np.asarray(factor), -1).any()

@@ -42,8 +42,8 @@ def sequential(problem: LinearProblem) -> Found:
     n = len(problem.m)
 
     def predict(L: Array, F: Array, G: Array) -> tuple[Array, Array]:
-        image = F @ jnp.tril(L)
-        return image, triangular(jnp.concatenate([image, G], axis=1))
+        image = F @ jnp.triu(L)
+        return image, triangular(jnp.concatenate([G, image], axis=1))
 
     predict, read, back = small(predict, n), small(_read, n), small(smoothed, n)
 
@@ -73,7 +73,7 @@ def _read(
     m: Float[Array, " n"], L: Float[Array, "n n"], r: Float[Array, " m"], H: Float[Array, "m n"], N: Float[Array, "m m"]
 ) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
     """The mean and the factor given a reading."""
-    S, cross, factor = conditioned(jnp.tril(L), H, N)
+    S, cross, factor = conditioned(jnp.triu(L), H, N)
     return m + cross @ solved(S, r - H @ m), factor
 
 
@@ -141,10 +141,9 @@ def _filtered(i: tuple[Array, ...], j: tuple[Array, ...]) -> tuple[Array, ...]:
 
 def _smoother_element(m: Array, L: Array, F: Array, c: Array, G: Array) -> tuple[Array, Array, Array]:
     """E, g, D of ``x_{k-1} = E x_k + g + D w`` given the readings before k."""
-    n = len(m)
-    T = triangular(jnp.block([[F @ L, G], [L, jnp.zeros((n, G.shape[1]), L.dtype)]]))
-    E = solved(T[:n, :n], T[n:, :n], transposed=True)
-    return E, m - E @ (F @ m + c), T[n:, n:]
+    ahead, cross, rest = conditioned(L, F, G)
+    E = solved(ahead, cross, transposed=True)
+    return E, m - E @ (F @ m + c), rest
 
 
 def _smoothed(i: tuple[Array, ...], j: tuple[Array, ...]) -> tuple[Array, Array, Array]:

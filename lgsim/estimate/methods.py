@@ -89,7 +89,7 @@ class EKF(Filter):
     def predict(self, process: Process, before: Gaussian, u: Any, dt: Number) -> Prediction:
         state, slope, noise = process.transition(before.error, before.mean, u, dt)
         image = slope @ before.factor
-        factor = triangular(jnp.concatenate([image, noise], axis=1))
+        factor = triangular(jnp.concatenate([noise, image], axis=1))
         return Prediction(Gaussian(state, factor, before.error), slope, noise, image, noise)
 
     def update(self, measurement: Measurement, before: Gaussian, u: Any, z: Any) -> Update:
@@ -135,22 +135,22 @@ class IteratedEKF(EKF):
             raise ValueError(f"iterations: expected at least 1, got {self.iterations}")
 
     def update(self, measurement: Measurement, before: Gaussian, u: Any, z: Any) -> Update:
-        error, L = before.error, before.factor
-        zero = jnp.zeros(error.dim, L.dtype)
+        error, U = before.error, before.factor
+        zero = jnp.zeros(error.dim, U.dtype)
 
         def residual(e: Array) -> Array:
             return measurement.residual(measurement.predicted(error.move(e, before.mean), u), z)
 
         def improved(e: Array, _: None) -> tuple[Array, None]:
             slope = jax.jacfwd(residual)(e)
-            S, cross = conditioned(L, -slope, N)[:2]
+            S, cross = conditioned(U, -slope, N)[:2]
             return cross @ solved(S, residual(e) - slope @ e), None
 
         r = residual(zero)
         N = measurement.factor(r.shape[0], r.dtype)
-        S, _, _ = conditioned(L, -jax.jacfwd(residual)(zero), N)
+        S, _, _ = conditioned(U, -jax.jacfwd(residual)(zero), N)
         e, _ = jax.lax.scan(improved, zero, None, length=self.iterations)
-        _, _, factor = conditioned(L, -jax.jacfwd(residual)(e), N)
+        _, _, factor = conditioned(U, -jax.jacfwd(residual)(e), N)
         return Update(moved(before, e, factor, self.reset), *density(S, solved(S, r)))
 
 

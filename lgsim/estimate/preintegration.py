@@ -138,13 +138,13 @@ def _integrated(
     process = eqx.tree_at(lambda p: p.gravity, process, jnp.zeros_like(process.gravity))
     none = (SE23.identity(dtype), bias), jnp.eye(15, dtype=dtype), jnp.zeros((15, 15), dtype)
 
-    def moved(carried: Any, u: Array, dt: Array, anew: Array) -> Any:
+    def moved(process: ImuNavigation, carried: Any, u: Array, dt: Array, anew: Array) -> Any:
         y, slope, factor = jax.tree.map(lambda a, b: jnp.where(anew, a, b), none, carried)
         y, F, N = process.transition(BODY, y, u, dt)
-        return y, F @ slope, triangular(jnp.concatenate([F @ jnp.tril(factor), N], axis=1))
+        return y, F @ slope, triangular(jnp.concatenate([N, F @ jnp.triu(factor)], axis=1))
 
     def advance(carried: Any, now: Any) -> Any:
-        after = process.program(moved)(carried, *now)
+        after = process.program(moved, process)(carried, *now)
         return after, after
 
     return jax.lax.scan(advance, none, (held, steps, fresh))[1]

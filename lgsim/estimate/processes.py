@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
@@ -59,9 +60,13 @@ class Process(eqx.Module):
         """True if a step is a formula of few operations: a filter of it then becomes straight-line programs."""
         return False
 
-    def program(self, f: Callable[..., Result]) -> Callable[..., Result]:
-        """A part of a filter as one straight-line program if a step is a formula."""
-        return straight_line(f) if self.is_formula else f
+    def program(self, f: Callable[..., Result], *objects: Any) -> Callable[..., Result]:
+        """A part of a filter, with the first arguments given, as one straight-line program if a step is a formula."""
+        if not self.is_formula:
+            return partial(f, *objects)
+        # what is not an argument would have to be traced once more
+        arrays, static = eqx.partition(objects, eqx.is_array)
+        return partial(straight_line(lambda arrays, *rest: f(*eqx.combine(arrays, static), *rest)), arrays)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -77,7 +82,7 @@ class Process(eqx.Module):
     def propagate(self, gaussian: Gaussian, u: Any, dt: Number) -> Gaussian:
         """The distribution after the time dt, to first order: the mean by ``step``, ``P' = F P F^T + Q`` by factors."""
         state, slope, noise = self.transition(gaussian.error, gaussian.mean, u, dt)
-        factor = triangular(jnp.concatenate([slope @ gaussian.factor, noise], axis=1))
+        factor = triangular(jnp.concatenate([noise, slope @ gaussian.factor], axis=1))
         return Gaussian(state, factor, gaussian.error)
 
 

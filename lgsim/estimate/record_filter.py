@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -169,31 +169,26 @@ def predicted(
     method: Filter, process: Process, before: Gaussian, u: Any, dt: Number, first: Bool[Array, ""] | bool = False
 ) -> Prediction:
     """The distribution after a step of the process; ``first``: at the start of a record nothing moves."""
-    whole, operands = _step_of(method, process), (before, u, jnp.asarray(dt, before.factor.dtype), jnp.asarray(first))
+    operands = (before, u, jnp.asarray(dt, before.factor.dtype), jnp.asarray(first))
     if not process.is_formula:
-        gaussian, rest = whole(*operands)
-    else:
-        # two programs of one trace: what only a smoother needs is not computed without one
-        traced = eqx.filter_closure_convert(whole, *operands)
-        gaussian, rest = (straight_line(lambda *given, i=i: traced(*given)[i])(*operands) for i in (0, 1))
+        return _moved(method, process, *operands)
+    # two programs of one trace: what only a smoother needs is not computed without one
+    arrays, static = eqx.partition((method, process, *operands), eqx.is_array)
+    traced = eqx.filter_closure_convert(lambda arrays: _moved(*eqx.combine(arrays, static)), arrays)
+    gaussian, rest = (straight_line(lambda given, cut=cut: traced(given)[cut])(arrays) for cut in (0, slice(1, None)))
     return Prediction(gaussian, *rest)
 
 
-def _step_of(method: Filter, process: Process) -> Callable[..., tuple[Gaussian, tuple[Array, ...]]]:
-    """A step of a process as a function of arrays; of the result first the distribution, then the rest."""
-
-    def whole(before: Gaussian, u: Any, dt: Array, first: Array) -> tuple[Gaussian, tuple[Array, ...]]:
-        state = Gaussian(before.mean, jnp.tril(before.factor), before.error)
-        moved = method.predict(process, state, u, dt)
-        # a discrete process has no step of zero seconds
-        still = Prediction(
-            state, jnp.eye(*moved.slope.shape, dtype=dt.dtype), jnp.zeros_like(moved.noise), state.factor,
-            jnp.zeros_like(moved.rest),
-        )  # fmt: skip
-        gaussian, *rest = jax.tree.map(lambda a, b: jnp.where(first, a, b), still, moved)
-        return gaussian, tuple(rest)
-
-    return whole
+def _moved(method: Filter, process: Process, before: Gaussian, u: Any, dt: Array, first: Array) -> Prediction:
+    """A step of a process; ``first`` as in ``predicted``."""
+    state = Gaussian(before.mean, jnp.triu(before.factor), before.error)
+    moved = method.predict(process, state, u, dt)
+    # a discrete process has no step of zero seconds
+    still = Prediction(
+        state, jnp.eye(*moved.slope.shape, dtype=dt.dtype), jnp.zeros_like(moved.noise), state.factor,
+        jnp.zeros_like(moved.rest),
+    )  # fmt: skip
+    return jax.tree.map(lambda a, b: jnp.where(first, a, b), still, moved)
 
 
 class Found(NamedTuple):
@@ -217,8 +212,10 @@ def used(
     """The distribution given a reading, unless it is NaN, not there, or its squared residual beyond the limit."""
     dtype = before.factor.dtype
 
-    def read(before: Gaussian, u: Any, z: Any, limit: Array) -> tuple[Gaussian, Found]:
-        before = Gaussian(before.mean, jnp.tril(before.factor), before.error)
+    def read(
+        method: Filter, measurement: Measurement, before: Gaussian, u: Any, z: Any, limit: Array
+    ) -> tuple[Gaussian, Found]:
+        before = Gaussian(before.mean, jnp.triu(before.factor), before.error)
         gone = missing(z)
         # what is not used must not make a derivative NaN
         safe = jax.tree.map(lambda a, b: jnp.where(gone, b, a), z, measurement.predicted(before.mean, u))
@@ -229,7 +226,7 @@ def used(
         return state, Found(jnp.where(gone, np.nan, nis), beyond & ~gone, jnp.where(keep, 0, density))
 
     def program(before: Gaussian) -> tuple[Gaussian, Found]:
-        return process.program(read)(before, u, z, jnp.asarray(limit, dtype))
+        return process.program(read, method, measurement)(before, u, z, jnp.asarray(limit, dtype))
 
     def skip(before: Gaussian) -> tuple[Gaussian, Found]:
         return before, Found(jnp.full((), np.nan, dtype), jnp.zeros((), bool), jnp.zeros((), dtype))
@@ -251,10 +248,8 @@ def step(
     Returns:
         The distribution and the squared normalized residual of each reading; NaN readings are left out.
     """
-    whole = _step_of(method, process)
-    state = process.program(lambda *given: whole(*given, jnp.asarray(False))[0])(
-        state, u, jnp.asarray(dt, state.factor.dtype)
-    )
+    whole = process.program(lambda *given: _moved(*given, jnp.asarray(False)).gaussian, method, process)
+    state = whole(state, u, jnp.asarray(dt, state.factor.dtype))
     nis = []
     for measurement, z in readings:
         state, found = used(method, process, measurement, state, u, z)
@@ -362,7 +357,7 @@ def _unread(estimate: Estimate) -> Float[Array, "n n"]:
 
     def advance(factor: Array, found: Any) -> tuple[Array, None]:
         slope, noise = found
-        return triangular(jnp.concatenate([slope @ factor, noise], axis=1)), None
+        return triangular(jnp.concatenate([noise, slope @ factor], axis=1)), None
 
     first = estimate.predictions.gaussian.factor[0]
     rest = jax.tree.map(lambda a: a[1:], (estimate.predictions.slope, estimate.predictions.noise))

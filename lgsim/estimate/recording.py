@@ -77,7 +77,7 @@ def _moved(process: Process, start: Point, steps: Float[Array, " k"], held: Any,
     start = jax.tree.map(jnp.asarray, start)
     dtype = jax.tree.leaves(start)[0].dtype
 
-    transition = process.program(lambda y, u, dt: process.transition(process.space, y, u, dt))
+    transition = process.program(lambda process, *at: process.transition(process.space, *at), process)
 
     def advance(y: Point, now: Any) -> tuple[Point, Point]:
         dt, u, key, first = now

@@ -225,7 +225,7 @@ def _corrections(
             zero
         )
 
-    transition = process.program(lambda y, u, dt: process.transition(error, y, u, dt))
+    transition = process.program(lambda process, *at: process.transition(error, *at), process)
 
     def tied(y: Point, following: Point, u: Any, dt: Array) -> tuple[Array, Array, Array]:
         """c, F and G of ``e' = c + F e + G w`` for the corrections of two points in turn."""

@@ -23,7 +23,7 @@ from lgsim.lie.action import Point
 
 
 class Points(eqx.Module):
-    """A rule for points: the mean, and n pairs at ``+- spread L e_i``, L the factor and e_i the axes.
+    """A rule for points: the mean, and n pairs at ``+- spread U e_i``, U the factor and e_i the axes.
 
     With the weight ``w = 1 / (2 spread^2)`` of each other point, d_i its difference from the mean's own and ``s = w sum
     d_i``, the mean is moved by s and the covariance is ``w sum d_i d_i^T + curvature s s^T``.
@@ -42,10 +42,10 @@ class Points(eqx.Module):
         """The weight of s s^T in covariances: -1 plus the difference of the mean's own weights."""
         return -1.0
 
-    def errors(self, L: Float[Array, "n n"]) -> Float[Array, "k n"]:
+    def errors(self, U: Float[Array, "n n"]) -> Float[Array, "k n"]:
         """The errors of the points, (2 n + 1, n), that of the mean first."""
-        n = L.shape[0]
-        return jnp.concatenate([jnp.zeros((1, n), L.dtype), self.spread(n) * L.T, -self.spread(n) * L.T])
+        n = U.shape[0]
+        return jnp.concatenate([jnp.zeros((1, n), U.dtype), self.spread(n) * U.T, -self.spread(n) * U.T])
 
     def shift(self, gaps: Float[Array, "k m"]) -> Float[Array, " m"]:
         """s, of values of the points as differences from the first one."""
@@ -136,8 +136,8 @@ class UKF(Filter):
     iterations: int = eqx.field(static=True, default=3)
 
     def predict(self, process: Process, before: Gaussian, u: Any, dt: Number) -> Prediction:
-        error, L = before.error, before.factor
-        own = self.points.errors(L)
+        error, U = before.error, before.factor
+        own = self.points.errors(U)
         states = jax.vmap(lambda e: process.step(error.move(e, before.mean), u, dt))(own)
 
         def errors(mean: Point) -> Float[Array, "k n"]:
@@ -159,17 +159,16 @@ class UKF(Filter):
         return Prediction(Gaussian(mean, factor, error), slope, noise, image, rest)
 
     def update(self, measurement: Measurement, before: Gaussian, u: Any, z: Any) -> Update:
-        error, L = before.error, before.factor
-        own = self.points.errors(L)
+        error, U = before.error, before.factor
+        own = self.points.errors(U)
         values = jax.vmap(lambda e: measurement.predicted(error.move(e, before.mean), u))(own)
         at = jax.tree.map(lambda a: a[0], values)
         gaps = jax.vmap(lambda value: measurement.residual(at, value))(values)
         r = measurement.residual(at, z) - self.points.shift(gaps)
-        m = len(r)
-        N = measurement.factor(m, r.dtype)
-        noise = jnp.concatenate([N, jnp.zeros((len(L), N.shape[1]), L.dtype)])
-        columns = self.points.columns(jnp.concatenate([gaps, own], axis=1))
+        n, N = error.dim, measurement.factor(len(r), r.dtype)
+        noise = jnp.concatenate([jnp.zeros((n, N.shape[1]), N.dtype), N])
+        columns = self.points.columns(jnp.concatenate([own, gaps], axis=1))
         whole = triangular(jnp.concatenate([columns, noise], axis=1))
-        whitened = solved(whole[:m, :m], r)
-        after = moved(before, whole[m:, :m] @ whitened, whole[m:, m:])
-        return Update(after, *density(whole[:m, :m], whitened))
+        whitened = solved(whole[n:, n:], r)
+        after = moved(before, whole[:n, n:] @ whitened, whole[:n, :n])
+        return Update(after, *density(whole[n:, n:], whitened))

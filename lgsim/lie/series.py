@@ -25,6 +25,7 @@ import numpy as np
 from jax import Array
 
 from lgsim._compile.spatial.algebra import sincos
+from lgsim._compile.xla.compilation import traced_once
 from lgsim._compile.xla.named_calls import named
 from lgsim.lie.polynomial import Polynomial, compensate, economize
 
@@ -61,6 +62,7 @@ def stumpffs(x: Array, kinds: tuple[tuple[int, int], ...]) -> tuple[Array, ...]:
 def _stumpffs(kinds: tuple[tuple[int, int], ...]) -> Callable[[Array], tuple[Array, ...]]:
     @jax.custom_jvp
     @named(f"stumpffs{kinds}")
+    @traced_once
     def values(x: Array) -> tuple[Array, ...]:
         half = 0.5 * jnp.sqrt(x)
         zero = half == 0
@@ -169,6 +171,7 @@ def dexpinv_coefficient(x: Array, order: int = 0, half_turn: bool = False) -> Ar
 def _dexpinv_coefficient(order: int, half_turn: bool) -> Callable[[Array], Array]:
     @jax.custom_jvp
     @named(f"dexpinv_coefficient({order},)")
+    @traced_once
     def value(x: Array) -> Array:
         if half_turn:
             return _beside_pole(x, order, _HALF_TURN)

@@ -100,9 +100,10 @@ def test_a_linear_record_is_that_of_filterpy():
 def test_an_unscented_filter_is_that_of_filterpy(rule):
     """Steps and readings that are not linear, over a few times."""
     kalman = pytest.importorskip("filterpy.kalman")
+    root = lambda P: np.linalg.cholesky(P[::-1, ::-1])[::-1, ::-1].T  # noqa: E731  # its rows are the points
     points, theirs = {
-        "Julier": (Julier(1.5), lambda: kalman.JulierSigmaPoints(3, 1.5)),
-        "Scaled": (Scaled(0.6, 2.0), lambda: kalman.MerweScaledSigmaPoints(3, 0.6, 2.0, 0.0)),
+        "Julier": (Julier(1.5), lambda: kalman.JulierSigmaPoints(3, 1.5, root)),
+        "Scaled": (Scaled(0.6, 2.0), lambda: kalman.MerweScaledSigmaPoints(3, 0.6, 2.0, 0.0, root)),
     }[rule]
     turned = lambda x, xp: xp.stack([x[0] + 0.1 * xp.sin(x[1]), x[1] + 0.1 * x[2] * x[0], 0.9 * x[2] + 0.1 * x[1] ** 2])  # noqa: E731
     seen = lambda x, xp: xp.stack([xp.sqrt(4 + x[0] ** 2 + x[1] ** 2), x[1] * x[2]])  # noqa: E731

@@ -101,7 +101,7 @@ def test_a_linear_problem_in_sequence_and_in_parallel():
     rng = np.random.default_rng(3)
     read = (np.arange(k) % 3 == 1)[:, None, None]
     given = (
-        rng.normal(size=n), 0.5 * np.eye(n) + np.tri(n, k=-1),
+        rng.normal(size=n), 0.5 * np.eye(n) + np.tri(n, k=-1).T,
         0.6 * rng.normal(size=(k, n, n)), rng.normal(size=(k, n)),
         rng.normal(size=(k, n, n + 1)), rng.normal(size=(k, m)), rng.normal(size=(k, m, n)) * read,
         np.tile(np.diag([0.1, 0.2]), (k, 1, 1)),

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim._compile.xla.compilation import traced_once
 from lgsim._compile.xla.named_calls import named
 
 Scalar = Any
@@ -184,6 +185,7 @@ _TWO_OVER_PI = 0.6366197723675814
 
 @jax.custom_jvp
 @named("sincos")
+@traced_once
 def sincos(angle: Array) -> tuple[Array, Array]:
     """Sine and cosine of an angle in radians, both at once in vector instructions (4 to 8 times faster than two calls).
 
@@ -209,6 +211,7 @@ def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[tuple[Array, Array
 
 @jax.custom_jvp
 @named("sincos_of_twice")
+@traced_once
 def sincos_of_twice(angle: Array) -> tuple[Array, Array]:
     """Sine and cosine of twice an angle of at most pi/4, at half the cost of ``sincos``; wrong for larger angles.
 

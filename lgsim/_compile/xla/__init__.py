@@ -14,6 +14,7 @@ from lgsim._compile.xla.compilation import compiled as compiled
 from lgsim._compile.xla.compilation import compiled_fast as compiled_fast
 from lgsim._compile.xla.compilation import number_field as number_field
 from lgsim._compile.xla.compilation import strongly_typed as strongly_typed
+from lgsim._compile.xla.compilation import traced_once as traced_once
 from lgsim._compile.xla.compilation import with_arrays as with_arrays
 from lgsim._compile.xla.compilers import CUDA_SWITCH as CUDA_SWITCH
 from lgsim._compile.xla.compilers import SWITCHES as SWITCHES

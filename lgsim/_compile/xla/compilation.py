@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.core import Tracer
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -54,6 +55,20 @@ def compiled(f: Function, **options: Any) -> Function:
     def call(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = with_arrays((args, kwargs))
         return program(*args, **kwargs)
+
+    return cast(Function, call)
+
+
+def traced_once(f: Function) -> Function:
+    """A function of arrays whose operations are recorded once for their shapes, and copied into each program.
+
+    Outside of a trace it is ``f``, operation by operation.
+    """
+    recorded = jax.jit(f, inline=True)
+
+    @wraps(f)
+    def call(*args: Any) -> Any:
+        return recorded(*args) if any(isinstance(x, Tracer) for x in args) else f(*args)
 
     return cast(Function, call)
 
