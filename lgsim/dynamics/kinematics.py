@@ -9,7 +9,7 @@ from jax import Array
 from jaxtyping import Float
 
 from lgsim._compile.spatial import Mat, Motion, Transform, Vec, pack, to_child
-from lgsim._compile.xla import batch_last, fusion_barrier
+from lgsim._compile.xla import batch_last, fusion_barrier, native_with_derivatives
 from lgsim.dynamics import row_tree, validation
 from lgsim.dynamics import rows as row
 from lgsim.multibody.model import Model
@@ -101,7 +101,7 @@ def _accelerations(model: Model, q: Array, v: Array, a: Array) -> Array:
     return pack([*A.v, *A.w], (6,))
 
 
-@batch_last
+@native_with_derivatives
 def _frame_poses(model: Model, q: Array) -> Transform:
     (q,) = row_tree.full(model, q)
     m = row_tree.machine(model, q)
