@@ -16,11 +16,12 @@ from jaxtyping import Float
 from lgsim.formats.contacts.file_contacts import Names
 from lgsim.formats.contacts.mjcf_geoms import add_geoms
 from lgsim.formats.mjcformat.actuators import faults_of_actuators
+from lgsim.formats.mjcformat.body_forces import forced_bodies
 from lgsim.formats.mjcformat.compilation import UNKNOWN_LINE, CompiledFile, compile_file
 from lgsim.formats.mjcformat.equalities import acting_equalities, add_equality, fault, remarks
 from lgsim.formats.mjcformat.joints import BALL, FREE, HINGE, SLIDE, SPEEDS, joint_chain, pose
 from lgsim.formats.mjcformat.tendons import unread_of_tendon
-from lgsim.formats.report import Dropped, FileWarning, Finding, Inertia, Report
+from lgsim.formats.report import FileWarning, Finding, Inertia, Report
 from lgsim.formats.solids.geom_solids import add_solid_geoms
 from lgsim.formats.solids.model_solids import SolidNames
 from lgsim.formats.unit_checks import odd_length, odd_range
@@ -297,8 +298,6 @@ def _odd_units(file: CompiledFile) -> Iterator[Finding]:
 def _ignored(file: CompiledFile, equalities: bool, touching: set[int]) -> Iterator[Finding]:
     """Findings about unread elements and attributes that affect the motion."""
     model = file.model
-    if model.opt.density or model.opt.viscosity:
-        yield Dropped(1, "<option>", "density and viscosity: fluid forces are not represented")
     if file.enabled("CONSTRAINT", "CONTACT"):
         for geom in sorted({*np.flatnonzero(model.geom_contype | model.geom_conaffinity).tolist()} - touching):
             yield file.dropped("geom", geom, "can collide; contacts are not represented")
@@ -316,8 +315,8 @@ def _ignored(file: CompiledFile, equalities: bool, touching: set[int]) -> Iterat
     for body in range(model.nbody):
         if model.body_mocapid[body] >= 0:
             yield file.dropped("body", body, "is a mocap body; it is fixed here")
-        if model.body_gravcomp[body]:
-            yield file.dropped("body", body, "gravcomp is not represented")
+    for body, text in forced_bodies(file):
+        yield file.dropped("body", body, text)
     for joint in range(model.njnt):
         for text in _ignored_of_joint(file, joint):
             yield file.dropped("joint", joint, text)
@@ -340,6 +339,8 @@ def _ignored_of_joint(file: CompiledFile, j: int) -> Iterator[str]:
         yield "plasticity of the spring is not represented"
     if model.jnt_actfrclimited[j] and np.sum(model.jnt_actfrcrange[j]):
         yield "actuatorfrcrange is not symmetric; the larger bound is used"
+    if model.jnt_actgravcomp[j] and model.jnt_actfrclimited[j] and model.ngravcomp:
+        yield "actuatorfrcrange does not bound the gravity compensation (actuatorgravcomp)"
 
 
 def _attribute(model: object, name: str, index: int | slice) -> ArrayLike:

@@ -164,12 +164,12 @@ def test_what_is_not_represented_is_reported(joint):
 
 
 def test_report_of_other_elements():
-    more = """<option density="1.2"/><tendon><fixed name="t" armature="1"><joint joint="j" coef="1"/></fixed>
+    more = """<option density="1.2"/><tendon><fixed name="t" range="0 1"><joint joint="j" coef="1"/></fixed>
 <fixed><joint joint="j" coef="1"/></fixed></tendon><equality><joint joint1="j"/></equality>"""
     text = robot(body('<joint name="j"/>', place='gravcomp="1"'), more)
     _, report = read_mjcf(text=text, ignore_equalities=True)
     subjects = [finding.subject for finding in report.ignored]
-    assert sorted(subjects) == ["<option>", "body 'a'", "equality 'equality0'", "tendon 't'"]
+    assert sorted(subjects) == ["body 'a'", "body 'a'", "equality 'equality0'", "tendon 't'"]
     _, report = read_mjcf(text=robot(body("<joint/>") + GEOM.replace('contype="0"', "")))
     assert [finding.subject for finding in report.ignored] == ["geom 'geom0'"]
 
@@ -196,11 +196,12 @@ def test_a_machine_with_ties_is_another_one_and_refused():
 
 
 def test_what_a_file_has_more_of_is_counted_by_its_kind():
-    cord = '<fixed frictionloss="1"><joint joint="j" coef="1"/></fixed>'
+    cord = '<fixed range="0 1"><joint joint="j" coef="1"/></fixed>'
     cords = f"<tendon>{cord}{cord}</tendon>"
     _, report = read_mjcf(text=robot(body('<joint name="j"/>', place='gravcomp="1"'), cords))
-    assert report.dropped == "2 tendons are represented without dry friction, body 'a' gravcomp is not represented"
-    assert "    2 tendons are represented without dry friction; lines 1, 1" in str(report).splitlines()
+    held = "body 'a' has gravity compensation, which load_actuators represents, not the model"
+    assert report.dropped == f"2 tendons are represented without limits, {held}"
+    assert "    2 tendons are represented without limits; lines 1, 1" in str(report).splitlines()
 
 
 def test_flags_that_disable_forces_are_followed():

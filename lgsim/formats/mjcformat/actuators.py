@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from lgsim.actuators import Actuators, AffineForce, Muscle, Saturation, Stage, Transmission
 from lgsim.actuators.activation import Activation
 from lgsim.actuators.actuators import ActuatorSum
+from lgsim.formats.mjcformat.body_forces import body_forces
 from lgsim.formats.mjcformat.compilation import CompiledFile, compile_file
 from lgsim.formats.mjcformat.joints import BALL, FREE, SPEEDS, joint_chain
 from lgsim.formats.mjcformat.tendons import coupling_row, is_spatial, passive_springs, tendon_fault, tendon_paths
@@ -35,8 +36,8 @@ def read_mjcf_actuators(
     ``filterexact`` has the equation of ``filter``. Not represented are adhesion, slider-cranks, plugins, delays,
     actuators of several commands, and actuators of the linear velocity of a free joint.
 
-    Tendons' springs and dampers, and the polynomial parts of those of hinges and slides, which the model does not have,
-    are further terms without commands.
+    Tendons' springs, dampers and dry friction, the polynomial parts of those of hinges and slides, ``gravcomp`` and the
+    forces of a fluid (``density``, ``viscosity``), which the model does not have, are further terms without commands.
 
     Args:
         model: The model of the file, from ``load_mjcf``.
@@ -56,13 +57,13 @@ def read_mjcf_actuators(
     used = [i for i in range(len(file.names["actuator"])) if i not in faults]
     remarks = [file.finding("actuator", i, text) for i, text in faults.items()]
     springs = passive_springs(file, joint_places(file, model), model)
-    if not used or not file.enabled("ACTUATION"):
-        return springs, tuple(remarks)
-    at = np.array(used)
-    stages = _stages(file, at, model)
-    names = [file.names["actuator"][i] for i in used]
-    found = Actuators(_transmission(file, at, model), *stages, names=names)
-    return found if springs is None else found + springs, tuple(remarks)
+    terms: list[Actuators] = [*([] if springs is None else [springs]), *body_forces(file, model)]
+    if used and file.enabled("ACTUATION"):
+        at = np.array(used)
+        names = [file.names["actuator"][i] for i in used]
+        terms.insert(0, Actuators(_transmission(file, at, model), *_stages(file, at, model), names=names))
+    found = ActuatorSum(tuple(terms)) if len(terms) > 1 else next(iter(terms), None)
+    return found, tuple(remarks)
 
 
 def faults_of_actuators(file: CompiledFile) -> dict[int, str]:

@@ -95,6 +95,13 @@ def pose(
     return poses.pose(position, poses.rotation_from_unit_quaternion(np.array([x, y, z, w])))
 
 
+def only_joint(file: CompiledFile, tendon: int) -> int | None:
+    """The joint of a fixed tendon with one joint; None for other tendons."""
+    model, first = file.model, int(file.model.tendon_adr[tendon])
+    fixed = model.wrap_type[first] == int(file.mujoco.mjtWrap.mjWRAP_JOINT) and model.tendon_num[tendon] == 1
+    return int(model.wrap_objid[first]) if fixed else None
+
+
 def _screws(model: Any, members: range) -> tuple[list[_Screw], Float[np.ndarray, "4 4"]]:
     """The screws s', and the pose ``G_k`` of the body at q = 0 in its frame at the reference."""
     moved, out = np.eye(4), []
@@ -140,13 +147,21 @@ def _numbers(file: CompiledFile, members: Iterable[int]) -> dict[str, Float[np.n
     return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 
 
+def _armature_of_tendons(file: CompiledFile, joint: int) -> float:
+    """The inertia of the tendons whose only joint it is, kg m^2 or kg: ``a k^2`` with their coefficients k."""
+    model = file.model
+    inertias = getattr(model, "tendon_armature", np.zeros(model.ntendon))  # of MuJoCo 3.3 and later
+    own = [t for t in np.flatnonzero(inertias).tolist() if only_joint(file, t) == joint]
+    return float(sum(inertias[t] * model.wrap_prm[model.tendon_adr[t]] ** 2 for t in own))
+
+
 def _numbers_of_joint(file: CompiledFile, j: int) -> dict[str, Float[np.ndarray, " k"]]:
     """Limits and forces of one joint's degrees of freedom."""
     model, kind = file.model, int(file.model.jnt_type[j])
     count, at = SPEEDS[kind], model.jnt_dofadr[j]
     dofs = slice(at, at + count)
     numbers = {
-        "armature": np.array(model.dof_armature[dofs]),
+        "armature": model.dof_armature[dofs] + _armature_of_tendons(file, j),
         "damping": model.dof_damping[dofs] * file.enabled("PASSIVE", "DAMPER"),
         "friction": model.dof_frictionloss[dofs] * file.enabled("CONSTRAINT", "FRICTIONLOSS"),
     }
