@@ -54,17 +54,18 @@ def load_mjcf(
     ``lgsim.formats.interop.mujoco`` converts it. Coordinates are relative to MuJoCo's zero, not to ``qpos0``.
 
     Bodies without joints are merged into their parents, and their frames are kept; sites are frames. Several hinges and
-    slides of one body whose axes meet become one compound joint, named after them with "+" between; otherwise a
-    massless body is inserted. The frame with a body's name is that of the file. If the body rotates about a point other
-    than its origin, the moving body of the model has its frame there, and is named ``body:joint``.
+    slides of one body whose axes meet become one compound joint, named after them with "+" between; otherwise, or if an
+    equality couples one of them, a massless body is inserted. The frame with a body's name is that of the file. If the
+    body rotates about a point other than its origin, the moving body of the model has its frame there, and is named
+    ``body:joint``.
 
     Springs, dampers, dry friction, armature, limits and force ranges of joints are read, and gravity. Position limits
     are not enforced, see ``lgsim.with_stops``. ``load_actuators`` reads actuators. The report of ``read_mjcf`` lists
     what is not represented, such as contacts and tendons.
 
     An active ``<equality>`` is a closed kinematic loop with its name: "connect" a ball joint between the frames
-    "<name>.a" and "<name>.b", "weld" a fixed joint, "joint" a coupling, by bodies or by sites, and "tendon" a
-    coupling if it is linear in two joints. Loops are closed exactly: ``solref`` and ``solimp`` are not read.
+    "<name>.a" and "<name>.b", "weld" a fixed joint, by bodies or by sites, "joint" a coupling, and "tendon" a
+    coupling of two joints. Loops are closed exactly: ``solref`` and ``solimp`` are not read.
 
     Args:
         text: The MJCF itself instead of a path; its files are searched in the working directory.

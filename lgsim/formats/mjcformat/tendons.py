@@ -13,7 +13,7 @@ from lgsim.actuators.passive_springs import DryFriction, PassiveSprings, Polynom
 from lgsim.actuators.stage import Stage
 from lgsim.actuators.tendon_paths import Segment, TendonPaths
 from lgsim.formats.mjcformat.compilation import CompiledFile
-from lgsim.formats.mjcformat.joints import HINGE, SLIDE, only_joint, pose
+from lgsim.formats.mjcformat.joints import HINGE, SLIDE, pose, tendon_joints
 from lgsim.multibody.joint_numbers import USUAL
 from lgsim.multibody.model import Model
 
@@ -36,8 +36,8 @@ def is_spatial(file: CompiledFile, tendon: int) -> bool:
 def coupling_row(file: CompiledFile, tendon: int, places: dict[int, slice], model: Model) -> Float[np.ndarray, " nv"]:
     """The coefficients of a fixed tendon."""
     row = np.zeros(model.nv)
-    for i in _wraps(file, tendon):
-        row[places[int(file.model.wrap_objid[i])]] += file.model.wrap_prm[i]
+    for joint, coefficient in tendon_joints(file, tendon).items():
+        row[places[joint]] = coefficient
     return row
 
 
@@ -143,7 +143,7 @@ def unread_of_tendon(file: CompiledFile, tendon: int) -> list[str]:
     if fault:
         return [f"is not represented: {fault}"]
     acting = ["limits"] if model.tendon_limited[tendon] and file.enabled("CONSTRAINT", "LIMIT") else []
-    if np.any(_entries(model, "tendon_armature", tendon)) and only_joint(file, tendon) is None:
+    if np.any(_entries(model, "tendon_armature", tendon)) and len(tendon_joints(file, tendon)) != 1:
         acting.append("armature")
     found = [f"is represented without {' and '.join(acting)}"] if acting else []
     named = ("stiffness", "stiffnesspoly", "damping", "dampingpoly", "frictionloss")
