@@ -26,7 +26,7 @@ from lgsim.support.toml_table import Table
 
 TRAJECTORIES = (".npz", ".parquet", ".csv", ".mcap")
 """Suffixes of trajectory files."""
-ONLY_URDF = "expected a URDF file; in MJCF use <freejoint/>, in SDF a link without a joint has a floating base"
+NOT_IN_SDF = "expected a URDF or MJCF file; in SDF a link without a joint has a floating base"
 SHIPPED = "lgsim:"
 """Prefix of the names of robots that are part of lgsim."""
 
@@ -68,7 +68,8 @@ def read_machine(
     """Read a robot from a URDF, SDF or MJCF file; the root element determines the format.
 
     Args:
-        floating_base: True gives the root link of a URDF file six degrees of freedom.
+        floating_base: True gives the root link of a URDF file, or the fixed bodies of an MJCF file, six degrees of
+            freedom.
         gravity: Gravitational acceleration in the world frame, (3,), m/s^2; None for that of the file.
         dtype: float32 or float64; None for JAX's default float.
         ignore_equalities: True ignores the equality constraints of an MJCF file.
@@ -82,7 +83,7 @@ def read_machine(
 
     Raises:
         FileError: a ValueError: a file describes no valid model or no valid loops, or a floating base is requested for
-            another format than URDF.
+            an SDF file.
         ModuleNotFoundError: the package mujoco is missing.
     """
     file = path if isinstance(path, Path) else Path(path)
@@ -91,13 +92,15 @@ def read_machine(
     tag = first_tag(file)
     if tag == "mujoco":
         package("mujoco", "mjcf", "an MJCF file")
-    if floating_base and tag in ("mujoco", "sdf"):
-        raise FileError(str(file), None, f"floating_base: {ONLY_URDF}")
+    if floating_base and tag == "sdf":
+        raise FileError(str(file), None, f"floating_base: {NOT_IN_SDF}")
     if only is not None and tag != "sdf":
         raise FileError(str(file), None, f"model: expected an SDF file, which may have several models, got {only!r}")
     own: Any = {"solids": solids, "solid_meshes": solid_meshes}
     if tag == "mujoco":
-        model, report = read_mjcf(file, dtype=dtype, ignore_equalities=ignore_equalities, **own)
+        model, report = read_mjcf(
+            file, floating_base=floating_base, dtype=dtype, ignore_equalities=ignore_equalities, **own
+        )
     elif tag == "sdf":
         model, report = read_sdf(file, model=only, dtype=dtype, **own)
     else:
