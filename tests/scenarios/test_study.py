@@ -258,7 +258,8 @@ def test_stops_of_the_machine(write, folder, tmp_path):
 def test_an_mjcf_machine_that_moves_has_no_floating_base(write):
     pytest.importorskip("mujoco")
     text = changed(("arm.urdf", "slider.xml"), ("gravity = [0, 0, -5]", "floating_base = true"))
-    with pytest.raises(ScenarioError, match=r":3: machine.file: .*slider.xml: floating_base: expected a body of the world"):
+    expected = r":3: machine.file: .*slider.xml: floating_base: expected a body of the world"
+    with pytest.raises(ScenarioError, match=expected):
         load_study(write(text, "bad.toml"))
 
 

@@ -272,6 +272,7 @@ def _renamed(model: SdfModel, name: Callable[[str], str]) -> SdfModel:
     joints = [
         replace(
             joint, name=name(joint.name), parent=name(joint.parent), child=name(joint.child),
+            gearbox=joint.gearbox and replace(joint.gearbox, reference=name(joint.gearbox.reference)),
             axes=tuple(
                 replace(
                     axis, frame=name(axis.frame),
