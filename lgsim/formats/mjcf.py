@@ -155,6 +155,8 @@ def read_mjcf(
             reader.add_site(site)
         for equality in () if ignore_equalities else acting_equalities(file):
             reader.add_equality(equality)
+        if file.model.nbody == 1:
+            raise FileError(file.file, None, "expected at least one <body>, got none")
         if floating_base and not reader.floating:
             text = (
                 "floating_base: expected a body of the world without a joint, got none; other bodies have <freejoint/>"
