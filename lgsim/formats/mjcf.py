@@ -25,7 +25,7 @@ from lgsim.formats.report import FileWarning, Finding, Inertia, Report
 from lgsim.formats.solids.geom_solids import add_solid_geoms
 from lgsim.formats.solids.model_solids import SolidNames
 from lgsim.formats.unit_checks import odd_length, odd_range
-from lgsim.formats.urdf import NOTHING_MOVES, ROOT_JOINT
+from lgsim.formats.urdf import FLOATS, NOTHING_MOVES, ROOT_JOINT
 from lgsim.formats.xml import FileError, built, errors_at
 from lgsim.multibody.builder import ModelBuilder, ten_parameters
 from lgsim.multibody.inertia import defect
@@ -163,7 +163,7 @@ def read_mjcf(
             )
             raise FileError(file.file, None, text)
         if not file.model.njnt and not floating_base:
-            raise FileError(file.file, None, f"{NOTHING_MOVES}, or floating_base=True, got neither")
+            raise FileError(file.file, None, NOTHING_MOVES + FLOATS)
         model = reader.build()
     touching: set[int] = set()
     if contacts:

@@ -136,6 +136,11 @@ FAULTS = {
         '<robot name="stone"><link name="a"/></robot>',
         r"2: robot 'stone': expected at least one joint .*floating_base=True",
     ),
+    "fixed to the world": (
+        ROBOT[22:],
+        '<robot name="stone"><link name="world"/></robot>',
+        r"2: robot 'stone': expected at least one joint that is not fixed, got a robot that is fixed to the world",
+    ),
     "negative mass": (
         'mass value="2"',
         'mass value="-2"',

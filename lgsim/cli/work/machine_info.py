@@ -13,7 +13,7 @@ from rich.tree import Tree
 from lgsim.cli.files import read_machine
 from lgsim.cli.terminal import console, lines, note
 from lgsim.formats import FileError, Report
-from lgsim.formats.urdf import NOTHING_MOVES
+from lgsim.formats.urdf import FLOATS
 from lgsim.multibody import Model
 from lgsim.multibody.joints import Free
 from lgsim.multibody.loops import JointTie
@@ -63,9 +63,9 @@ def _read(file: Path, floating_base: bool, loops: Path | None) -> tuple[Model, R
         return read_machine(file, floating_base=floating_base, loops=loops)
     except FileError as error:
         tag = first_tag(file)
-        if tag == "mujoco" and NOTHING_MOVES not in error.message:
+        if tag == "mujoco" and FLOATS not in error.message:
             return read_machine(file, floating_base=floating_base, loops=loops, ignore_equalities=True)
-        if tag not in ("robot", "mujoco") or NOTHING_MOVES not in error.message:
+        if tag not in ("robot", "mujoco") or FLOATS not in error.message:
             raise
     note("no joint of the file moves: this is the model of --floating-base")
     return read_machine(file, floating_base=True, loops=loops)
