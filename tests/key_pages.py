@@ -1,9 +1,7 @@
-"""docs/toml_keys.md: the keys of all tables of TOML files, seen while the files are read.
-
-python -m tests.key_pages        draws the tables anew
+"""The keys of all tables of TOML files, seen while files are read, and those of docs/toml_keys.md.
 
 Each table of a file is checked for unknown keys by ``Table.only``, which is watched while examples and further files
-are read. What a key means is the comment of the commented examples in lgsim/data, or a text of ``MEANINGS``.
+are read; each function that checks a table is among those that were seen.
 """
 
 from __future__ import annotations
@@ -13,8 +11,8 @@ import contextlib
 import re
 import sys
 import tempfile
-import textwrap
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from unittest import mock
 
@@ -22,7 +20,7 @@ import lgsim
 from lgsim import data, identify
 from lgsim.formats.loop_files import add_loops
 from lgsim.scenarios import load_scenario, load_study, unknowns
-from lgsim.scenarios.recording_map import load_recording_map
+from lgsim.scenarios.recording_map import TABLES, load_recording_map
 from lgsim.scenarios.study import load_motion
 from lgsim.support.toml_table import Document, Table
 
@@ -40,6 +38,7 @@ position = [2, 0, 0]
 [time]
 dt = 0.01
 steps = 10
+method = "MK4"
 [control]
 law = {law}
 [dispersions]
@@ -70,6 +69,7 @@ file = "arm.xml"
 [time]
 dt = 0.01
 steps = 10
+method = "MK4"
 [control]
 law = "actuators"
 """
@@ -79,6 +79,7 @@ file = "lgsim:cart_pole"
 [time]
 dt = 0.01
 steps = 10
+method = "MK4"
 [dispersions.inertias]
 mass = 0.1
 [dispersions.inertias.about.pole]
@@ -114,6 +115,7 @@ frame_a = "world"
 frame_b = "flange"
 joint = "spherical"
 placement_a = { xyz = [0, 0, 1], rpy = [0, 0, 0] }
+placement_b = { xyz = [0, 0, 1] }
 [[loop]]
 name = "b"
 joint_a = "joint1"
@@ -123,12 +125,9 @@ coefficients = [0, 1]
 MACHINE = """<mujoco><worldbody><body><joint name="j"/><geom size=".1"/></body></worldbody>
 <actuator><motor joint="j"/></actuator></mujoco>"""
 
-Keys = dict[str, tuple[str, ...]]
-"""Keys of tables by their dotted paths."""
-
 
 class Seen:
-    """The keys of the tables of one kind of file, and the functions that asked for them."""
+    """The keys of the tables of one kind of file by their dotted paths, and the functions that asked for them."""
 
     def __init__(self) -> None:
         self.keys: dict[str, dict[str, None]] = {}
@@ -152,15 +151,17 @@ def watched() -> Iterator[Seen]:
 
 
 def _study(folder: Path) -> None:
-    for name in data.STUDIES:
-        load_study(data.study(name))
+    load_study(data.study("hover"))
     (folder / "arm.xml").write_text(MACHINE, encoding="utf-8")
     file = folder / "study.toml"
-    for text in (*(STUDY.format(law=law) for law in ('"gravity"', '"pd"\nstiffness = 1\ndamping = 1')), INERTIAS):
+    for text, read in (
+        (STUDY.format(law='"gravity"'), load_study),
+        (INERTIAS, load_study),
+        (STUDY.format(law='"pd"\nstiffness = 1\ndamping = 1'), load_motion),
+        (DRIVEN, load_motion),
+    ):
         file.write_text(text, encoding="utf-8")
-        load_study(file)
-    file.write_text(DRIVEN, encoding="utf-8")
-    load_motion(file)
+        read(file)
 
 
 def _scenario(folder: Path) -> None:
@@ -179,6 +180,8 @@ def _map(folder: Path) -> None:
         file.write_text(text.replace("shoulder", "joint1").replace("elbow", "joint2"), encoding="utf-8")
         load_recording_map(file, model)
     table = Table(Document(Path("map"), "", {}), ("unknowns",), {})
+    with contextlib.suppress(ValueError):
+        unknowns.read_blocks(table, identify.Plant(model))
     for name in unknowns.KINDS:
         with contextlib.suppress(ValueError, AttributeError):  # what follows needs values
             unknowns._block(name, table, identify.Plant(model))
@@ -198,6 +201,7 @@ FILES: dict[str, Callable[[Path], None]] = {
 """Kinds of files with a function that reads some of them in a folder."""
 
 
+@cache
 def seen() -> dict[str, Seen]:
     """What was seen of each kind of file."""
     out = {}
@@ -221,38 +225,42 @@ def askers() -> set[tuple[str, str]]:
     return out
 
 
-_HEADER = re.compile(r"^(?:# )?\[{1,2}([\w.]+)\]{1,2}(?:\s+# (.*))?$")
-_KEY = re.compile(r"^\s*(?:# )?(?:\"[^\"]+\"|[\w.]+)? *?([\w.]+) *= *(?:\"[^\"]*\"|[^#\"]|\"[^\"]*\")*?(?:# (.*))?$")
+_SPREADS = {"std", "relative", "low", "high", "mean"}
 
 
-def comments(text: str) -> dict[tuple[str, str], str]:
-    """The comments of a commented example by table and key; that of a table has the key ""."""
-    found: dict[tuple[str, str], str] = {}
-    table = last = ""
-    for line in text.splitlines():
-        if header := _HEADER.match(line.strip()):
-            table, last = header[1], ""
-            found[table, ""] = header[2] or ""
-        elif key := re.match(r"^\s*(?:# )?([\w.]+)\s*=\s*(.*)$", line):
-            parts = re.split(r"\s# ", key[2], maxsplit=1)
-            last = key[1]
-            if len(parts) == 2:
-                found.setdefault((table, last), parts[1].strip())
-        elif (more := re.match(r"^\s{8,}# (.*)$", line)) and (table, last) in found:
-            found[table, last] += f" {more[1].strip()}"
+def place(kind: str, path: str, keys: dict[str, None]) -> str:
+    """The name of a table on the page; "" for tables whose keys are names of a model, or the tables themselves."""
+    first, _, rest = path.partition(".")
+    if first == "dispersions" and _SPREADS == set(keys):
+        return "dispersions.<value>"
+    if path.startswith("dispersions.inertias.about."):
+        return "dispersions.inertias.about.<body>"
+    if path in ("", "dispersions.wind", "dispersions.control", "dispersions.actuators"):
+        return ""
+    if kind == "Maps of recordings" and first not in TABLES:
+        return "<column>"
+    return "unknowns.<parameter>" if first == "unknowns" and rest else path
+
+
+def read_keys() -> set[tuple[str, str, str]]:
+    """(kind of file, table, key) of all keys that are read."""
+    return {
+        (kind, name, key)
+        for kind, found in seen().items()
+        for path, keys in found.keys.items()
+        if (name := place(kind, path, keys))
+        for key in keys
+    }
+
+
+def listed_keys(page: str) -> list[tuple[str, str, str]]:
+    """(kind of file, table, key) of the rows of a page; a heading may name several tables."""
+    found, kind, tables = [], "", []
+    for line in page.splitlines():
+        if line.startswith("## "):
+            kind = line[3:]
+        elif line.startswith("### "):
+            tables = [name.strip("[]`") for name in line[4:].split(", ")]
+        elif row := re.match(r"\| `(\w+)` \| \S", line):
+            found += [(kind, table, row[1]) for table in tables]
     return found
-
-
-SAME = {"minimum": "maximum"}
-"""Tables that have the comments of another one."""
-
-MEANINGS: dict[tuple[str, str], str] = {}
-
-
-def meanings() -> dict[tuple[str, str], str]:
-    """What keys mean, by table and key."""
-    examples = [*map(data.study, data.STUDIES), *map(data.scenario, data.SCENARIOS), data.recording_map()]
-    found: dict[tuple[str, str], str] = {}
-    for text in (*(path.read_text(encoding="utf-8") for path in examples), textwrap.dedent(add_loops.__doc__ or "")):
-        found = comments(text) | found
-    return found | MEANINGS
