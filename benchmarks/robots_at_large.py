@@ -130,7 +130,8 @@ def outcome(path):
         forces = read_actuators(model, path)[0] if first_tag(path) == "mujoco" else None
     except FileError as error:
         text = re.sub(r"'[^']*'", "'...'", re.sub(r"^[^:]*'[^']*': ", "", error.message))
-        return "refused", re.sub(r"-?[\d.]+(e-?\d+)?", "0", text.partition(";")[0])[:100]
+        text = re.sub(r"-?\d[\d.]*(e-?\d+)?", "0", re.sub(r"\S*/\S+", "...", text.partition(";")[0]))
+        return "refused", text[:100]
     except Exception as error:
         return "another exception", f"{path.name}: {type(error).__name__}: {error}"[:100]
     if first_tag(path) not in ORACLES or model.nv > LARGEST:

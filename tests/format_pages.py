@@ -1,6 +1,6 @@
 """docs/file_elements.md: what the readers of URDF, SDF and MJCF read, state and refuse, seen while they read.
 
-python -m tests.format_pages        draws the tables anew
+python -m tests.format_pages        draws the tables again
 
 The readers of URDF and SDF ask each element for its attributes and children, and report what they did not ask for.
 Files with every element of the specifications show which ones; of MJCF the arrays of MuJoCo's model are watched.

@@ -54,7 +54,7 @@ def load_sdf(
     solids: SolidNames = (),
     solid_meshes: Mapping[str, int] | None = None,
 ) -> Model:
-    """Load a model from an SDF file of the versions 1.3 to 1.12.
+    """Load a model from an SDF file of the versions 1.0 to 1.12.
 
     Supported joints are revolute, continuous, prismatic, screw, universal, revolute2, ball, fixed and gearbox. They are
     ordered depth first, children in the order of the file. Their coordinates are zero at the poses of the file. A joint

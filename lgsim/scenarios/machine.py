@@ -15,6 +15,7 @@ from jaxtyping import Float
 from lgsim import data
 from lgsim.formats import FileError, Report, read_mjcf, read_sdf, read_urdf
 from lgsim.formats.loop_files import add_loops
+from lgsim.formats.sdformat import old_versions
 from lgsim.formats.solids.model_solids import SolidNames
 from lgsim.formats.xacro_file import XacroFile
 from lgsim.formats.xml import read
@@ -153,13 +154,16 @@ def with_stops_of(table: Table, machine: MachineFile, dt: float) -> MachineFile:
 
 
 def first_tag(path: Path) -> str:
-    """Tag of the root element of an XML file; "" without a root element, which the URDF reader reports."""
+    """Tag of the root element of an XML file, "sdf" for the root of its old versions too.
+
+    It is "" without a root element, which the URDF reader reports.
+    """
     try:
         with path.open("rb") as file:
-            return str(next(ElementTree.iterparse(file, ("start",)))[1].tag).rpartition("}")[2]
+            tag = str(next(ElementTree.iterparse(file, ("start",)))[1].tag).rpartition("}")[2]
     except (ElementTree.ParseError, OSError, StopIteration, ValueError, LookupError):
-        pass
-    try:
-        return str(read(path, None).root.tag)
-    except FileError:
-        return ""
+        try:
+            tag = str(read(path, None).root.tag)
+        except FileError:
+            return ""
+    return "sdf" if tag == old_versions.ROOT_TAG else tag

@@ -18,7 +18,7 @@ SILENT = {
 def test_tables_are_those_of_the_readers():
     page = made.PAGE.read_text(encoding="utf-8")
     other = made.VERSION not in page and made.mujoco.__version__[0] != "4"  # a lane with an older MuJoCo
-    assert made.drawn(page, skip_mujoco=other) == page, "python -m tests.format_pages draws them anew"
+    assert made.drawn(page, skip_mujoco=other) == page, "python -m tests.format_pages draws them again"
 
 
 @pytest.mark.parametrize("own", made.FORMATS, ids=lambda own: own.name)

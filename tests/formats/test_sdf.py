@@ -385,7 +385,7 @@ ERRORS = {
     "a gear without a reference": (
         sdf(TWO + joint("j", "gearbox", "a", "b")), "joint 'j': expected a <gearbox_reference_body>, got none"
     ),
-    "a gear beside the axes of its joints": (
+    "a gear about other axes than its joints": (
         sdf(link("r") + link("p") + link("c") + joint("in", "revolute", "r", "p") + joint("out", "revolute", "r", "c")
             + joint("gear", "gearbox", "p", "c", GEAR)),
         "joint 'gear': expected a revolute joint about <axis2> between 'c' and the reference 'r', got none",
@@ -433,7 +433,7 @@ ERRORS = {
         sdf(TWO + joint("j", "revolute", "a", "b", "<axis><use_parent_model_frame>1</use_parent_model_frame></axis>")),
         "version 1.9 has no such element; expected <xyz expressed_in='__model__'>",
     ),
-    "a flag that is none": (sdf(TWO + "<static>maybe</static>"), "<static>: expected true or false, got 'maybe'"),
+    "a flag that is no boolean": (sdf(TWO + "<static>maybe</static>"), "<static>: expected true or false, got 'maybe'"),
     "a static model": (sdf(TWO + "<static>true</static>"), "<static>: expected a model that"),
     "nothing moves": (
         sdf(link("a") + joint("j", "fixed", "world", "a", "")),

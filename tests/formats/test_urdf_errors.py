@@ -45,7 +45,7 @@ ROBOT = """<?xml version="1.0"?>
 
 # (what is replaced in ROBOT, by what, the line and message)
 FAULTS = {
-    "no robot": ("robot", "machine", r"2: .*expected <robot>, the root of a URDF file, got <machine>"),
+    "no robot": ("robot", "device", r"2: .*expected <robot>, the root of a URDF file, got <device>"),
     "another format": (ROBOT[22:], '<sdf version="1.6"/>', r"2: <sdf>: expected <robot>, .*, got <sdf>"),
     "tag not closed": ("</link>", "", r"27: not XML: .*mismatch"),
     "attribute without quotes": ('type="revolute"', "type=revolute", r"11: not XML: .*"),

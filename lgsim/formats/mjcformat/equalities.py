@@ -142,7 +142,7 @@ def _coupling(file: CompiledFile, i: int) -> _Equation | str:
 
 
 def _another(file: CompiledFile, joint: int) -> int | None:
-    """A hinge or slide that is one joint in lgsim too, other than a joint; None if there is none."""
+    """A hinge or slide that is one joint in lgsim too, other than a joint; None without one."""
     model = file.model
     alone = {int(j) for j in range(model.njnt) if model.body_jntnum[model.jnt_bodyid[j]] == 1}
     fine = [j for j in alone | coupled_joints(file) if j != joint and model.jnt_type[j] in (HINGE, SLIDE)]
