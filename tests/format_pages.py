@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-import mujoco
-from lxml import etree
+import mujoco as mujoco_module
+from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from lgsim.formats import FileError, read_mjcf, read_sdf, read_urdf
 from lgsim.formats import mjcf as mjcf_reader
@@ -28,6 +28,7 @@ from lgsim.formats.mjcformat import keyframes
 from lgsim.formats.report import Dropped, Finding, Report
 from lgsim.formats.xml import Element
 
+mujoco: Any = mujoco_module
 PAGE = Path(__file__).parents[1] / "docs" / "file_elements.md"
 SPECIMENS = Path(__file__).parent / "formats" / "specimens"
 """Files with every element of the specifications."""

@@ -196,6 +196,14 @@ def test_equalities_that_are_not_active_are_no_loops():
     assert load(off).loop_names == ()
 
 
+def test_equalities_of_a_flex_are_refused():
+    """They have no name and no joints."""
+    flex = '<flexcomp name="f" type="grid" count="3 3 1" spacing=".1 .1 .1" dim="2" mass="1" radius=".01"/>'
+    text = text_of('<flex flex="f"/>').replace("</worldbody>", f'<body name="g">{flex}</body></worldbody>')
+    with pytest.raises(FileError, match="equality 'equality0': it is no connect or weld, and no equality of joints"):
+        read_mjcf(text=text)
+
+
 def test_what_is_left_out_is_in_the_report():
     text = text_of('<connect name="tie" body1="b" body2="c" anchor="0 0 0" solref="0.1 1"/>')
     model, report = read_mjcf(text=text)
