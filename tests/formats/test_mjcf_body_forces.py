@@ -12,6 +12,8 @@ from lgsim.formats.actuator_files import read_actuators
 from lgsim.identify.actuator_record import from_record, to_record
 
 mujoco = pytest.importorskip("mujoco")
+from tests.formats.test_actuator_files import MACHINE as RUNGE_KUTTA  # noqa: E402
+from tests.formats.test_actuator_files import both  # noqa: E402
 
 MACHINE = """<mujoco><option {option}/><default><geom contype="0" conaffinity="0"/></default><worldbody>
 <body name="base" gravcomp="1" pos="1 0 0"><geom size=".3"/>
@@ -85,6 +87,19 @@ def test_ellipsoids_at_rest_have_no_drag_and_finite_derivatives():
             ends.append(np.asarray(interop.mujoco.tau_from(model, q, jnp.asarray(data.qfrc_fluid))))
         wanted.append((ends[0] - ends[1]) / 2e-7)
     np.testing.assert_allclose(slope, np.array(wanted).T, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_motion_is_that_of_mujoco():
+    """With a motor, over 100 steps of its Runge-Kutta method."""
+    rest = '<actuator><motor name="m" joint="b"/></actuator>'
+    text = RUNGE_KUTTA.format(option=' density="900" viscosity="2" wind="1 0 1"', joint="", rest=rest)
+    text = text.replace('<body name="B"', '<body name="B" gravcomp="1"')
+    text = text.replace('fromto="0 0 0 0 0.2', f'{ELLIPSOID} fromto="0 0 0 0 0.2')
+    theirs, ours, drive, _ = both(text, np.random.default_rng(0).uniform(-1, 1, (100, 1)), [0.4, -0.3, 0.1])
+    assert drive.names == ("m",) and len(drive.terms) == 4
+    for wanted, found in zip(theirs, ours, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
 
 
 def test_what_does_not_act_is_no_force():
