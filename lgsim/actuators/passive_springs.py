@@ -1,4 +1,4 @@
-"""Springs and dampers of tendons and joints, which take no commands."""
+"""Springs, dampers and dry friction of tendons and joints, which take no commands."""
 
 from __future__ import annotations
 
@@ -35,6 +35,22 @@ class PolynomialSpring(Stage):
         spring = u * jnp.sum(self.stiffness * _powers(u, self.stiffness), axis=-1)
         damper = shaft.speed * jnp.sum(self.damping * _powers(jnp.abs(shaft.speed), self.damping), axis=-1)
         return signal - spring - damper, states
+
+
+class DryFriction(Stage):
+    """``force = signal - friction tanh(x' / friction_speed)``, as joints have it, see ``lgsim.passive_forces``.
+
+    Attributes:
+        friction: Its magnitude at high speeds, N m or N.
+        friction_speed: The speed below which it acts as a damper, rad/s or m/s.
+    """
+
+    friction: Numbers = number()
+    friction_speed: Numbers = number()
+
+    def respond(self, signal: Signal, shaft: Shaft, states: Rows) -> tuple[Signal, Rows]:
+        """(the force, no rates)."""
+        return signal - self.friction * jnp.tanh(shaft.speed / self.friction_speed), states
 
 
 def _powers(x: Signal, of: Numbers) -> Float[Array, "n k"]:

@@ -21,7 +21,7 @@ from lgsim.cli.terminal import note
 from lgsim.formats import Report
 from lgsim.multibody import Model
 from lgsim.scenarios import machine
-from lgsim.scenarios.machine import ONLY_URDF, TRAJECTORIES, first_tag
+from lgsim.scenarios.machine import NOT_IN_SDF, TRAJECTORIES, first_tag
 from lgsim.scenarios.trajectory_file import read_trajectory
 from lgsim.simulation import Trajectory
 from lgsim.support.messages import counted, one_line
@@ -73,12 +73,12 @@ def read_machine(
 
     Raises:
         FileError: the file describes no valid model, or the loop file names unknown joints or frames.
-        BadInput: a floating base is requested for an MJCF or SDF file.
+        BadInput: a floating base is requested for an SDF file.
         ModuleNotFoundError: the package mujoco is missing.
     """
     configure_jax()
-    if floating_base and first_tag(path) in ("mujoco", "sdf"):
-        raise BadInput(f"--floating-base: {ONLY_URDF}")
+    if floating_base and first_tag(path) == "sdf":
+        raise BadInput(f"--floating-base: {NOT_IN_SDF}")
     dtype = jnp.float32 if float32 else jnp.float64
     return machine.read_machine(
         path, floating_base=floating_base, gravity=gravity, dtype=dtype, ignore_equalities=ignore_equalities,

@@ -22,7 +22,10 @@ MachineArgument = Annotated[
 ]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Read this run: .npz or .parquet.")]
 FloatingBase = Annotated[
-    bool, typer.Option("--floating-base", help="Give the root link of a URDF six degrees of freedom.")
+    bool,
+    typer.Option(
+        "--floating-base", help="Give the root link of a URDF, or the fixed bodies of an MJCF, six degrees of freedom."
+    ),
 ]
 Loops = Annotated[
     Path | None,

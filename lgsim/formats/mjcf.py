@@ -16,19 +16,21 @@ from jaxtyping import Float
 from lgsim.formats.contacts.file_contacts import Names
 from lgsim.formats.contacts.mjcf_geoms import add_geoms
 from lgsim.formats.mjcformat.actuators import faults_of_actuators
+from lgsim.formats.mjcformat.body_forces import forced_bodies
 from lgsim.formats.mjcformat.compilation import UNKNOWN_LINE, CompiledFile, compile_file
 from lgsim.formats.mjcformat.equalities import acting_equalities, add_equality, fault, remarks
 from lgsim.formats.mjcformat.joints import BALL, FREE, HINGE, SLIDE, SPEEDS, joint_chain, pose
 from lgsim.formats.mjcformat.tendons import unread_of_tendon
-from lgsim.formats.report import Dropped, FileWarning, Finding, Inertia, Report
+from lgsim.formats.report import FileWarning, Finding, Inertia, Report
 from lgsim.formats.solids.geom_solids import add_solid_geoms
 from lgsim.formats.solids.model_solids import SolidNames
 from lgsim.formats.unit_checks import odd_length, odd_range
+from lgsim.formats.urdf import FLOATS, NOTHING_MOVES, ROOT_JOINT
 from lgsim.formats.xml import FileError, built, errors_at
 from lgsim.multibody.builder import ModelBuilder, ten_parameters
 from lgsim.multibody.inertia import defect
 from lgsim.multibody.joint_slices import JOINED
-from lgsim.multibody.joints import Fixed
+from lgsim.multibody.joints import Fixed, Free
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ROOT
 from lgsim.support.messages import counted
@@ -41,6 +43,7 @@ def load_mjcf(
     text: str | None = None,
     dtype: DTypeLike | None = None,
     ignore_equalities: bool = False,
+    floating_base: bool = False,
     contacts: Names = (),
     contact_law: Mapping[str, Any] | None = None,
     solids: SolidNames = (),
@@ -53,22 +56,25 @@ def load_mjcf(
     ``lgsim.formats.interop.mujoco`` converts it. Coordinates are relative to MuJoCo's zero, not to ``qpos0``.
 
     Bodies without joints are merged into their parents, and their frames are kept; sites are frames. Several hinges and
-    slides of one body whose axes meet become one compound joint, named after them with "+" between; otherwise a
-    massless body is inserted. The frame with a body's name is that of the file. If the body rotates about a point other
-    than its origin, the moving body of the model has its frame there, and is named ``body:joint``.
+    slides of one body whose axes meet become one compound joint, named after them with "+" between; otherwise, or if an
+    equality couples one of them, a massless body is inserted. The frame with a body's name is that of the file. If the
+    body rotates about a point other than its origin, the moving body of the model has its frame there, and is named
+    ``body:joint``.
 
     Springs, dampers, dry friction, armature, limits and force ranges of joints are read, and gravity. Position limits
     are not enforced, see ``lgsim.with_stops``. ``load_actuators`` reads actuators. The report of ``read_mjcf`` lists
     what is not represented, such as contacts and tendons.
 
     An active ``<equality>`` is a closed kinematic loop with its name: "connect" a ball joint between the frames
-    "<name>.a" and "<name>.b", "weld" a fixed joint, "joint" a coupling, by bodies or by sites, and "tendon" a
-    coupling if it is linear in two joints. Loops are closed exactly: ``solref`` and ``solimp`` are not read.
+    "<name>.a" and "<name>.b", "weld" a fixed joint, by bodies or by sites, "joint" a coupling, and "tendon" a
+    coupling of two joints. Loops are closed exactly: ``solref`` and ``solimp`` are not read.
 
     Args:
         text: The MJCF itself instead of a path; its files are searched in the working directory.
         dtype: float32 or float64; None for JAX's default float.
         ignore_equalities: True ignores ``<equality>``, so that the model has no loops.
+        floating_base: True gives bodies of the world without joints a free joint, ``root_joint``, or
+            "root_joint:<body>" if there are several.
         contacts: Names of geoms, or of bodies all of whose colliding geoms touch the ground, or contact parameters by
             such names; none by default. Cylinders have contact points on their rims, meshes at some vertices.
         contact_law: Default contact parameters, as in ``Model.add_contact``; those of MuJoCo are not read.
@@ -93,8 +99,8 @@ def load_mjcf(
     the order and place of a body's joints: ``mj_kinematics``.
     """
     model, report = read_mjcf(
-        path, text=text, dtype=dtype, ignore_equalities=ignore_equalities, contacts=contacts, contact_law=contact_law,
-        solids=solids, solid_meshes=solid_meshes,
+        path, text=text, dtype=dtype, ignore_equalities=ignore_equalities, floating_base=floating_base,
+        contacts=contacts, contact_law=contact_law, solids=solids, solid_meshes=solid_meshes,
     )  # fmt: skip
     if report.dropped:
         warnings.warn(f"{report.file}: {report.dropped}", FileWarning, stacklevel=2)
@@ -114,6 +120,7 @@ def read_mjcf(
     text: str | None = None,
     dtype: DTypeLike | None = None,
     ignore_equalities: bool = False,
+    floating_base: bool = False,
     contacts: Names = (),
     contact_law: Mapping[str, Any] | None = None,
     solids: SolidNames = (),
@@ -127,6 +134,7 @@ def read_mjcf(
         text: The MJCF itself instead of a path.
         dtype: float32 or float64; None for JAX's default float.
         ignore_equalities: See ``load_mjcf``.
+        floating_base: See ``load_mjcf``.
         contacts: See ``load_mjcf``.
         contact_law: See ``load_mjcf``.
         solids: See ``load_mjcf``.
@@ -140,15 +148,22 @@ def read_mjcf(
         _refuse_equalities(file)
     # overflow of numbers near the largest float is detected by the checks below, without NumPy's warnings
     with np.errstate(all="ignore"):
-        reader = _Reader(file, dtype)
+        reader = _Reader(file, dtype, floating_base)
         for body in range(1, file.model.nbody):
             reader.add_body(body)
         for site in range(file.model.nsite):
             reader.add_site(site)
         for equality in () if ignore_equalities else acting_equalities(file):
             reader.add_equality(equality)
-        if not file.model.njnt:
-            raise FileError(file.file, None, "expected at least one joint, got none")
+        if file.model.nbody == 1:
+            raise FileError(file.file, None, "expected at least one <body>, got none")
+        if floating_base and not reader.floating:
+            text = (
+                "floating_base: expected a body of the world without a joint, got none; other bodies have <freejoint/>"
+            )
+            raise FileError(file.file, None, text)
+        if not file.model.njnt and not floating_base:
+            raise FileError(file.file, None, NOTHING_MOVES + FLOATS)
         model = reader.build()
     touching: set[int] = set()
     if contacts:
@@ -191,11 +206,14 @@ def _refuse_equalities(file: CompiledFile) -> None:
 class _Reader:
     """Passes the elements of a compiled file to a builder."""
 
-    def __init__(self, file: CompiledFile, dtype: DTypeLike | None) -> None:
+    def __init__(self, file: CompiledFile, dtype: DTypeLike | None, floating_base: bool) -> None:
         gravity = np.array(file.model.opt.gravity) * file.enabled("GRAVITY")
         self.file = file
         self.builder = ModelBuilder(gravity, dtype, physical=False)
         self.taken = {*file.names["body"]}
+        model = file.model
+        mounted = (model.body_parentid == 0) & (model.body_jntnum == 0) & (model.body_mocapid < 0)
+        self.floating = np.flatnonzero(mounted)[1:].tolist() if floating_base else []  # without the world
         self.inertias: list[Inertia] = []
         self.clashes: list[Finding] = []
         self.assumed: list[Finding] = []
@@ -205,6 +223,14 @@ class _Reader:
         """Add a body and its joints."""
         file, model = self.file, self.file.model
         name, at = file.names["body"][body], file.names["body"][model.body_parentid[body]]
+        if body in self.floating:
+            joint = ROOT_JOINT if len(self.floating) == 1 else f"{ROOT_JOINT}:{name}"
+            with self.errors_at("body", body):
+                self.builder.add_body(name, at, Free(), joint_name=joint, parameters=self._parameters(body))
+            where = ", ".join(f"{x:g}" for x in model.body_pos[body])
+            text = f"has a floating base {joint!r}; its position in the file is ({where}) m"
+            self.assumed.append(file.finding("body", body, text))
+            return
         steps, rest = joint_chain(file, body)
         # the body's frame is that of the last joint unless its anchor is elsewhere
         is_last = bool(steps) and np.array_equal(rest, np.eye(4))
@@ -297,8 +323,6 @@ def _odd_units(file: CompiledFile) -> Iterator[Finding]:
 def _ignored(file: CompiledFile, equalities: bool, touching: set[int]) -> Iterator[Finding]:
     """Findings about unread elements and attributes that affect the motion."""
     model = file.model
-    if model.opt.density or model.opt.viscosity:
-        yield Dropped(1, "<option>", "density and viscosity: fluid forces are not represented")
     if file.enabled("CONSTRAINT", "CONTACT"):
         for geom in sorted({*np.flatnonzero(model.geom_contype | model.geom_conaffinity).tolist()} - touching):
             yield file.dropped("geom", geom, "can collide; contacts are not represented")
@@ -316,8 +340,8 @@ def _ignored(file: CompiledFile, equalities: bool, touching: set[int]) -> Iterat
     for body in range(model.nbody):
         if model.body_mocapid[body] >= 0:
             yield file.dropped("body", body, "is a mocap body; it is fixed here")
-        if model.body_gravcomp[body]:
-            yield file.dropped("body", body, "gravcomp is not represented")
+    for body, text in forced_bodies(file):
+        yield file.dropped("body", body, text)
     for joint in range(model.njnt):
         for text in _ignored_of_joint(file, joint):
             yield file.dropped("joint", joint, text)
@@ -340,6 +364,8 @@ def _ignored_of_joint(file: CompiledFile, j: int) -> Iterator[str]:
         yield "plasticity of the spring is not represented"
     if model.jnt_actfrclimited[j] and np.sum(model.jnt_actfrcrange[j]):
         yield "actuatorfrcrange is not symmetric; the larger bound is used"
+    if model.jnt_actgravcomp[j] and model.jnt_actfrclimited[j] and model.ngravcomp:
+        yield "actuatorfrcrange does not bound the gravity compensation (actuatorgravcomp)"
 
 
 def _attribute(model: object, name: str, index: int | slice) -> ArrayLike:

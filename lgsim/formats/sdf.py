@@ -18,7 +18,7 @@ from lgsim.formats.loop_files import add_loops
 from lgsim.formats.poses import plane_axes
 from lgsim.formats.poses import pose as pose_of
 from lgsim.formats.report import Dropped, FileWarning, Finding, Report
-from lgsim.formats.sdformat.elements import SdfJoint, SdfModel, collision_pose
+from lgsim.formats.sdformat.elements import Axis, SdfJoint, SdfModel, collision_pose
 from lgsim.formats.sdformat.models import sdf_model
 from lgsim.formats.sdformat.tree import Frames, spanning_tree
 from lgsim.formats.solids.collision_shapes import add_shapes
@@ -36,6 +36,9 @@ from lgsim.support.unused_names import unused_name
 ACTING = ("damping", "friction", "stiffness")
 """Joint parameters that a loop does not have."""
 
+PARALLEL = 1e-6
+"""Axes of a gearbox may differ by this much of a cosine from those of its joints: rounded numbers of files."""
+
 
 def load_sdf(
     path: str | os.PathLike[str] | None = None,
@@ -51,14 +54,15 @@ def load_sdf(
     solids: SolidNames = (),
     solid_meshes: Mapping[str, int] | None = None,
 ) -> Model:
-    """Load a model from an SDF file of the versions 1.3 to 1.12.
+    """Load a model from an SDF file of the versions 1.0 to 1.12.
 
-    Supported joints are revolute, continuous, prismatic, screw, universal, revolute2, ball and fixed. They are ordered
-    depth first, children in the order of the file. Their coordinates are zero at the poses of the file. A joint to a
-    link that another joint of the tree already moves closes a kinematic loop, which has the joint's name and connects
-    the frames "<joint>.a" on the parent and "<joint>.b" on the child. Such a joint is revolute, continuous, prismatic,
-    ball or fixed; a hinge rotates about z of both frames. The tree grows from the world by the first joint of the file
-    that reaches a new link.
+    Supported joints are revolute, continuous, prismatic, screw, universal, revolute2, ball, fixed and gearbox. They are
+    ordered depth first, children in the order of the file. Their coordinates are zero at the poses of the file. A joint
+    to a link that another joint of the tree already moves closes a kinematic loop, which has the joint's name and
+    connects the frames "<joint>.a" on the parent and "<joint>.b" on the child. Such a joint is revolute, continuous,
+    prismatic, ball or fixed; a hinge rotates about z of both frames. The tree grows from the world by the first joint
+    of the file that reaches a new link. A gearbox is a coupling of the revolute joints between its parent, its child
+    and its reference, ``q_child = -ratio q_parent``.
 
     Names in nested and included models are "<model>::<name>", without a scope for merge="true". An <include> names a
     file or a folder with a model.config or model.sdf: relative to the file, as model://<folder> above it or in the
@@ -203,7 +207,11 @@ class _Writer:
                 self.builder.add_frame(name, link, self._within(link, self.frames.pose(name)))
         for joint in closing:
             self._add_loop(joint)
-        return built(self.builder, {joint.name: joint.element.error for joint in closing}, self.sdf.element.error)
+        gears = [joint for joint in self.sdf.joints.values() if joint.gearbox is not None]
+        for joint in gears:
+            self._add_coupling(joint, tree)
+        loops = {joint.name: joint.element.error for joint in (*closing, *gears)}
+        return built(self.builder, loops, self.sdf.element.error)
 
     def _add_roots(self, moved: set[str]) -> None:
         """Add the links that no joint moves."""
@@ -270,6 +278,34 @@ class _Writer:
             self.sdf.ignored.append(Dropped(joint.element.line, joint.element.subject, words))
         if any(axis.mimic for axis in joint.axes):
             raise joint.element.error("closes a loop, and cannot mimic another joint")
+
+    def _add_coupling(self, joint: SdfJoint, tree: list[SdfJoint]) -> None:
+        """Add a gearbox: the coupling of the joints that rotate its parent and its child relative to the reference."""
+        gearbox, found = joint.gearbox, []
+        assert gearbox is not None
+        reference = self.frames.link(gearbox.reference, gearbox.element)
+        for link, axis in zip(self.frames.ends(joint), joint.axes, strict=True):
+            senses = ((other, self._sense(other, axis, reference, link)) for other in tree)
+            driven = next(((other.name, sense) for other, sense in senses if sense), None)
+            if driven is None:
+                raise joint.element.error(
+                    f"expected a revolute joint about <{axis.element.tag}> between {link!r} and the reference"
+                    f" {reference!r}, got none"
+                )
+            found.append(driven)
+        (a, sense_a), (b, sense_b) = found
+        with errors_at(joint.element.error):
+            self.builder.add_coupling(joint.name, a, b, [0.0, -gearbox.ratio * sense_a * sense_b])
+
+    def _sense(self, joint: SdfJoint, axis: Axis, reference: str, link: str) -> float:
+        """1 or -1 if a joint rotates a link relative to the reference about an axis or against it, else 0."""
+        ends = self.frames.ends(joint)
+        if {*ends} != {reference, link} or not isinstance(joint.joint, joints.Revolute):
+            return 0.0
+        own, other = (self.frames.pose(a.frame, a.element)[:3, :3] @ a.direction for a in (joint.axes[0], axis))
+        cosine = own @ other / (np.linalg.norm(own) * np.linalg.norm(other))
+        along = np.sign(cosine) if abs(cosine) > 1 - PARALLEL else 0.0
+        return float(along if ends == (reference, link) else -along)
 
     def _axes(self, joint: SdfJoint) -> Float[np.ndarray, "k 3"] | None:
         """Axes of a joint in its own frame; None if it has none."""

@@ -32,7 +32,8 @@ from lgsim.multibody.topology import ROOT
 ROOT_JOINT = "root_joint"
 """Joint of a floating base."""
 NOTHING_MOVES = "expected at least one joint that is not fixed"
-"""Beginning of the error about a file without a moving joint."""
+FLOATS = ", or floating_base=True, got neither"
+"""Beginning and end of the error about a file without a moving joint that may have a floating base."""
 
 
 def load_urdf(
@@ -213,7 +214,8 @@ def _build(
                 **joint.numbers,
             )
     if not floating and all(joint.joint.nv == 0 for joint in robot.joints.values()):
-        raise robot.element.error(f"{NOTHING_MOVES}, or floating_base=True, got neither")
+        mounted = ", got a robot that is fixed to the world"
+        raise robot.element.error(NOTHING_MOVES + (mounted if root.name == ROOT else FLOATS))
     with errors_at(robot.element.error):
         return builder.build()
 

@@ -77,7 +77,7 @@ def robot(file: str, root: Element) -> Robot:
     """
     if root.tag != "robot":
         hints = {"sdf": ": an SDF file, which lgsim.load_sdf reads"}
-        hints["gazebo"] = ": an SDF file of the versions 1.0 to 1.2, see lgsim.load_sdf"
+        hints["gazebo"] = ": an SDF file of the versions 1.0 to 1.2, which lgsim.load_sdf reads"
         hints["mujoco"] = ": an MJCF file, which lgsim.load_mjcf reads"
         raise root.error(f"expected <robot>, the root of a URDF file, got <{root.tag}>{hints.get(root.tag, '')}")
     for node in root.node.iter("{*}*"):

@@ -53,6 +53,7 @@ class Element:
         self._read: set[str] = set()
         self._tags: set[str] = set()
         self._again: list[Element] = []
+        self._spaced: list[str] = []
 
     # computed on demand: a file has far more elements than messages
 
@@ -215,12 +216,17 @@ class Element:
         if value is None and default is not None:
             return default
         found = _number(value or "")
+        if value is not None and value != value.strip():
+            self._spaced.append(attribute)
         if not holds(found):
             raise self.error(f"{attribute}: expected {_EXPECTED.get(holds, 'a number')}, got {_shown(value)}")
         return found
 
     def unread(self, quiet: frozenset[str] = frozenset()) -> Iterator[Finding]:
-        """Findings about unread children and attributes, except children with the tags in ``quiet``."""
+        """Findings about unread children and attributes, except children with the tags in ``quiet``.
+
+        Also about numbers that were read and that other readers refuse.
+        """
         read = self._tags | quiet
         for node in self.node.iterchildren(etree.Element):
             if node.tag not in read:
@@ -230,6 +236,8 @@ class Element:
         for attribute in self.node.attrib:
             if attribute not in self._read:
                 yield self.finding(f"attribute {attribute!r} of <{self.tag}>")
+        for attribute in self._spaced:
+            yield self.finding(f"{attribute}: a number with white space around it, which other readers refuse")
 
 
 Error = Callable[[str], FileError]

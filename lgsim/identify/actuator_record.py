@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array
 
 from lgsim.actuators.actuators import Actuators, ActuatorSum
+from lgsim.actuators.body_forces import BodyForces as BodyForces
 from lgsim.actuators.passive_springs import PassiveSprings as PassiveSprings
 from lgsim.actuators.stage import Stage
 from lgsim.actuators.tendon_paths import TendonPaths

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from lgsim import data
 from lgsim.formats import FileError, Report, read_mjcf, read_sdf, read_urdf
 from lgsim.formats.loop_files import add_loops
+from lgsim.formats.sdformat import old_versions
 from lgsim.formats.solids.model_solids import SolidNames
 from lgsim.formats.xacro_file import XacroFile
 from lgsim.formats.xml import read
@@ -26,7 +27,7 @@ from lgsim.support.toml_table import Table
 
 TRAJECTORIES = (".npz", ".parquet", ".csv", ".mcap")
 """Suffixes of trajectory files."""
-ONLY_URDF = "expected a URDF file; in MJCF use <freejoint/>, in SDF a link without a joint has a floating base"
+NOT_IN_SDF = "expected a URDF or MJCF file; in SDF a link without a joint has a floating base"
 SHIPPED = "lgsim:"
 """Prefix of the names of robots that are part of lgsim."""
 
@@ -68,7 +69,8 @@ def read_machine(
     """Read a robot from a URDF, SDF or MJCF file; the root element determines the format.
 
     Args:
-        floating_base: True gives the root link of a URDF file six degrees of freedom.
+        floating_base: True gives the root link of a URDF file, or the fixed bodies of an MJCF file, six degrees of
+            freedom.
         gravity: Gravitational acceleration in the world frame, (3,), m/s^2; None for that of the file.
         dtype: float32 or float64; None for JAX's default float.
         ignore_equalities: True ignores the equality constraints of an MJCF file.
@@ -82,7 +84,7 @@ def read_machine(
 
     Raises:
         FileError: a ValueError: a file describes no valid model or no valid loops, or a floating base is requested for
-            another format than URDF.
+            an SDF file.
         ModuleNotFoundError: the package mujoco is missing.
     """
     file = path if isinstance(path, Path) else Path(path)
@@ -91,13 +93,15 @@ def read_machine(
     tag = first_tag(file)
     if tag == "mujoco":
         package("mujoco", "mjcf", "an MJCF file")
-    if floating_base and tag in ("mujoco", "sdf"):
-        raise FileError(str(file), None, f"floating_base: {ONLY_URDF}")
+    if floating_base and tag == "sdf":
+        raise FileError(str(file), None, f"floating_base: {NOT_IN_SDF}")
     if only is not None and tag != "sdf":
         raise FileError(str(file), None, f"model: expected an SDF file, which may have several models, got {only!r}")
     own: Any = {"solids": solids, "solid_meshes": solid_meshes}
     if tag == "mujoco":
-        model, report = read_mjcf(file, dtype=dtype, ignore_equalities=ignore_equalities, **own)
+        model, report = read_mjcf(
+            file, floating_base=floating_base, dtype=dtype, ignore_equalities=ignore_equalities, **own
+        )
     elif tag == "sdf":
         model, report = read_sdf(file, model=only, dtype=dtype, **own)
     else:
@@ -150,13 +154,16 @@ def with_stops_of(table: Table, machine: MachineFile, dt: float) -> MachineFile:
 
 
 def first_tag(path: Path) -> str:
-    """Tag of the root element of an XML file; "" without a root element, which the URDF reader reports."""
+    """Tag of the root element of an XML file, "sdf" for the root of its old versions too.
+
+    It is "" without a root element, which the URDF reader reports.
+    """
     try:
         with path.open("rb") as file:
-            return str(next(ElementTree.iterparse(file, ("start",)))[1].tag).rpartition("}")[2]
+            tag = str(next(ElementTree.iterparse(file, ("start",)))[1].tag).rpartition("}")[2]
     except (ElementTree.ParseError, OSError, StopIteration, ValueError, LookupError):
-        pass
-    try:
-        return str(read(path, None).root.tag)
-    except FileError:
-        return ""
+        try:
+            tag = str(read(path, None).root.tag)
+        except FileError:
+            return ""
+    return "sdf" if tag == old_versions.ROOT_TAG else tag

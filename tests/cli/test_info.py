@@ -59,7 +59,8 @@ def test_mjcf_by_its_first_element(files):
         "1 moving body on a fixed base, 2 kg in total; 1 degree of freedom (nq = 1, nv = 1); gravity (0, 0, -3)" in text
     )
     assert "rail (prismatic) → cart, 2 kg" in text
-    assert "--floating-base: expected a URDF file" in refused("info", files / "slider.xml", "--floating-base")
+    wrong = refused("info", files / "slider.xml", "--floating-base")
+    assert "floating_base: expected a body of the world without a joint" in wrong
 
 
 def test_names_are_no_markup(tmp_path):

@@ -61,4 +61,4 @@ def test_info_of_sdf_files(tmp_path):
     shown = lgsim("info", file)
     assert shown.exit_code == 0 and "root_joint" in shown.stdout and "floating base" in shown.stdout
     wrong = lgsim("info", file, "--floating-base")
-    assert wrong.exit_code == 2 and "expected a URDF file" in wrong.stderr
+    assert wrong.exit_code == 2 and "expected a URDF or MJCF file" in wrong.stderr

@@ -217,6 +217,25 @@ def test_stiffness_of_a_file_is_a_number_to_differentiate():
     assert np.isfinite(slope) and abs(float(slope)) > 1e-6
 
 
+def test_motors_by_their_voltage():
+    """MuJoCo 4's <dcmotor> without states, over random commands that meet their range; other inputs are stated."""
+    if not hasattr(mujoco.mjtGain, "mjGAIN_DCMOTOR"):
+        pytest.skip("before MuJoCo 4 there are no such motors")
+    rest = """<actuator><dcmotor name="m" joint="a" motorconst=".3" resistance="2" gear="5" ctrlrange="-1 1"/>
+      <dcmotor name="n" joint="c" motorconst=".2" resistance=".5" gear="-3"/>{}</actuator>"""
+    ctrl = np.random.default_rng(0).uniform(-3, 3, (50, 2))
+    theirs, ours, drive, _ = both(MACHINE.format(option="", joint="", rest=rest.format("")), ctrl, [0.4, -0.3, 0.1], 50)
+    assert drive.names == ("m", "n")
+    for wanted, found in zip(theirs, ours, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+    for more in ('input="ff"', 'input="pos vel"', 'inductance=".01"', 'armature=".1"'):
+        motor = f'<dcmotor name="o" joint="b" motorconst=".3" resistance="2" {more}/>'
+        xml = MACHINE.format(option="", joint="", rest=rest.format(motor))
+        model, report = read_mjcf(text=xml)
+        assert lgsim.load_actuators(model, text=xml).names == ("m", "n")
+        assert "actuator 'o' is not represented" in report.dropped
+
+
 def test_several_commands_of_an_actuator():
     """MuJoCo 4: an actuator of a ball joint has three commands; those after it keep their ranges and gears."""
     if not hasattr(mujoco.MjModel.from_xml_string("<mujoco/>"), "nactuator"):

@@ -164,12 +164,12 @@ def test_what_is_not_represented_is_reported(joint):
 
 
 def test_report_of_other_elements():
-    more = """<option density="1.2"/><tendon><fixed name="t" armature="1"><joint joint="j" coef="1"/></fixed>
+    more = """<option density="1.2"/><tendon><fixed name="t" range="0 1"><joint joint="j" coef="1"/></fixed>
 <fixed><joint joint="j" coef="1"/></fixed></tendon><equality><joint joint1="j"/></equality>"""
     text = robot(body('<joint name="j"/>', place='gravcomp="1"'), more)
     _, report = read_mjcf(text=text, ignore_equalities=True)
     subjects = [finding.subject for finding in report.ignored]
-    assert sorted(subjects) == ["<option>", "body 'a'", "equality 'equality0'", "tendon 't'"]
+    assert sorted(subjects) == ["body 'a'", "body 'a'", "equality 'equality0'", "tendon 't'"]
     _, report = read_mjcf(text=robot(body("<joint/>") + GEOM.replace('contype="0"', "")))
     assert [finding.subject for finding in report.ignored] == ["geom 'geom0'"]
 
@@ -195,12 +195,36 @@ def test_a_machine_with_ties_is_another_one_and_refused():
         assert read_mjcf(text=harmless)[0].nv == 1
 
 
+PROP = """<mujoco><worldbody><body name="cup" pos="1 2 3" euler="10 0 0"><geom type="box" size=".1 .2 .3"/>
+<body name="ear" pos="0 .2 .1" euler="5 6 7"><geom size=".1" pos=".1 0 0"/></body></body></worldbody></mujoco>"""
+
+
+def test_a_prop_without_joints_floats_on_request():
+    with pytest.raises(FileError, match="or floating_base=True, got neither"):
+        read_mjcf(text=PROP)
+    model, report = read_mjcf(text=PROP, floating_base=True)
+    free = PROP.replace('euler="10 0 0">', 'euler="10 0 0"><freejoint name="root_joint"/>')
+    wanted = read_mjcf(text=free)[0]
+    assert model.joint_names == ("root_joint",) and model.frame_names == wanted.frame_names
+    np.testing.assert_array_equal(model.inertias, wanted.inertias)
+    np.testing.assert_array_equal(model.frames, wanted.frames)
+    assert "body 'cup' has a floating base 'root_joint'; its position in the file is (1, 2, 3) m" in str(report)
+    two = PROP.replace("</worldbody>", '<body name="saucer"><geom size=".1"/></body></worldbody>')
+    assert read_mjcf(text=two, floating_base=True)[0].joint_names == ("root_joint:cup", "root_joint:saucer")
+
+
+def test_a_file_without_a_fixed_body_cannot_float():
+    with pytest.raises(FileError, match="floating_base: expected a body of the world without a joint, got none"):
+        read_mjcf(text=robot(body("<joint/>")), floating_base=True)
+
+
 def test_what_a_file_has_more_of_is_counted_by_its_kind():
-    cord = '<fixed frictionloss="1"><joint joint="j" coef="1"/></fixed>'
+    cord = '<fixed range="0 1"><joint joint="j" coef="1"/></fixed>'
     cords = f"<tendon>{cord}{cord}</tendon>"
     _, report = read_mjcf(text=robot(body('<joint name="j"/>', place='gravcomp="1"'), cords))
-    assert report.dropped == "2 tendons are represented without dry friction, body 'a' gravcomp is not represented"
-    assert "    2 tendons are represented without dry friction; lines 1, 1" in str(report).splitlines()
+    held = "body 'a' has gravity compensation, which load_actuators represents, not the model"
+    assert report.dropped == f"2 tendons are represented without limits, {held}"
+    assert "    2 tendons are represented without limits; lines 1, 1" in str(report).splitlines()
 
 
 def test_flags_that_disable_forces_are_followed():
@@ -236,7 +260,7 @@ MALFORMED = {
         "expected <mujoco>, the root of an MJCF file, got <robot>; lgsim.formats.load_u",
     ),
     "other root": ("<sdf/>", 1, "expected <mujoco>, the root of an MJCF file, got <sdf>"),
-    "nothing": ("<mujoco/>", None, "expected at least one joint"),
+    "nothing": ("<mujoco/>", None, "expected at least one <body>, got none"),
     "unknown element": (simple(content="<limb/>"), 4, "unrecognized element; Element 'limb'"),
     "unknown joint type": (simple('<joint type="helical"/>'), 4, "invalid keyword: 'helical'"),
     "no mass": (simple(content=""), 3, "mass and inertia of moving bodies must be larger than mjMINVAL"),

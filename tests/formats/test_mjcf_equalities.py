@@ -7,6 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 
+from lgsim.dynamics.forward_dynamics import forward_dynamics
 from lgsim.dynamics.kinematics import forward_kinematics
 from lgsim.formats import FileError, read_mjcf
 from lgsim.multibody import joints
@@ -134,12 +135,73 @@ def test_equalities_of_tendons_with_two_joints_are_couplings(ties, equality, slo
         close(slope * (q[model.q_slices["jd"].start] - float(value)), residuals(theirs, q), 1e-12)
 
 
+FIXED = {
+    "a joint": (text_of('<joint name="tie" joint1="jd" polycoef=".3 1 2"/>'), 1),
+    "a tendon": (text_of('<tendon name="tie" tendon1="t0" polycoef=".3"/>', tendons(of("jd", 3))), 3),
+}
+
+
+@pytest.mark.parametrize("case", FIXED)
+def test_a_fixed_joint_is_a_coupling_that_does_not_depend_on_another_joint(case):
+    text, scale = FIXED[case]
+    model, theirs = load(text), mujoco.MjModel.from_xml_string(text)
+    (loop,) = model.topology.loops
+    assert (loop.b, loop.kind) == ("jd", Coupling(1, turns=False)) and model.loops[1] == 0
+    for q in states(theirs):
+        value = loop.kind.values(jnp.asarray(q[model.q_slices[loop.a].start]), list(model.loops))[0]
+        close(scale * (q[model.q_slices["jd"].start] - float(value)), residuals(theirs, q), 1e-12)
+
+
+def test_polynomials_of_tendons_with_one_joint_each():
+    text = text_of('<tendon name="tie" tendon1="t0" tendon2="t1" polycoef=".3 .7 -.2 .4 .1"/>',
+                   tendons(of("jd", 3), of("ja", 0.4)))  # fmt: skip
+    model, theirs = load(text), mujoco.MjModel.from_xml_string(text)
+    (loop,) = model.topology.loops
+    assert (loop.a, loop.b, loop.kind) == ("ja", "jd", Coupling(4, turns=False))
+    for q in states(theirs):
+        value = loop.kind.values(jnp.asarray(q[model.q_slices["ja"].start]), list(model.loops))[0]
+        close(3 * (q[model.q_slices["jd"].start] - float(value)), residuals(theirs, q), 1e-12)
+
+
+def test_coupled_joints_of_one_body_are_joints_of_their_own():
+    """Of three hinges through a point two are coupled; accelerations on the closed set are those of a hard tie."""
+    text = """<mujoco><option gravity="1 2 -9"/><worldbody><body name="a"><joint name="x" axis="1 0 0"/>
+<joint name="y" axis="0 1 0" ref="10"/><joint name="z" axis="0 0 1"/><joint name="s" type="slide" axis="1 1 0"/>
+<geom type="box" size=".1 .2 .3" pos=".1 .2 .3"/><body name="b" pos="0 0 .3"><joint name="j" axis="0 1 0"/>
+<geom size=".1" pos=".2 0 .1"/></body></body></worldbody>
+<equality><joint name="tie" joint1="y" joint2="j" polycoef=".1 .5 .3 0 0"/></equality></mujoco>"""
+    model, theirs = load(text), mujoco.MjModel.from_xml_string(text)
+    assert model.joint_names == ("x", "y", "z+s", "j") and model.nq == theirs.nq
+    data, rng = mujoco.MjData(theirs), np.random.default_rng(0)
+    q, v = rng.normal(size=5), rng.normal(size=5)
+    q[1] = np.deg2rad(10) + 0.1 + 0.5 * q[4] + 0.3 * q[4] ** 2
+    slope, curve = 0.5 + 0.6 * q[4], 0.6 * v[4] ** 2
+    v[1] = slope * v[4]
+    data.qpos[:], data.qvel[:] = q, v
+    mujoco.mj_forward(theirs, data)
+    close(residuals(theirs, q), [0.0], 1e-12)
+    mass = np.zeros((5, 5))
+    mujoco.mj_fullM(theirs, data, mass)
+    row = np.array([[0, 1, 0, 0, -slope]])
+    system = np.block([[mass, -row.T], [row, np.zeros((1, 1))]])
+    wanted = np.linalg.solve(system, [*-data.qfrc_bias, curve])[:5]
+    close(forward_dynamics(model, jnp.asarray(q), jnp.asarray(v), jnp.zeros(5)), wanted, 1e-9)
+
+
 def test_equalities_that_are_not_active_are_no_loops():
     text = text_of('<connect name="tie" body1="b" body2="c" anchor="0 0 0" active="false"/>')
     model, report = read_mjcf(text=text)
     assert model.loop_names == () and "equality 'tie'" in str(report) and "is not active" in str(report)
     off = text_of(CONNECTS["bodies"], '<option><flag equality="disable"/></option>')
     assert load(off).loop_names == ()
+
+
+def test_equalities_of_a_flex_are_refused():
+    """They have no name and no joints."""
+    flex = '<flexcomp name="f" type="grid" count="3 3 1" spacing=".1 .1 .1" dim="2" mass="1" radius=".01"/>'
+    text = text_of('<flex flex="f"/>').replace("</worldbody>", f'<body name="g">{flex}</body></worldbody>')
+    with pytest.raises(FileError, match="equality 'equality0': it is no connect or weld, and no equality of joints"):
+        read_mjcf(text=text)
 
 
 def test_what_is_left_out_is_in_the_report():
@@ -152,28 +214,27 @@ def test_what_is_left_out_is_in_the_report():
 
 
 ERRORS = {
-    "a single joint": ('<joint name="tie" joint1="ja"/>', "'tie': it fixes a single joint; use Model.lock"),
-    "a joint among others": (
-        '<joint name="tie" joint1="ja" joint2="e1"/>', "joint 'e1' is not the only hinge or slide of its body"
-    ),
     "one body": (
         '<connect name="tie" body1="d" body2="fixed" anchor="0 0 0"/>',
         "equality 'tie': loop 'tie': both ends, 'tie.a' and 'tie.b', are on 'd'; expected frames of two bodies",
     ),
-    "a tendon of one joint": ('<tendon name="tie" tendon1="t"/>', "'tie': it couples 1 joint, not two"),
+    "tendons of three joints": (
+        '<tendon name="tie" tendon1="u" tendon2="w"/>', "'tie': it couples 3 joints, not two"
+    ),
     "a polynomial of tendons": (
         '<tendon name="tie" tendon1="t" tendon2="u" polycoef="0 1 1"/>',
-        "it is an equality of spatial tendons, or a polynomial",
+        "it is a polynomial of tendons of several joints",
     ),
-    "a spatial tendon": ('<tendon name="tie" tendon1="s"/>', "it is an equality of spatial tendons, or a polynomial"),
-    "a joint among others in a tendon": (
-        '<tendon name="tie" tendon1="u"/>', "joint 'e1' is not the only hinge or slide of its body"
+    "a spatial tendon": ('<tendon name="tie" tendon1="s"/>', "it is an equality of spatial tendons"),
+    "a fixed and a spatial tendon": (
+        '<tendon name="tie" tendon1="t" tendon2="s"/>', "it is an equality of spatial tendons"
     ),
 }  # fmt: skip
 MORE = """<worldbody>
 <body name="e"><joint name="e1" axis="1 0 0"/><joint name="e2" axis="0 1 0"/><geom size=".1"/></body>
 </worldbody><tendon><fixed name="t"><joint joint="ja" coef="1"/></fixed>
 <fixed name="u"><joint joint="ja" coef="1"/><joint joint="e1" coef="1"/></fixed>
+<fixed name="w"><joint joint="jb" coef="1"/></fixed>
 <spatial name="s"><site site="sb"/><site site="sc"/></spatial></tendon>"""
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lgsim
+from lgsim.dynamics.mass_matrix import mass_matrix
 from lgsim.formats import load_actuators, read_mjcf
 from lgsim.identify.actuator_record import from_record, to_record
 
@@ -164,12 +165,36 @@ def test_springs_alone():
 
 def test_what_is_not_represented():
     path = '<site site="a1"/><geom geom="ball" sidesite="past"/><site site="b1"/>'
-    xml = machine({"t": path, "u": PATHS["straight"]}, attributes='limited="true" range="0 1" frictionloss="2"')
+    xml = machine({"t": path, "u": PATHS["straight"]}, attributes='limited="true" range="0 1"')
     model, report = read_mjcf(text=xml)
     texts = [str(each) for each in report.ignored if "'t'" in str(each) or "'u'" in str(each)]
     assert any(
         "tendon 't' is not represented: its side site 'past' is on another body than the geom" in x for x in texts
     )
     assert any("actuator 't' is not represented: its side site 'past'" in x for x in texts)
-    assert any("tendon 'u' is represented without limits and dry friction" in x for x in texts)
+    assert any("tendon 'u' is represented without limits" in x for x in texts)
     assert load_actuators(model, text=xml).names == ("u",)
+    both = '<fixed armature="2"><joint joint="a" coef="1"/><joint joint="c" coef="1"/></fixed>'
+    _, report = read_mjcf(text=MACHINE.format(tendons=both, actuators=""))
+    assert "tendon 'tendon0' is represented without armature" in report.dropped
+
+
+def test_dry_friction_and_armature():
+    """Friction as joints have it, of MuJoCo's friction loss and velocity; the inertia of a tendon with one joint."""
+    more = '<fixed name="one" armature="3"><joint joint="c" coef="-2"/></fixed><spatial name="s" frictionloss="1.5">'
+    xml = MACHINE.format(tendons=f"{more}{PATHS['pulleys']}</spatial>", actuators="")
+    (model, report), theirs = read_mjcf(text=xml), mujoco.MjModel.from_xml_string(xml)
+    assert "armature" not in report.dropped and "load_actuators" in report.dropped
+    friction, data = load_actuators(model, text=xml), mujoco.MjData(theirs)
+    for q, v in states(theirs, 3):
+        data.qpos[:], data.qvel[:] = q, v
+        mujoco.mj_forward(theirs, data)
+        tau, _ = friction.respond(model, jnp.asarray(q), jnp.asarray(v), jnp.zeros(0), jnp.zeros(0))
+        row = slice(theirs.ten_J_rowadr[1], theirs.ten_J_rowadr[1] + theirs.ten_J_rownnz[1])
+        wanted = np.zeros(theirs.nv)
+        wanted[theirs.ten_J_colind[row]] = -1.5 * np.tanh(data.ten_velocity[1] / 0.1) * data.ten_J[row]
+        wanted[-1] -= 30 * q[-1] ** 2 + 5 * v[-1] * abs(v[-1])  # of the joint c
+        np.testing.assert_allclose(tau, wanted, atol=1e-12)
+        mass = np.zeros((theirs.nv, theirs.nv))
+        mujoco.mj_fullM(theirs, data, mass)
+        np.testing.assert_allclose(mass_matrix(model, jnp.asarray(q)), mass, atol=1e-12)

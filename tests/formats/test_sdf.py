@@ -11,9 +11,9 @@ import lgsim
 from lgsim.dynamics.kinematics import forward_kinematics
 from lgsim.dynamics.mass_matrix import mass_matrix
 from lgsim.formats import FileError, FileWarning, read_sdf
-from lgsim.lie import se3
+from lgsim.lie import se3, so3
 from lgsim.multibody import joints
-from lgsim.multibody.loops import JointTie
+from lgsim.multibody.loops import Coupling, JointTie
 from tests.dynamics.machines import close
 from tests.formats.cassie import CASSIE, euler, pinocchio_of_cassie
 
@@ -108,9 +108,14 @@ def test_toes_of_a_free_cassie_are_closed():
     assert np.abs(along @ away).max() < 1e-8 * np.abs(away).max()
 
 
-def test_gears_are_refused():
-    with pytest.raises(FileError, match=r"cassie.sdf:130: joint 'left-roll-joint': type: .*, got 'gearbox', which"):
-        read_sdf(CASSIE.with_name("cassie.sdf"))
+def test_cassie_with_gears():
+    """Each of ten gears couples the input and the output of its axis."""
+    model, report = read_sdf(CASSIE.with_name("cassie.sdf"))
+    gears = {loop.name: loop for loop in model.topology.loops if isinstance(loop.kind, Coupling)}
+    assert len(gears) == 10
+    gear = gears["left-roll-joint"]
+    assert (gear.a, gear.b, gear.kind) == ("left-roll-ip", "left-roll-op", Coupling(1, turns=True))
+    assert "gear" not in report.dropped
 
 
 INERTIAL = """<inertial><pose>0.1 0 0.2 0.3 0 0</pose><mass>2</mass>
@@ -275,6 +280,41 @@ def test_a_second_joint_to_a_link_closes_a_loop():
         assert model.topology.loops[0].kind == JointTie(tie) and model.topology.loops[0].a == "close.a"
 
 
+GEAR = """<gearbox_reference_body>r</gearbox_reference_body><gearbox_ratio>0.4</gearbox_ratio>
+<axis><xyz expressed_in="__model__">0 0 2</xyz></axis><axis2><xyz expressed_in="__model__">0 1 0</xyz></axis2>"""
+WHEELS = [
+    joint("in", "revolute", "r", "p", "<axis><xyz>0 0 1</xyz></axis>"),
+    joint("in", "revolute", "r", "p", "<axis><xyz>0 0 -1</xyz></axis>"),
+    joint("in", "continuous", "p", "r", "<axis><xyz>0 0 1</xyz></axis>"),
+]
+
+
+@pytest.mark.parametrize("wheel", WHEELS)
+def test_gears_couple_rotations_relative_to_their_reference(wheel):
+    """SDFormat: theta_2 = -ratio theta_1, the angles from the reference to the parent and to the child."""
+    first = "p" if "continuous" in wheel else "r"
+    body = link("r") + link("p", "<pose>0 0 1 0 0 0</pose>") + link("c", "<pose>0 1 0 0 0 0.7</pose>")
+    body += joint("mount", "revolute", "world", first) + wheel
+    body += joint("out", "revolute", "r", "c", '<axis><xyz expressed_in="__model__">0 1 0</xyz></axis>')
+    model = model_of(body + joint("gear", "gearbox", "p", "c", GEAR))
+    (loop,) = model.topology.loops
+    assert (loop.name, loop.a, loop.b, loop.kind) == ("gear", "in", "out", Coupling(1, turns=True))
+    x = 0.3
+    q = {"mount": 0.2, "in": x, "out": float(model.loops[0] + model.loops[1] * x)}
+    poses, rest = (poses_of(model, *(q[name] * scale for name in model.joint_names)) for scale in (1, 0))
+
+    def turned(link, axis):
+        """The angle about an axis, at which a link stands relative to r, from its place at zero."""
+        R, R0 = (np.linalg.inv(at["r"])[:3, :3] @ at[link][:3, :3] for at in (poses, rest))
+        u = np.asarray(so3.log(jnp.asarray(R @ R0.T)))
+        close(u, u @ axis * np.array(axis), 1e-14)
+        return u @ axis
+
+    theta = turned("p", [0, 0, 1])
+    assert abs(theta) == pytest.approx(x)
+    assert turned("c", [0, 1, 0]) == pytest.approx(-0.4 * theta)
+
+
 def test_the_tree_grows_from_the_world():
     """The first joint of the file whose link it reaches is one of the tree, whatever stands before."""
     model = model_of(RING + joint("cb", "ball", "c", "b", "") + LEGS)
@@ -340,7 +380,15 @@ ERRORS = {
         sdf(TWO + joint("j", "revolute", "a", "world")), "<child>: expected a link as child, got the world"
     ),
     "an unknown type": (
-        sdf(TWO + joint("j", "gearbox", "a", "b")), "type: expected one of revolute, continuous, prismatic, screw,"
+        sdf(TWO + joint("j", "revolute3", "a", "b")), "type: expected one of revolute, continuous, prismatic, screw,"
+    ),
+    "a gear without a reference": (
+        sdf(TWO + joint("j", "gearbox", "a", "b")), "joint 'j': expected a <gearbox_reference_body>, got none"
+    ),
+    "a gear about other axes than its joints": (
+        sdf(link("r") + link("p") + link("c") + joint("in", "revolute", "r", "p") + joint("out", "revolute", "r", "c")
+            + joint("gear", "gearbox", "p", "c", GEAR)),
+        "joint 'gear': expected a revolute joint about <axis2> between 'c' and the reference 'r', got none",
     ),
     "a circle of parents": (
         sdf(RING + joint("ab", "ball", "a", "b") + joint("bc", "ball", "b", "c") + joint("ca", "ball", "c", "a")),
@@ -385,7 +433,7 @@ ERRORS = {
         sdf(TWO + joint("j", "revolute", "a", "b", "<axis><use_parent_model_frame>1</use_parent_model_frame></axis>")),
         "version 1.9 has no such element; expected <xyz expressed_in='__model__'>",
     ),
-    "a flag that is none": (sdf(TWO + "<static>maybe</static>"), "<static>: expected true or false, got 'maybe'"),
+    "a flag that is no boolean": (sdf(TWO + "<static>maybe</static>"), "<static>: expected true or false, got 'maybe'"),
     "a static model": (sdf(TWO + "<static>true</static>"), "<static>: expected a model that"),
     "nothing moves": (
         sdf(link("a") + joint("j", "fixed", "world", "a", "")),

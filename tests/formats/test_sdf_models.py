@@ -1,6 +1,7 @@
 """SDF files with models in models, included models, worlds, old versions and inertias from geometry."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -235,6 +236,48 @@ def test_limits_that_cross_are_none():
     assert "has lower > upper, 1 and 0; no limits are assumed" in str(report)
 
 
+OLD = """<gazebo version="1.0"><model name="m" static="false"><origin pose="0 0 1 0 0 0"/>
+<link name="a" gravity="false" self_collide="true"><origin pose="1 2 3 .1 .2 .3"/><damping linear="1" angular="0"/>
+<inertial mass="2"><origin pose=".1 0 0 0 .4 0"/><inertia ixx="1" ixy=".1" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>
+<collision name="c" laser_retro="0"><origin pose="0 0 1 0 0 0"/><geometry><box size="1 2 3"/></geometry></collision>
+<collision name="d"><geometry><mesh filename="block.obj" scale="1 2 1"/></geometry></collision>
+<visual name="v" cast_shadows="true"><geometry><box size="1 1 1"/></geometry></visual></link>
+<link name="b"><origin pose="2 0 0 0 0 0"/><inertial mass="1"><inertia ixx="1" iyy="1" izz="1"/></inertial></link>
+<joint name="j" type="revolute"><parent link="a"/><child link="b"/><origin pose="0 1 0 0 0 0"/><axis xyz="0 1 0">
+<limit lower="-1" upper="2" effort="3" velocity="4"/><dynamics damping=".5" friction=".6"/></axis></joint>
+</model></gazebo>"""
+NEW = """<sdf version="1.4"><model name="m"><static>false</static><pose>0 0 1 0 0 0</pose>
+<link name="a"><gravity>false</gravity><self_collide>true</self_collide><pose>1 2 3 .1 .2 .3</pose>
+<velocity_decay><linear>1</linear><angular>0</angular></velocity_decay>
+<inertial><mass>2</mass><pose>.1 0 0 0 .4 0</pose>
+<inertia><ixx>1</ixx><ixy>.1</ixy><ixz>0</ixz><iyy>1</iyy><iyz>0</iyz><izz>1</izz></inertia></inertial>
+<collision name="c"><pose>0 0 1 0 0 0</pose><geometry><box><size>1 2 3</size></box></geometry></collision>
+<collision name="d"><geometry><mesh><uri>block.obj</uri><scale>1 2 1</scale></mesh></geometry></collision></link>
+<link name="b"><pose>2 0 0 0 0 0</pose>
+<inertial><mass>1</mass><inertia><ixx>1</ixx><iyy>1</iyy><izz>1</izz></inertia></inertial></link>
+<joint name="j" type="revolute"><parent>a</parent><child>b</child><pose>0 1 0 0 0 0</pose><axis><xyz>0 1 0</xyz>
+<limit><lower>-1</lower><upper>2</upper><effort>3</effort><velocity>4</velocity></limit>
+<dynamics><damping>.5</damping><friction>.6</friction></dynamics></axis></joint></model></sdf>"""
+
+
+def test_attributes_of_version_1_0_are_elements(tmp_path):
+    """The same model in both ways of writing; of version 1.2 only the root is another one."""
+    block = Path(__file__).parent / "specimens" / "block.obj"
+    (tmp_path / "block.obj").write_bytes(block.read_bytes())
+    found = []
+    for name, text in (("old", OLD), ("new", NEW), ("1.2", NEW.replace("sdf version=\"1.4\"", "gazebo version=\"1.2\"")
+                                                            .replace("</sdf>", "</gazebo>"))):  # fmt: skip
+        path = tmp_path / f"{name}.sdf"
+        path.write_text(text)
+        found.append(read_machine(path, solids=["a"]))
+    (old, report), (new, theirs), (middle, _) = found
+    assert old == new == middle and old.topology.solids and float(old.damping[-1]) == 0.5
+    assert "of version 1.0; attributes are read as elements of 1.3" in str(report)
+    assert report.dropped == theirs.dropped
+    with pytest.raises(FileError, match=":3: link 'a': <inertial>: <mass>: expected a finite"):
+        read_sdf(text=OLD.replace('mass="2"', 'mass="-2"'))
+
+
 AUTO = "<link name='a'><inertial auto='true'/>{}</link>"
 SHAPE = "<collision name='c'><geometry>{}</geometry></collision>"
 ERRORS = {
@@ -248,7 +291,7 @@ ERRORS = {
     "a name twice": (sdf(link("n") + f"<model name='n'>{link('a')}</model>"), "the name 'n' is taken by the"),
     "a nested name": (sdf(link("a") + f"<model name='n'>{link('b')}</model>" + joint("j", "ball", "a", "n::c")),
                       "expected the name of a link, joint or frame, got 'n::c'; did you mean 'n::b'?"),
-    "an old root": ("<gazebo version='1.0'/>", "the root of versions 1.0 to 1.2; convert the file"),
+    "an old root": ("<gazebo version='1.9'/>", "the root of versions 1.0 to 1.2, which the attribute 'version' names"),
     "no shape": (sdf(AUTO.format("")), "expected collision geometry with a volume and a density, got none"),
     "a plane": (sdf(AUTO.format(SHAPE.format("<plane/>"))), "expected a shape with a volume, got a HalfSpace"),
     "a height map": (sdf(AUTO.format(SHAPE.format("<heightmap/>"))), "expected a shape whose inertia is known,"),

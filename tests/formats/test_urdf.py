@@ -394,3 +394,15 @@ def test_limits_that_cross_are_none():
     model, report = read_urdf(text=robot(("revolute", '<limit lower="5" upper="1" effort="2" velocity="3"/>')))
     assert (float(model.lower[0]), float(model.upper[0]), float(model.effort_limit[0])) == (-np.inf, np.inf, 2)
     assert "has lower > upper, 5 and 1; no limits are assumed" in str(report)
+
+
+def test_numbers_with_white_space_are_read_with_a_remark():
+    """As urdfdom refuses them: a line break within the quotes of a number."""
+    inertial = '<inertial><mass value="2\n"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+    text = f"""<robot name="r"><link name="a"/><link name="b">{inertial}</link><joint name="j" type="continuous">
+<parent link="a"/><child link="b"/></joint></robot>"""
+    model, report = read_urdf(text=text)
+    assert float(model.inertias[0, 0]) == 2.0
+    (finding,) = report.ignored
+    assert str(finding).endswith("<mass> value: a number with white space around it, which other readers refuse")
+    assert not read_urdf(text=text.replace("2\n", "2"))[1].ignored

@@ -45,7 +45,7 @@ ROBOT = """<?xml version="1.0"?>
 
 # (what is replaced in ROBOT, by what, the line and message)
 FAULTS = {
-    "no robot": ("robot", "machine", r"2: .*expected <robot>, the root of a URDF file, got <machine>"),
+    "no robot": ("robot", "device", r"2: .*expected <robot>, the root of a URDF file, got <device>"),
     "another format": (ROBOT[22:], '<sdf version="1.6"/>', r"2: <sdf>: expected <robot>, .*, got <sdf>"),
     "tag not closed": ("</link>", "", r"27: not XML: .*mismatch"),
     "attribute without quotes": ('type="revolute"', "type=revolute", r"11: not XML: .*"),
@@ -135,6 +135,11 @@ FAULTS = {
         ROBOT[22:],
         '<robot name="stone"><link name="a"/></robot>',
         r"2: robot 'stone': expected at least one joint .*floating_base=True",
+    ),
+    "fixed to the world": (
+        ROBOT[22:],
+        '<robot name="stone"><link name="world"/></robot>',
+        r"2: robot 'stone': expected at least one joint that is not fixed, got a robot that is fixed to the world",
     ),
     "negative mass": (
         'mass value="2"',

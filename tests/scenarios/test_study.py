@@ -255,10 +255,11 @@ def test_stops_of_the_machine(write, folder, tmp_path):
         load_study(write(text.replace("stops = true", "stops = 1"), "bad.toml"))
 
 
-def test_an_mjcf_machine_has_no_floating_base(write):
+def test_an_mjcf_machine_that_moves_has_no_floating_base(write):
     pytest.importorskip("mujoco")
     text = changed(("arm.urdf", "slider.xml"), ("gravity = [0, 0, -5]", "floating_base = true"))
-    with pytest.raises(ScenarioError, match=r":3: machine.file: .*slider.xml: floating_base: expected a URDF file"):
+    expected = r":3: machine.file: .*slider.xml: floating_base: expected a body of the world"
+    with pytest.raises(ScenarioError, match=expected):
         load_study(write(text, "bad.toml"))
 
 

@@ -13,7 +13,7 @@ from rich.tree import Tree
 from lgsim.cli.files import read_machine
 from lgsim.cli.terminal import console, lines, note
 from lgsim.formats import FileError, Report
-from lgsim.formats.urdf import NOTHING_MOVES
+from lgsim.formats.urdf import FLOATS
 from lgsim.multibody import Model
 from lgsim.multibody.joints import Free
 from lgsim.multibody.loops import JointTie
@@ -56,15 +56,16 @@ def show_machine(file: Path, floating_base: bool, loops: Path | None) -> None:
 def _read(file: Path, floating_base: bool, loops: Path | None) -> tuple[Model, Report]:
     """The model and its report.
 
-    Equality constraints of an MJCF file that loops cannot represent are ignored, and a URDF file without a moving joint
-    gets a floating base.
+    Equality constraints of an MJCF file that loops cannot represent are ignored, and a URDF or MJCF file without a
+    moving joint gets a floating base.
     """
     try:
         return read_machine(file, floating_base=floating_base, loops=loops)
     except FileError as error:
-        if first_tag(file) == "mujoco":
+        tag = first_tag(file)
+        if tag == "mujoco" and FLOATS not in error.message:
             return read_machine(file, floating_base=floating_base, loops=loops, ignore_equalities=True)
-        if NOTHING_MOVES not in error.message or first_tag(file) != "robot":
+        if tag not in ("robot", "mujoco") or FLOATS not in error.message:
             raise
     note("no joint of the file moves: this is the model of --floating-base")
     return read_machine(file, floating_base=True, loops=loops)

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from lgsim.actuators import Actuators, AffineForce, Muscle, Saturation, Stage, Transmission
 from lgsim.actuators.activation import Activation
 from lgsim.actuators.actuators import ActuatorSum
+from lgsim.formats.mjcformat.body_forces import body_forces
 from lgsim.formats.mjcformat.compilation import CompiledFile, compile_file
 from lgsim.formats.mjcformat.joints import BALL, FREE, SPEEDS, joint_chain
 from lgsim.formats.mjcformat.tendons import coupling_row, is_spatial, passive_springs, tendon_fault, tendon_paths
@@ -29,14 +30,14 @@ def read_mjcf_actuators(
     """The actuators of an MJCF file for its model, and findings about actuators that are not represented.
 
     Commands are MuJoCo's ``ctrl``, in the order of the file without the actuators that are not represented. Supported
-    are ``motor``, ``position``, ``velocity``, ``intvelocity``, ``damper``, ``cylinder``, ``muscle`` and ``general``
-    with fixed or affine gain, no or affine bias, and the dynamics none, integrator, filter and filterexact, on hinges,
-    slides, sites and tendons; gear, ctrlrange, forcerange, actrange and the joints' ``actuatorfrcrange``.
-    ``filterexact`` has the equation of ``filter``. Not represented are adhesion, slider-cranks, plugins, delays,
-    actuators of several commands, and actuators of the linear velocity of a free joint.
+    are ``motor``, ``position``, ``velocity``, ``intvelocity``, ``damper``, ``cylinder``, ``muscle``, ``dcmotor`` by its
+    voltage and without states, and ``general`` with fixed or affine gain, no or affine bias, and the dynamics none,
+    integrator, filter and filterexact, on hinges, slides, sites and tendons; gear, ctrlrange, forcerange, actrange and
+    the joints' ``actuatorfrcrange``. ``filterexact`` has the equation of ``filter``. Not represented are adhesion,
+    slider-cranks, plugins, delays, actuators of several commands, and actuators of the linear velocity of a free joint.
 
-    Tendons' springs and dampers, and the polynomial parts of those of hinges and slides, which the model does not have,
-    are further terms without commands.
+    Tendons' springs, dampers and dry friction, the polynomial parts of those of hinges and slides, ``gravcomp`` and the
+    forces of a fluid (``density``, ``viscosity``), which the model does not have, are further terms without commands.
 
     Args:
         model: The model of the file, from ``load_mjcf``.
@@ -56,13 +57,13 @@ def read_mjcf_actuators(
     used = [i for i in range(len(file.names["actuator"])) if i not in faults]
     remarks = [file.finding("actuator", i, text) for i, text in faults.items()]
     springs = passive_springs(file, joint_places(file, model), model)
-    if not used or not file.enabled("ACTUATION"):
-        return springs, tuple(remarks)
-    at = np.array(used)
-    stages = _stages(file, at, model)
-    names = [file.names["actuator"][i] for i in used]
-    found = Actuators(_transmission(file, at, model), *stages, names=names)
-    return found if springs is None else found + springs, tuple(remarks)
+    terms: list[Actuators] = [*([] if springs is None else [springs]), *body_forces(file, model)]
+    if used and file.enabled("ACTUATION"):
+        at = np.array(used)
+        names = [file.names["actuator"][i] for i in used]
+        terms.insert(0, Actuators(_transmission(file, at, model), *_stages(file, at, model), names=names))
+    found = ActuatorSum(tuple(terms)) if len(terms) > 1 else next(iter(terms), None)
+    return found, tuple(remarks)
 
 
 def faults_of_actuators(file: CompiledFile) -> dict[int, str]:
@@ -78,6 +79,8 @@ def _fault(file: CompiledFile, i: int) -> str:
         return f"{_NOT_REPRESENTED}: it has several commands or forces"
     if _is_muscle(file)[i]:
         return _fault_of_muscle(file, i)
+    if _is_voltage_motor(file)[i]:
+        return _fault_of_motor(file, i) or _fault_of_transmission(file, i, False)
     known = {
         "dynamics": (dyn, [kinds.mjtDyn.mjDYN_NONE, *_states_of(kinds)]),
         "gain": (gain, [kinds.mjtGain.mjGAIN_FIXED, kinds.mjtGain.mjGAIN_AFFINE]),
@@ -90,15 +93,23 @@ def _fault(file: CompiledFile, i: int) -> str:
         return f"{_NOT_REPRESENTED}: it is a plugin"
     if dyn != int(kinds.mjtDyn.mjDYN_NONE) and _entry(model, "actuator_actearly", i, 0):
         return f"{_NOT_REPRESENTED}: its force uses the activation of the next step (actearly)"
+    if fault := _fault_of_motor(file, i):
+        return fault
+    if int(dyn) in map(int, _states_of(kinds)[:2]) and not model.actuator_dynprm[i, 0] > 0:
+        return f"{_NOT_REPRESENTED}: its filter has no time constant"
+    return _fault_of_transmission(file, i, bool(_uses_length(file, i)))
+
+
+def _fault_of_motor(file: CompiledFile, i: int) -> str:
+    """The reason why an actuator of any kind but a muscle is not represented; "" if it is."""
+    model = file.model
     if int(getattr(model.opt, "disableactuator", 0)) >> int(model.actuator_group[i]) & 1:
         return f"{_NOT_REPRESENTED}: its group is disabled"
     if _entry(model, "actuator_actnum", i, 0) > 1 or np.any(_entry(model, "actuator_delay", i, 0)):
         return f"{_NOT_REPRESENTED}: it has a delay or several activations"
     if np.any(_entry(model, "actuator_damping", i, 0)) or np.any(_entry(model, "actuator_armature", i, 0)):
         return f"{_NOT_REPRESENTED}: it has damping or armature of its own"
-    if int(dyn) in map(int, _states_of(kinds)[:2]) and not model.actuator_dynprm[i, 0] > 0:
-        return f"{_NOT_REPRESENTED}: its filter has no time constant"
-    return _fault_of_transmission(file, i, bool(_uses_length(file, i)))
+    return ""
 
 
 def _fault_of_muscle(file: CompiledFile, i: int) -> str:
@@ -162,6 +173,18 @@ def _is_muscle(file: CompiledFile) -> Bool[np.ndarray, " actuators"]:
     kind = (model.actuator_dyntype, model.actuator_gaintype, model.actuator_biastype)
     of = (kinds.mjtDyn.mjDYN_MUSCLE, kinds.mjtGain.mjGAIN_MUSCLE, kinds.mjtBias.mjBIAS_MUSCLE)
     return np.all([x == int(each) for x, each in zip(kind, of, strict=True)], axis=0)
+
+
+def _is_voltage_motor(file: CompiledFile) -> Bool[np.ndarray, " actuators"]:
+    """True for each <dcmotor> whose command is its voltage, without inductance and further effects."""
+    model, kinds = file.model, file.mujoco
+    if not hasattr(kinds.mjtGain, "mjGAIN_DCMOTOR"):  # before MuJoCo 4
+        return np.zeros(len(file.names["actuator"]), bool)
+    kind = (model.actuator_dyntype, model.actuator_gaintype, model.actuator_biastype)
+    of = (kinds.mjtDyn.mjDYN_DCMOTOR, kinds.mjtGain.mjGAIN_DCMOTOR, kinds.mjtBias.mjBIAS_DCMOTOR)
+    more = np.column_stack([model.actuator_gainprm[:, 2:], model.actuator_biasprm, model.actuator_dynprm])
+    by_voltage = np.array(model.actuator_ctrlspec) == int(kinds.mjtCtrlInput.mjINPUT_VOLTAGE)
+    return np.all([x == int(each) for x, each in zip(kind, of, strict=True)], axis=0) & by_voltage & ~more.any(axis=1)
 
 
 def _muscle(file: CompiledFile, at: np.ndarray, model: Model) -> Muscle:
@@ -228,6 +251,11 @@ def _stages(file: CompiledFile, at: np.ndarray, model: Model) -> list[Stage]:
     gain[muscles] = 1.0, 0.0, 0.0
     biased = theirs.actuator_biastype[at] == int(kinds.mjtBias.mjBIAS_AFFINE)
     bias = np.where(biased[:, None], theirs.actuator_biasprm[at, :3], 0.0)
+    # a motor of resistance R and constant K: K (u - K x') / R
+    volts = _is_voltage_motor(file)[at]
+    R, K = theirs.actuator_gainprm[at[volts], :2].T
+    gain[volts] = np.column_stack([K / R, 0 * K, 0 * K])
+    bias[volts] = np.column_stack([0 * K, 0 * K, -(K**2) / R])
     # lengths include the gear ratio, as shaft lengths here do
     out.append(AffineForce(numbers(gain), numbers(bias)))
     return out + saturation(*_force_limits(file, at))

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from lgsim.formats.mjcformat.compilation import CompiledFile
-from lgsim.formats.mjcformat.joints import HINGE, SLIDE, pose
+from lgsim.formats.mjcformat.joints import HINGE, JOINT, SLIDE, TENDON, coupled_joints, pose, tendon_joints
 from lgsim.formats.report import Finding
 from lgsim.multibody.builder import ModelBuilder
 from lgsim.multibody.joints import Fixed, Spherical
 from lgsim.support.messages import counted
 
-CONNECT, WELD, JOINT, TENDON = range(4)
-"""MuJoCo's supported types of equalities, by ``MjModel.eq_type``."""
+CONNECT, WELD = range(2)
+"""MuJoCo's types of equalities between frames, by ``MjModel.eq_type``."""
 
 _UPRIGHT = (1.0, 0.0, 0.0, 0.0)
 """The identity quaternion."""
@@ -34,26 +34,13 @@ def acting_equalities(file: CompiledFile) -> list[int]:
 
 def fault(file: CompiledFile, i: int) -> str:
     """The reason why a loop cannot represent an equality; "" if it can."""
-    model = file.model
-    if model.eq_type[i] not in (CONNECT, WELD, JOINT, TENDON):
-        return "it is no connect or weld, and no equality of joints or tendons"
-    if model.eq_type[i] in (CONNECT, WELD):
+    kind = file.model.eq_type[i]
+    if kind in (CONNECT, WELD):
         return ""
-    ends = [int(model.eq_obj2id[i]), int(model.eq_obj1id[i])]
-    if model.eq_type[i] == TENDON:
-        found = _tendon_equation(file, i)
-        if found is None:
-            return "it is an equality of spatial tendons, or a polynomial of their lengths"
-        ends = list(found[0])
-        if len(ends) != PAIR:
-            return f"it couples {counted(len(ends), 'joint')}, not two"
-    elif ends[0] < 0:
-        return "it fixes a single joint; use Model.lock"
-    for joint in ends:
-        alone = model.body_jntnum[model.jnt_bodyid[joint]] == 1
-        if not alone or model.jnt_type[joint] not in (HINGE, SLIDE):
-            return f"{file.subject('joint', int(joint))} is not the only hinge or slide of its body"
-    return ""
+    if kind not in (JOINT, TENDON):
+        return "it is no connect or weld, and no equality of joints or tendons"
+    found = _coupling(file, i)
+    return found if isinstance(found, str) else ""
 
 
 def add_equality(file: CompiledFile, i: int, builder: ModelBuilder, name: str, frames: tuple[str, str]) -> None:
@@ -68,21 +55,14 @@ def add_equality(file: CompiledFile, i: int, builder: ModelBuilder, name: str, f
 
     Source: MuJoCo's ``mj_instantiateEquality``. ``eq_data`` of a connect contains the anchors in both bodies; of a weld
     the anchor in the second body and the pose of that frame in the first one; of joints
-    ``q1 - r1 = c0 + c1 (q2 - r2) + ...`` with the references r; of tendons the same with lengths.
+    or tendons see ``_coupling``.
     """
     model = file.model
     data, kind = np.array(model.eq_data[i]), int(model.eq_type[i])
-    if kind == TENDON:
-        found = _tendon_equation(file, i)
-        assert found is not None
-        ((a, x), (b, y)), constant = found[0].items(), found[1]
-        builder.add_coupling(name, file.names["joint"][a], file.names["joint"][b], [constant / y, -x / y])
-        return
-    if kind == JOINT:
-        a, b = int(model.eq_obj2id[i]), int(model.eq_obj1id[i])
-        references = [float(model.qpos0[model.jnt_qposadr[j]]) for j in (a, b)]
-        coefficients = _shifted_polynomial(data[:5], *references)
-        builder.add_coupling(name, file.names["joint"][a], file.names["joint"][b], coefficients)
+    if kind in (JOINT, TENDON):
+        found = _coupling(file, i)
+        assert isinstance(found, _Equation)
+        builder.add_coupling(name, file.names["joint"][found.a], file.names["joint"][found.b], found.coefficients)
         return
     ends = [int(model.eq_obj1id[i]), int(model.eq_obj2id[i])]
     if _of_sites(file, i):
@@ -111,36 +91,62 @@ def remarks(file: CompiledFile, read: bool) -> Iterator[Finding]:
             yield file.dropped("equality", i, "is not represented")
 
 
-def _tendon_equation(file: CompiledFile, i: int) -> tuple[dict[int, float], float] | None:
-    """(coefficients k by joint, constant c) of an equality of fixed tendons, ``sum k q = c``.
+class _Equation(NamedTuple):
+    """``q_b = c_0 + c_1 q_a + ...`` of two joints."""
 
-    None if it is not linear. The length of a fixed tendon is the sum of its joints' coordinates times its coefficients.
+    a: int
+    b: int
+    coefficients: Float[np.ndarray, " k"]
+
+
+def _coupling(file: CompiledFile, i: int) -> _Equation | str:
+    """The equation of an equality of joints or fixed tendons, or the reason why two joints cannot represent it.
+
+    With the lengths l of both sides, sums of coordinates times coefficients, and their references r it is
+    ``l1 - r1 = P(l2 - r2)``.
     """
-    model, data = file.model, np.array(file.model.eq_data[i])
-    first, second = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
-    if second >= 0 and np.any(data[2:5]):
-        return None
-    slopes = {first: 1.0} | ({second: -float(data[1])} if second >= 0 else {})
-    coefficients: dict[int, float] = {}
-    constant = float(data[0])
-    for tendon, slope in slopes.items():
-        start = int(model.tendon_adr[tendon])
-        for at in range(start, start + int(model.tendon_num[tendon])):
-            if model.wrap_type[at] != file.mujoco.mjtWrap.mjWRAP_JOINT:
-                return None
-            joint = int(model.wrap_objid[at])
-            coefficients[joint] = coefficients.get(joint, 0.0) + slope * float(model.wrap_prm[at])
-        constant += slope * float(model.tendon_length0[tendon])
-    return {joint: k for joint, k in sorted(coefficients.items()) if k}, constant
+    model, c = file.model, np.array(file.model.eq_data[i, :5])
+    indices = [int(x[i]) for x in (model.eq_obj1id, model.eq_obj2id) if x[i] >= 0]
+    if model.eq_type[i] == TENDON:
+        sides = [tendon_joints(file, t) for t in indices]
+        references = [float(model.tendon_length0[t]) for t in indices]
+    else:
+        sides = [{j: 1.0} for j in indices]
+        references = [float(model.qpos0[model.jnt_qposadr[j]]) for j in indices]
+    if len(indices) < PAIR:
+        sides.append({})
+        references.append(0.0)
+        c[1:] = 0
+    (first, second), (r1, r2) = sides, references
+    if not first or (len(indices) == PAIR and not second):
+        return "it is an equality of spatial tendons"
+    if len(first) == len(second) == 1 and first.keys() != second.keys():
+        ((b, k1),), ((a, k2),) = first.items(), second.items()
+        polynomial: Any = (np.polynomial.Polynomial(c)(np.polynomial.Polynomial([-r2, k2])) + r1) / k1
+        terms = np.array(polynomial.coef)
+        return _Equation(a, b, terms[: 1 + max(int(np.max(np.flatnonzero(terms), initial=0)), 1)])
+    if np.any(c[2:]):
+        return "it is a polynomial of tendons of several joints"
+    both = {j: first.get(j, 0.0) - c[1] * second.get(j, 0.0) for j in sorted({*first, *second})}
+    both = {j: k for j, k in both.items() if k}
+    if len(both) == 1:
+        # a coupling of slope zero to any other joint
+        other = _another(file, *both)
+        if other is None:
+            return "it fixes a single joint; use Model.lock"
+        both = {other: 0.0} | both
+    if len(both) != PAIR:
+        return f"it couples {counted(len(both), 'joint')}, not two"
+    (a, x), (b, y) = both.items()
+    return _Equation(a, b, np.array([c[0] + r1 - c[1] * r2, -x]) / y)
 
 
-def _shifted_polynomial(
-    c: Float[np.ndarray, " 5"], reference: float, other_reference: float
-) -> Float[np.ndarray, " k"]:
-    """Coefficients of ``r + c(x - s)`` in powers of x, with the reference s of x and r of the value."""
-    polynomial: Any = np.polynomial.Polynomial(c)(np.polynomial.Polynomial([-reference, 1.0]))
-    out = np.array(polynomial.coef) + other_reference * (np.arange(len(polynomial.coef)) == 0)
-    return out[: 1 + max(int(np.max(np.flatnonzero(out), initial=0)), 1)]
+def _another(file: CompiledFile, joint: int) -> int | None:
+    """A hinge or slide that is one joint in lgsim too, other than a joint; None without one."""
+    model = file.model
+    alone = {int(j) for j in range(model.njnt) if model.body_jntnum[model.jnt_bodyid[j]] == 1}
+    fine = [j for j in alone | coupled_joints(file) if j != joint and model.jnt_type[j] in (HINGE, SLIDE)]
+    return min(fine, default=None)
 
 
 def _of_sites(file: CompiledFile, i: int) -> bool:

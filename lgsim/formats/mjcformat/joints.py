@@ -20,6 +20,9 @@ FREE, BALL, SLIDE, HINGE = range(4)
 SPEEDS = {FREE: 6, BALL: 3, SLIDE: 1, HINGE: 1}
 """Degrees of freedom of MuJoCo's joint types."""
 
+JOINT, TENDON = 2, 3
+"""MuJoCo's types of equalities between joints and between tendons, by ``MjModel.eq_type``."""
+
 
 @dataclass(frozen=True)
 class ChainJoint:
@@ -74,7 +77,7 @@ def joint_chain(file: CompiledFile, body: int) -> tuple[list[ChainJoint], Float[
         return [ChainJoint((members[0],), joints.Free(), np.eye(4), None, _numbers(file, members))], np.eye(4)
     screws, moved = _screws(model, members)
     at, steps = np.eye(4), []
-    for run in _runs(screws):
+    for run in _runs(screws, coupled_joints(file)):
         frame = moved.copy()
         turning = [screw.point for screw in run if screw.kind != SLIDE]
         if turning:
@@ -95,6 +98,29 @@ def pose(
     return poses.pose(position, poses.rotation_from_unit_quaternion(np.array([x, y, z, w])))
 
 
+def tendon_joints(file: CompiledFile, tendon: int) -> dict[int, float]:
+    """The joints of a fixed tendon and their coefficients; none for a spatial tendon."""
+    model, start, found = file.model, int(file.model.tendon_adr[tendon]), {}
+    for i in range(start, start + int(model.tendon_num[tendon])):
+        if model.wrap_type[i] == int(file.mujoco.mjtWrap.mjWRAP_JOINT):
+            joint = int(model.wrap_objid[i])
+            found[joint] = found.get(joint, 0.0) + float(model.wrap_prm[i])
+    return found
+
+
+def coupled_joints(file: CompiledFile) -> set[int]:
+    """The joints in active equalities of joints and fixed tendons."""
+    model = file.model
+    found: set[int] = set()
+    for i in np.flatnonzero(model.eq_active0).tolist() if file.enabled("CONSTRAINT", "EQUALITY") else ():
+        ends = [int(x[i]) for x in (model.eq_obj1id, model.eq_obj2id) if x[i] >= 0]
+        if model.eq_type[i] == JOINT:
+            found.update(ends)
+        elif model.eq_type[i] == TENDON:
+            found.update(*(tendon_joints(file, tendon) for tendon in ends))
+    return found
+
+
 def _screws(model: Any, members: range) -> tuple[list[_Screw], Float[np.ndarray, "4 4"]]:
     """The screws s', and the pose ``G_k`` of the body at q = 0 in its frame at the reference."""
     moved, out = np.eye(4), []
@@ -112,12 +138,19 @@ def _screws(model: Any, members: range) -> tuple[list[_Screw], Float[np.ndarray,
     return out, moved
 
 
-def _runs(screws: list[_Screw]) -> list[list[_Screw]]:
-    """Group screws into runs that one joint of lgsim represents: translations, and rotations about concurrent axes."""
+def _runs(screws: list[_Screw], coupled: set[int]) -> list[list[_Screw]]:
+    """Group screws into runs that one joint of lgsim represents: translations, and rotations about concurrent axes.
+
+    Coupled joints are runs of their own.
+    """
     runs: list[list[_Screw]] = []
     for screw in screws:
         points = [other.point for other in runs[-1] if other.kind != SLIDE] if runs else []
-        alone = not runs or BALL in (screw.kind, runs[-1][0].kind)
+        alone = (
+            not runs
+            or BALL in (screw.kind, runs[-1][0].kind)
+            or not coupled.isdisjoint((screw.index, runs[-1][0].index))
+        )
         apart = screw.kind == HINGE and points and not np.allclose(screw.point, points[0], rtol=1e-14, atol=1e-14)
         if alone or apart:
             runs.append([screw])
@@ -140,13 +173,21 @@ def _numbers(file: CompiledFile, members: Iterable[int]) -> dict[str, Float[np.n
     return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 
 
+def _armature_of_tendons(file: CompiledFile, joint: int) -> float:
+    """The inertia of the tendons whose only joint it is, kg m^2 or kg: ``a k^2`` with their coefficients k."""
+    model = file.model
+    inertias = getattr(model, "tendon_armature", np.zeros(model.ntendon))  # of MuJoCo 3.3 and later
+    own = {t: tendon_joints(file, t) for t in np.flatnonzero(inertias).tolist()}
+    return float(sum(inertias[t] * joints[joint] ** 2 for t, joints in own.items() if joints.keys() == {joint}))
+
+
 def _numbers_of_joint(file: CompiledFile, j: int) -> dict[str, Float[np.ndarray, " k"]]:
     """Limits and forces of one joint's degrees of freedom."""
     model, kind = file.model, int(file.model.jnt_type[j])
     count, at = SPEEDS[kind], model.jnt_dofadr[j]
     dofs = slice(at, at + count)
     numbers = {
-        "armature": np.array(model.dof_armature[dofs]),
+        "armature": model.dof_armature[dofs] + _armature_of_tendons(file, j),
         "damping": model.dof_damping[dofs] * file.enabled("PASSIVE", "DAMPER"),
         "friction": model.dof_frictionloss[dofs] * file.enabled("CONSTRAINT", "FRICTIONLOSS"),
     }

@@ -9,10 +9,12 @@ import numpy as np
 from jaxtyping import Float
 
 from lgsim.actuators import Transmission
-from lgsim.actuators.passive_springs import PassiveSprings, PolynomialSpring
+from lgsim.actuators.passive_springs import DryFriction, PassiveSprings, PolynomialSpring
+from lgsim.actuators.stage import Stage
 from lgsim.actuators.tendon_paths import Segment, TendonPaths
 from lgsim.formats.mjcformat.compilation import CompiledFile
-from lgsim.formats.mjcformat.joints import HINGE, SLIDE, pose
+from lgsim.formats.mjcformat.joints import HINGE, SLIDE, pose, tendon_joints
+from lgsim.multibody.joint_numbers import USUAL
 from lgsim.multibody.model import Model
 
 
@@ -34,8 +36,8 @@ def is_spatial(file: CompiledFile, tendon: int) -> bool:
 def coupling_row(file: CompiledFile, tendon: int, places: dict[int, slice], model: Model) -> Float[np.ndarray, " nv"]:
     """The coefficients of a fixed tendon."""
     row = np.zeros(model.nv)
-    for i in _wraps(file, tendon):
-        row[places[int(file.model.wrap_objid[i])]] += file.model.wrap_prm[i]
+    for joint, coefficient in tendon_joints(file, tendon).items():
+        row[places[joint]] = coefficient
     return row
 
 
@@ -105,17 +107,15 @@ def transmission_of(
 
 
 def passive_springs(file: CompiledFile, places: dict[int, slice], model: Model) -> PassiveSprings | None:
-    """The springs and dampers of tendons, and the polynomial parts of those of hinges and slides."""
+    """Springs, dampers and dry friction of tendons, and the polynomial parts of those of hinges and slides."""
     theirs = file.model
     springs, dampers = file.enabled("PASSIVE", "SPRING"), file.enabled("PASSIVE", "DAMPER")
     at_tendons = _coefficients(theirs, "tendon", springs), _coefficients(theirs, "tendon", dampers, "damping")
     at_joints = _coefficients(theirs, "jnt", springs), _coefficients(theirs, "dof", dampers, "damping")
+    friction = np.array(theirs.tendon_frictionloss, float) * file.enabled("CONSTRAINT", "FRICTIONLOSS")
     dofs = theirs.jnt_dofadr
-    tendons = [
-        t
-        for t in range(theirs.ntendon)
-        if (np.any(at_tendons[0][t]) or np.any(at_tendons[1][t])) and not tendon_fault(file, t)
-    ]
+    acting = np.any(np.column_stack([*at_tendons, friction]), axis=1)
+    tendons = [t for t in np.flatnonzero(acting).tolist() if not tendon_fault(file, t)]
     joints = [
         j
         for j in range(theirs.njnt)
@@ -130,7 +130,11 @@ def passive_springs(file: CompiledFile, places: dict[int, slice], model: Model) 
     rest = theirs.qpos_spring[theirs.jnt_qposadr[joints]]
     ends = (np.concatenate([theirs.tendon_lengthspring[tendons, k], rest]) for k in (0, 1))
     spring = PolynomialSpring(*(jnp.asarray(x, model.dtype) for x in (stiffness, damping, *ends)))
-    return PassiveSprings(transmission_of(file, tendons, joints, places, model), spring)
+    stages: list[Stage] = [spring]
+    if friction[tendons].any():
+        dry = np.concatenate([friction[tendons], np.zeros(len(joints))])
+        stages.append(DryFriction(*(jnp.asarray(x, model.dtype) for x in (dry, USUAL["friction_speed"]))))
+    return PassiveSprings(transmission_of(file, tendons, joints, places, model), *stages)
 
 
 def unread_of_tendon(file: CompiledFile, tendon: int) -> list[str]:
@@ -138,12 +142,13 @@ def unread_of_tendon(file: CompiledFile, tendon: int) -> list[str]:
     model, fault = file.model, tendon_fault(file, tendon)
     if fault:
         return [f"is not represented: {fault}"]
-    named = {"tendon_limited": "limits", "tendon_frictionloss": "dry friction", "tendon_armature": "armature"}
-    acting = [text for name, text in named.items() if np.any(_entries(model, name, tendon))]
+    acting = ["limits"] if model.tendon_limited[tendon] and file.enabled("CONSTRAINT", "LIMIT") else []
+    if np.any(_entries(model, "tendon_armature", tendon)) and len(tendon_joints(file, tendon)) != 1:
+        acting.append("armature")
     found = [f"is represented without {' and '.join(acting)}"] if acting else []
-    forces = ("tendon_stiffness", "tendon_stiffnesspoly", "tendon_damping", "tendon_dampingpoly")
-    if any(np.any(_entries(model, name, tendon)) for name in forces):
-        found.append("is a spring or damper that load_actuators represents, not the model")
+    named = ("stiffness", "stiffnesspoly", "damping", "dampingpoly", "frictionloss")
+    if any(np.any(_entries(model, f"tendon_{name}", tendon)) for name in named):
+        found.append("has a spring, a damper or dry friction, which load_actuators represents, not the model")
     return found
 
 

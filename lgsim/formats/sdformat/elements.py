@@ -33,8 +33,9 @@ TYPES: dict[str, Joint] = {
     "revolute2": joints.Universal(),
     "ball": joints.Spherical(),
     "fixed": joints.Fixed(),
+    "gearbox": joints.Universal(),
 }
-"""Joint of each supported type."""
+"""Joint of each supported type; a gearbox has two axes and couples two other joints."""
 
 MODEL = "__model__"
 """Name of the model's own frame."""
@@ -89,6 +90,20 @@ class Axis:
 
 
 @dataclass(frozen=True)
+class Gearbox:
+    """A gearbox: ``angle of the child = -ratio * angle of the parent``, both relative to a reference.
+
+    Attributes:
+        element: The element <gearbox_reference_body>.
+        reference: Name of the link or frame of reference.
+    """
+
+    element: Element
+    reference: str
+    ratio: float
+
+
+@dataclass(frozen=True)
 class SdfJoint:
     """A joint of the file.
 
@@ -97,6 +112,7 @@ class SdfJoint:
         child: Name of the child link or frame.
         ends: The elements <parent> and <child>.
         pitch: Pitch of a screw, m/rad.
+        gearbox: The gearbox, or None for a joint that moves its child.
     """
 
     name: str
@@ -107,6 +123,7 @@ class SdfJoint:
     ends: tuple[Element, Element]
     axes: tuple[Axis, ...]
     pitch: float
+    gearbox: Gearbox | None = None
 
 
 @dataclass
@@ -241,7 +258,12 @@ def add_joint(element: Element, version: str, out: SdfModel) -> None:
     elif rotor is not None:
         out.ignored.append(element.finding("the rotor drives no joint of one degree of freedom"))
     out.places[name] = Place(element, *pose_in(element, child, out), child)
-    out.joints[name] = SdfJoint(name, element, TYPES[kind], parent, child, ends, axes, _pitch(element, kind))
+    gearbox = _gearbox(element) if kind == "gearbox" else None
+    out.joints[name] = SdfJoint(name, element, TYPES[kind], parent, child, ends, axes, _pitch(element, kind), gearbox)
+    if gearbox is not None and any(set(axis.numbers) - {"lower", "upper"} for axis in axes):
+        out.ignored.append(
+            dropped(element, "is a gearbox with forces or limits of its axes, which are not represented")
+        )
     if kind == "ball":
         acting = [key for axis in axes for key in ("damping", "friction", "stiffness") if axis.numbers.get(key)]
         if acting:
@@ -326,6 +348,12 @@ def _mimic(axis: Element, out: SdfModel) -> Mimic | None:
     joint = mimic.name("joint")
     out.ignored.extend(mimic.unread())
     return Mimic(joint, k, values["offset"] - k * values["reference"], mimic)
+
+
+def _gearbox(element: Element) -> Gearbox:
+    """The gearbox of a <joint>."""
+    ratio, reference = element.child("gearbox_ratio"), element.required("gearbox_reference_body")
+    return Gearbox(reference, reference.words, 1.0 if ratio is None else ratio.value())
 
 
 def _pitch(element: Element, kind: str) -> float:

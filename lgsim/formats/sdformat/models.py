@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lgsim.formats.sdformat import old_versions
 from lgsim.formats.sdformat.elements import (
     MODEL,
     QUIET,
@@ -49,6 +50,7 @@ def sdf_model(file: str, root: Element, name: str | None = None) -> SdfModel:
         FileError: not an SDF file of a supported version with one model or world, a missing or invalid value, or two
             elements with one name.
     """
+    old = root.tag == old_versions.ROOT_TAG
     version = _version(root)
     worlds, models = root.children("world"), root.children("model")
     if name is not None:
@@ -68,6 +70,8 @@ def sdf_model(file: str, root: Element, name: str | None = None) -> SdfModel:
             raise static.error("expected a model that is not static; a <world> may include it")
         if out.places[MODEL].relative_to and name is None:
             raise models[0].error(f"<pose>: relative_to: there is no {out.places[MODEL].relative_to!r} outside of it")
+    if old:
+        out.assumed.append(root.finding(f"of version {root.text('version')}; attributes are read as elements of 1.3"))
     out.ignored.extend(root.unread())
     return out
 
@@ -90,9 +94,13 @@ def _named(root: Element, models: Sequence[Element], name: str) -> tuple[Element
 
 
 def _version(root: Element) -> str:
+    """The version of a file; files of older ones are converted."""
+    if root.tag == old_versions.ROOT_TAG and root.text("version") in old_versions.VERSIONS:
+        old_versions.convert(root.node)
+        return VERSIONS[0]
     if root.tag != "sdf":
         hint = {"robot": ": a URDF file, which lgsim.load_urdf reads", "mujoco": ": an MJCF file, see lgsim.load_mjcf"}
-        hint["gazebo"] = ": the root of versions 1.0 to 1.2; convert the file, e.g. by gz sdf -p"
+        hint["gazebo"] = ": the root of versions 1.0 to 1.2, which the attribute 'version' names"
         raise root.error(f"expected <sdf>, the root of an SDF file, got <{root.tag}>{hint.get(root.tag, '')}")
     return root.choice("version", VERSIONS)
 
@@ -207,8 +215,9 @@ def _included(include: Element) -> Element:
     if found.is_dir():
         config = found / "model.config"
         files = Element(*read(config, None)[:2]).children("sdf") if config.is_file() else []
-        known = [file for file in files if file.text("version") in VERSIONS]
-        last = max(known, key=lambda file: VERSIONS.index(file.text("version") or ""), default=None)
+        order = (*old_versions.VERSIONS, *VERSIONS)
+        known = [file for file in files if file.text("version") in order]
+        last = max(known, key=lambda file: order.index(file.text("version") or ""), default=None)
         found = found / ("model.sdf" if last is None else last.words)
         if not found.is_file():
             raise include.error(f"the folder of {uri!r} has no file {found.name!r}")
@@ -272,6 +281,7 @@ def _renamed(model: SdfModel, name: Callable[[str], str]) -> SdfModel:
     joints = [
         replace(
             joint, name=name(joint.name), parent=name(joint.parent), child=name(joint.child),
+            gearbox=joint.gearbox and replace(joint.gearbox, reference=name(joint.gearbox.reference)),
             axes=tuple(
                 replace(
                     axis, frame=name(axis.frame),

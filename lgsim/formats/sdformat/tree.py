@@ -91,7 +91,7 @@ class Frames:
 
 
 def spanning_tree(model: SdfModel, frames: Frames) -> tuple[list[SdfJoint], list[SdfJoint]]:
-    """Split joints into those of a spanning tree, in the order of the file, and those that close loops.
+    """Split joints but gearboxes into those of a spanning tree, in the order of the file, and those that close loops.
 
     The tree grows from the world and from links without a parent joint: each time by the first joint of the file from a
     link of the tree to a new link.
@@ -99,7 +99,8 @@ def spanning_tree(model: SdfModel, frames: Frames) -> tuple[list[SdfJoint], list
     Raises:
         FileError: circular parents without a root.
     """
-    ends = {joint.name: frames.ends(joint) for joint in model.joints.values()}
+    joints = [joint for joint in model.joints.values() if joint.gearbox is None]
+    ends = {joint.name: frames.ends(joint) for joint in joints}
     moved = {child for _, child in ends.values()}
     reached = {ROOT, *(link for link in model.links if link not in moved)}
     tree: set[str] = set()
@@ -117,10 +118,9 @@ def spanning_tree(model: SdfModel, frames: Frames) -> tuple[list[SdfJoint], list
             reached.add(child)
             for place in carried.get(child, ()):
                 heappush(waiting, place)
-    left = [joint for joint in model.joints.values() if ends[joint.name][1] not in reached]
+    left = [joint for joint in joints if ends[joint.name][1] not in reached]
     if left:
         raise _circle(left, ends)
-    joints = list(model.joints.values())
     return [joint for joint in joints if joint.name in tree], [joint for joint in joints if joint.name not in tree]
 
 

@@ -34,7 +34,10 @@ def add_shapes(
     """
     if not (contacts or solids):
         return model
-    own = {name: list(element_solids(name, link.element, poses(name))) for name, link in machine.links.items()}
+    own = {
+        name: list(element_solids(name, link.element, poses(name), machine.ignored))
+        for name, link in machine.links.items()
+    }
     remarks = []
     if contacts:
         model, *remarks = add_file_contacts(model, own, contacts, contact_law, machine.element.error)

@@ -18,13 +18,19 @@ from lgsim.support.messages import one_line
 from lgsim.support.reading.size_limits import check_size
 from lgsim.support.toml_table import shown
 
+QUIET = frozenset({"density", "laser_retro", "max_contacts", "material"})
+"""Tags in a <collision> that do not affect collisions."""
 
-def element_solids(link: str, element: Element, poses: Callable[[Element], Any]) -> Iterator[FileSolid]:
+
+def element_solids(
+    link: str, element: Element, poses: Callable[[Element], Any], unread: list[Finding] | None = None
+) -> Iterator[FileSolid]:
     """The collision geometries of a link of a URDF or SDF file.
 
     Args:
         element: The element <link>.
         poses: Function from a <collision> to its pose (4, 4) in the link's frame.
+        unread: Receives findings about unread elements, such as <surface>.
 
     Raises:
         FileError: an element lacks a value.
@@ -36,12 +42,17 @@ def element_solids(link: str, element: Element, poses: Callable[[Element], Any])
         def finding(text: str, line: int = collision.line) -> Finding:
             return Finding(line, f"link {link!r}: <collision>", text)
 
+        collision.text("name")
+        if unread is not None:
+            unread.extend(collision.unread(QUIET))
         made = primitive(geometry)
         mesh = geometry.child("mesh")
         if made is not None:
             kind, solid, turn, inner = made
             yield FileSolid(link, at @ turn, lambda solid=solid: solid, kind, inner.error, finding)
         elif mesh is not None:
+            if unread is not None and mesh.child("submesh") is not None:
+                unread.append(mesh.finding("<submesh>: the whole mesh is read"))
             yield FileSolid(link, at, lambda mesh=mesh: _element_mesh(mesh), "mesh", mesh.error, finding)
         else:
             tags = [node.tag for node in geometry.node.iterchildren() if isinstance(node.tag, str)]
