@@ -174,12 +174,14 @@ def predicted(
         return _moved(method, process, *operands)
     # two programs of one trace: what only a smoother needs is not computed without one
     arrays, static = eqx.partition((method, process, *operands), eqx.is_array)
-    traced = eqx.filter_closure_convert(lambda arrays: _moved(*eqx.combine(arrays, static)), arrays)
-    gaussian, rest = (straight_line(lambda given, cut=cut: traced(given)[cut])(arrays) for cut in (0, slice(1, None)))
-    return Prediction(gaussian, *rest)
+    traced: Any = eqx.filter_closure_convert(lambda arrays: _moved(*eqx.combine(arrays, static)), arrays)
+    gaussian = straight_line(lambda arrays: traced(arrays).gaussian)(arrays)
+    return Prediction(gaussian, *straight_line(lambda arrays: traced(arrays)[1:])(arrays))
 
 
-def _moved(method: Filter, process: Process, before: Gaussian, u: Any, dt: Array, first: Array) -> Prediction:
+def _moved(
+    method: Filter, process: Process, before: Gaussian, u: Any, dt: Array, first: Array | bool = False
+) -> Prediction:
     """A step of a process; ``first`` as in ``predicted``."""
     state = Gaussian(before.mean, jnp.triu(before.factor), before.error)
     moved = method.predict(process, state, u, dt)
@@ -248,7 +250,7 @@ def step(
     Returns:
         The distribution and the squared normalized residual of each reading; NaN readings are left out.
     """
-    whole = process.program(lambda *given: _moved(*given, jnp.asarray(False)).gaussian, method, process)
+    whole = process.program(lambda *given: _moved(*given).gaussian, method, process)
     state = whole(state, u, jnp.asarray(dt, state.factor.dtype))
     nis = []
     for measurement, z in readings:

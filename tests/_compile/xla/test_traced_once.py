@@ -32,7 +32,7 @@ def test_the_python_is_run_once_for_each_shape(counted):
 
 
 def test_values_and_derivatives(counted):
-    f, runs = counted
+    f, _ = counted
     x = jnp.array([0.3, -2.0, 5.0])
     np.testing.assert_array_equal(f(x)[0], jnp.sin(x) * x)
     np.testing.assert_allclose(jax.vmap(jax.grad(lambda x: f(x)[0]))(x), np.cos(x) * x + np.sin(x), rtol=1e-15)
