@@ -60,6 +60,20 @@ def test_the_same_digits_in_all_units():
     np.testing.assert_allclose(path, np.broadcast_to(path[0], path.shape), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("control, cost, row", [(1.0, 1.0, 1.0), (1e-6, 1e6, 1e3), (1e6, 1e-6, 1e6)])
+def test_a_control_without_cost_varies_within_its_range(control, cost, row):
+    """Minimize a subject to a + b = 1.2, 0 <= a <= 2, 0 <= b <= 0.2: the row varies by sqrt(1^2 + 0.1^2)."""
+    problem = Problem(
+        DiscreteDynamics(Translation(1), lambda t, y, u, args: y + jnp.sum(u) / control, 2), jnp.zeros(1), horizon=1,
+        running=lambda t, y, u, args: cost * u[0] / control, lower=jnp.zeros(2), upper=control * jnp.array([2.0, 0.2]),
+        constraints=[EndConstraint(lambda t, y, args: row * (y - 1.2))],
+    )  # fmt: skip
+    found = solve(problem)
+    assert found.result == RESULTS.successful and int(found.iterations) <= 5
+    np.testing.assert_allclose(found.multipliers.end_sizes[0], row * (1.01 / cost) ** 0.5, rtol=1e-12)
+    np.testing.assert_allclose(found.us[0] / control, [1.0, 0.2], rtol=1e-6)
+
+
 def off_kkt(us, problem):
     """How far controls are from the conditions of Karush, Kuhn and Tucker in units of one, and from the constraints."""
     goal, limit, width = float(problem["goal"]), float(problem["limit"]), float(problem["width"])
