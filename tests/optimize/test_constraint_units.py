@@ -74,6 +74,23 @@ def test_a_control_without_cost_varies_within_its_range(control, cost, row):
     np.testing.assert_allclose(found.us[0] / control, [1.0, 0.2], rtol=1e-6)
 
 
+@pytest.mark.parametrize("row", [1.0, 1e-6, 1e6])
+def test_a_row_that_is_curved_at_rest(row):
+    """Minimize |y_H - (1, 0)|^2 / 2 with |y|^2 <= 0.25, whose derivative at the guess is zero: y_H = (0.5, 0)."""
+    problem = Problem(
+        DiscreteDynamics(PLANE, lambda t, y, u, args: y + u, 2), jnp.zeros(2), horizon=3,
+        terminal=LeastSquares(lambda t, y, u, args: y - jnp.array([1.0, 0.0])), lower=-jnp.ones(2), upper=jnp.ones(2),
+        constraints=[
+            PathConstraint(lambda t, y, u, args: row * (jnp.sum(y * y)[None] - 0.25), equality=False, at_end=True)
+        ],
+    )  # fmt: skip
+    found = solve(problem)
+    assert found.result == RESULTS.successful and int(found.iterations) <= 10
+    np.testing.assert_allclose(found.ys[-1], [0.5, 0], atol=1e-6)
+    # the multiplier of |y|^2: (1 - y) = 2 m y
+    np.testing.assert_allclose(found.multipliers.end[0] * row, [0.5], rtol=1e-5)
+
+
 def off_kkt(us, problem):
     """How far controls are from the conditions of Karush, Kuhn and Tucker in units of one, and from the constraints."""
     goal, limit, width = float(problem["goal"]), float(problem["limit"]), float(problem["width"])
