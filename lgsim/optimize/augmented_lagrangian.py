@@ -172,11 +172,12 @@ class AugmentedLagrangian(IterativeSolver):
         held = ~feasible & ~restoring & ~(violation <= _LEAST * s.violation)
         stuck = jnp.where(held, s.stuck + 1, 0)
         out = held & (s.i + 2 == self.max_iterations)
-        slow = size > self.progress * s.change
+        broken, going = solution.bad_node >= 0, solution.result == RESULTS.max_iterations
+        # a larger penalty is no help to an inner search that is not done
+        slow = (size > self.progress * s.change) & ~(met & going)
         after = with_multipliers(
             s.penalties, rows, jnp.where(slow, jnp.minimum(rho * self.penalty_increase, self.penalty_max), rho)
         )
-        broken, going = solution.bad_node >= 0, solution.result == RESULTS.max_iterations
         infeasible = restoring & ~lost & ~feasible & _at_least(solution)
         return _State(
             i=s.i + 1,
