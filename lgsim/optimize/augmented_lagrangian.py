@@ -58,7 +58,8 @@ class AugmentedLagrangian(IterativeSolver):
     At the first node, rows that no control affects are left out.
 
     Attributes:
-        inner: The solver of the unconstrained problems.
+        inner: The solver of the unconstrained problems; by default with eight trial steps, since the curvature of
+            penalties jumps where inequalities become active.
         max_iterations: Largest number of outer iterations.
         tolerance: Bound of the violations and of ``Optimality.complementarity``, in the constraints' units. By default
             they are compared with the size of their terms, see ``ConstraintReport``, to 1e-6 in float64 and 1e-3 in
@@ -74,7 +75,7 @@ class AugmentedLagrangian(IterativeSolver):
     Source: Nocedal and Wright, Numerical Optimization, 2nd ed., alg. 17.4.
     """
 
-    inner: Solver = ILQR()
+    inner: Solver = ILQR(line_search_steps=8)
     max_iterations: int = eqx.field(static=True, default=20)
     tolerance: float | None = None
     penalty: float = number_field(1.0)
@@ -171,11 +172,12 @@ class AugmentedLagrangian(IterativeSolver):
         held = ~feasible & ~restoring & ~(violation <= _LEAST * s.violation)
         stuck = jnp.where(held, s.stuck + 1, 0)
         out = held & (s.i + 2 == self.max_iterations)
-        slow = size > self.progress * s.change
+        broken, going = solution.bad_node >= 0, solution.result == RESULTS.max_iterations
+        # a larger penalty is no help to an inner search that is not done
+        slow = (size > self.progress * s.change) & ~(met & going)
         after = with_multipliers(
             s.penalties, rows, jnp.where(slow, jnp.minimum(rho * self.penalty_increase, self.penalty_max), rho)
         )
-        broken, going = solution.bad_node >= 0, solution.result == RESULTS.max_iterations
         infeasible = restoring & ~lost & ~feasible & _at_least(solution)
         return _State(
             i=s.i + 1,

@@ -283,16 +283,26 @@ def natural_sizes(
     row, the largest of all nodes. With the penalty one over it, the multiplier of an isolated row reaches half of its
     value in one iteration, independent of the units of rows, costs and controls. It is the variance of the row if the
     trajectory has the density exp(-cost), computed by a backward Riccati recursion and the forward covariance of its
-    policy.
+    policy. To H belongs ``sum_i |dcost/du_i| w_i / w_j^2`` for a control j with bounds, w half their distance, by which
+    a control without a cost varies no further than its bounds. A row whose derivative vanishes on the trajectory, such
+    as the square of a speed at rest, has that of a generic one.
     """
     action, n = problem.dynamics.action, problem.dynamics.action.dim
     lq, costates = linearize(problem, ys, us, False)
-    slope = jnp.mean(jnp.abs(lq.r + jnp.einsum("kij,ki->kj", lq.B, costates[1:])), axis=0)
-    # for a cost that is linear in a control with a bounded range
-    floor = slope / control_sizes(problem, us)
-    before, last = jax.tree.map(lambda y: y[:-1], ys), jax.tree.map(lambda y: y[-1], ys)
+    slopes = jnp.abs(lq.r + jnp.einsum("kij,ki->kj", lq.B, costates[1:]))
     lower, upper = problem.bounds
-    state, control = _covariances(lq, floor, lower < upper)
+    free = lower < upper
+    sizes = control_sizes(problem, us)
+    # for a cost that is linear in a control with a bounded range
+    steps = jnp.sum(free.astype(us.dtype), axis=0)
+    changes = sizes * jnp.sum(jnp.where(free, slopes, 0), axis=0) / jnp.maximum(steps, 1)
+    # or that does not depend on it
+    bounded = jnp.all(jnp.isfinite(upper - lower), axis=0)
+    state, control = _covariances(lq, sizes, jnp.where(bounded, jnp.sum(changes), changes), free)
+
+    generic = jnp.cos(jnp.arange(us.size).reshape(us.shape).astype(us.dtype))
+    other = problem.clip(us + _TRIALS[0] * generic * sizes[None])
+    both = jax.tree.map(lambda *x: jnp.stack(x), (ys, us), (problem.rollout(other), other))
 
     def variance(c: Constraint, k: Array | int, y: Point, u: Array | None, P: Array) -> Array:
         def f(z: Array) -> Array:
@@ -302,39 +312,49 @@ def natural_sizes(
         return jnp.einsum("ri,ij,rj->r", J, P, J)
 
     def on_path(c: Constraint) -> Array:
-        ks = jnp.arange(problem.horizon)
-        return jnp.max(jax.vmap(lambda *x: variance(c, *x))(ks, before, us, control), axis=0)
+        def on_one(ys: Point, us: Array) -> Array:
+            before, ks = jax.tree.map(lambda y: y[:-1], ys), jnp.arange(problem.horizon)
+            return jnp.max(jax.vmap(lambda *x: variance(c, *x))(ks, before, us, control), axis=0)
+
+        return jax.vmap(on_one)(*both)
+
+    def at_end(c: Constraint) -> Array:
+        last = jax.tree.map(lambda y: y[:, -1], both[0])
+        return jax.vmap(lambda y: variance(c, problem.horizon, y, None, state[:n, :n]))(last)
 
     def size(variances: Array) -> Array:
+        own, others = jnp.where(jnp.isfinite(variances), variances, 0)
+        known = jnp.where(own > _FLAT * others, own, others)
         # rows that no control affects have none
-        known = jnp.isfinite(variances) & (variances > 0)
-        return jnp.where(known, jnp.sqrt(jnp.where(known, variances, 1)), 1)
+        return jnp.where(known > 0, jnp.sqrt(jnp.where(known > 0, known, 1)), 1)
 
     return (
         tuple(size(on_path(c)) for c in problem.constraints if c.on_path),
-        tuple(size(variance(c, problem.horizon, last, None, state[:n, :n])) for c in problem.constraints if c.at_end),
+        tuple(size(at_end(c)) for c in problem.constraints if c.at_end),
     )
 
 
 def _covariances(
-    lq: LinearQuadratic, floor: Float[Array, " m"], free: Bool[Array, "horizon m"]
+    lq: LinearQuadratic, sizes: Float[Array, " m"], floor: Float[Array, " m"], free: Bool[Array, "horizon m"]
 ) -> tuple[Float[Array, "n n"], Float[Array, "horizon nz nz"]]:
     """The covariance of the last state, and those of (x, u) at all previous nodes, for the density exp(-cost).
 
     Args:
-        floor: Regularization added to the curvature of each control.
+        sizes: Magnitude of each control.
+        floor: Regularization added to the curvature of each control in the unit of its magnitude.
         free: Mask of the controls that their bounds do not fix.
     """
 
     def back(V: Array, node: tuple) -> tuple[Array, tuple[Array, Array]]:
         A, B, Q, R, N, free = node
         VA, VB = V @ A, V @ B
-        Qxx, Qux, Quu = Q + A.T @ VA, N.T + B.T @ VA, R + B.T @ VB + jnp.diag(floor)
+        Qxx, Qux, Quu = Q + A.T @ VA, N.T + B.T @ VA, R + B.T @ VB
+        Quu = sizes[:, None] * Quu * sizes[None, :] + jnp.diag(floor)
         Quu = jnp.where(free[:, None] & free[None, :], Quu, 0)
         values, vectors = jnp.linalg.eigh((Quu + Quu.T) / 2)
         most = jnp.max(jnp.abs(values))
         least = jnp.where(most > 0, _FLAT * most, 1)
-        vectors = jnp.where(free[:, None], vectors, 0)
+        vectors = jnp.where(free, sizes, 0)[:, None] * vectors
         root = vectors / jnp.sqrt(jnp.maximum(jnp.abs(values), least))[None, :]
         K = -root @ (root.T @ Qux)
         V = Qxx + Qux.T @ K

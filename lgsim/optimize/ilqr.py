@@ -320,8 +320,10 @@ class ILQR(IterativeSolver):
         regularization: Initial regularization of the Hessian of the controls; like all of them relative to the mean of
             the running cost's second derivatives with respect to the controls of the same node, hence independent of
             units.
-        reg_restart: The minimum regularization after a rejected step.
-        reg_min: Regularization below this value is set to zero, or to 1e-8 if the policy otherwise has no minimum.
+        reg_restart: The minimum regularization after a rejected step, unless that of the last full step was larger than
+            the rejected one: then that is tried first.
+        reg_min: Regularization below this value is set to zero, or to 1e-8 if the policy otherwise has no minimum. If a
+            step is rejected then, regularizations a tenth as large are tried before zero from there on.
         reg_max: The regularization above which the solver fails.
         reg_increase: Factor of increase after a rejected step, which grows with consecutive rejections: reg_increase,
             reg_increase^2, ...
@@ -386,6 +388,8 @@ class ILQR(IterativeSolver):
             optimality=Optimality(*(jnp.full_like(cost, jnp.inf) for _ in range(3)), complementarity=zero),
             reg=jnp.asarray(self.regularization, problem.dtype),
             reg_least=zero,
+            reg_full=zero,
+            reg_min=zero + self.reg_min,
             bent=jnp.array(False),
             optimal=jnp.array(False),
             flat=jnp.array(False),
@@ -504,8 +508,11 @@ class ILQR(IterativeSolver):
         near = closed & (s.optimality.decrement * (1 + s.reg) <= self._least_decrease(problem)) & (s.reg > FLOOR)
         bent = ~better & (s.bent | (~policy.definite & (s.reg > 0) & (s.reg <= FLOOR)))
         saddle = near & bent
-        less = jnp.where((s.reg * change < self.reg_min) | near, reg_least, s.reg * change)
-        more = jnp.where(reg_least > s.reg, reg_least, jnp.maximum(s.reg * s.reg_growth, self.reg_restart))
+        less = jnp.where((s.reg * change < s.reg_min) | near, reg_least, s.reg * change)
+        # zero may be too far from the regularization of the last full step
+        below = ~better & (s.reg < s.reg_full)
+        more = jnp.where(below, s.reg_full, jnp.maximum(s.reg * s.reg_growth, self.reg_restart))
+        more = jnp.where(reg_least > s.reg, reg_least, more)
         reg = jnp.where(better | near, less, more)
         # an optimum is accepted for any regularization
         ends = s.done | (s.optimal & ~better) | saddle
@@ -521,6 +528,8 @@ class ILQR(IterativeSolver):
             cost=cost,
             reg=reg,
             reg_least=reg_least,
+            reg_full=jnp.where(length == 1, s.reg, s.reg_full),
+            reg_min=jnp.where(below, 0.1 * s.reg_min, s.reg_min),
             bent=bent,
             reg_growth=jnp.where(better, self.reg_increase, s.reg_growth * self.reg_increase),
             weight=weight,
@@ -536,6 +545,9 @@ class _State(NamedTuple):
         first_cost: The cost of the guess.
         reg: The regularization of the next iteration.
         reg_least: The minimum regularization: zero, or the amount for which the policy has a minimum.
+        reg_full: The regularization of the last full step.
+        reg_min: The regularization below which it is set to zero: less than that of the solver after a rejected step
+            with zero.
         bent: True if a policy had no minimum at this trajectory with almost no regularization.
         optimal: True if the trajectory before the last step is an optimum.
         flat: True if a step hardly decreases its cost.
@@ -553,6 +565,8 @@ class _State(NamedTuple):
     optimality: Optimality
     reg: Float[Array, ""]
     reg_least: Float[Array, ""]
+    reg_full: Float[Array, ""]
+    reg_min: Float[Array, ""]
     bent: Bool[Array, ""]
     optimal: Bool[Array, ""]
     flat: Bool[Array, ""]

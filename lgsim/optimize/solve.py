@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ from lgsim.optimize.neighbor import (
 )
 from lgsim.optimize.optimality import is_at_rest
 from lgsim.optimize.problem import Problem
-from lgsim.optimize.solver import RESULTS, IterativeSolver, Solution, Solver, start
+from lgsim.optimize.solver import RESULTS, IterativeSolver, Solution, Solver, start, tolerance_of
 from lgsim.optimize.unknowns.extended_problem import contracted, extended, extended_guess, is_extended
 from lgsim.optimize.unknowns.extension import phases_of
 from lgsim.support.check import is_traced
@@ -78,7 +79,9 @@ def solve(
     ``jax.vmap(lambda y0: solve(problem.replace(y0=y0)))(starts)``.
 
     If ``ILQR`` stays at its guess and nearby controls cost less, or ``AugmentedLagrangian`` ends at a saddle of the
-    Lagrangian along the active constraints, the search restarts from there, except inside ``jit`` and ``vmap``.
+    Lagrangian along the active constraints, the search restarts from there. If ``AugmentedLagrangian`` meets the
+    constraints but not the optimum, it continues with ``ILQR(exact_hessian=True)``. Inside ``jit`` and ``vmap`` neither
+    happens.
 
     Differentiable in both modes by the implicit function theorem: ts, ys, us and cost of the result have the first
     derivatives of the optimum with respect to all values of the problem (start, targets, weights, models, bounds, args,
@@ -139,6 +142,7 @@ def solve(
     if is_traced(found):
         return found
     if isinstance(solver, AugmentedLagrangian):
+        found = _by_second_order(problem, found, numbers, bool(nan_derivatives))
         return _off_constrained_saddle(problem, found, numbers, bool(nan_derivatives))
     return _off_saddle(problem, found, numbers, bool(nan_derivatives))
 
@@ -158,6 +162,22 @@ def _off_saddle(problem: Problem, found: Solution, solver: Solver, nan_derivativ
             return found
     other = _run(given, near, None, solver, nan_derivatives)
     return other if other.cost < found.cost else found
+
+
+def _by_second_order(problem: Problem, found: Solution, solver: AugmentedLagrangian, nan_derivatives: bool) -> Solution:
+    """The solution, or if it meets the constraints without being an optimum, one with second derivatives of the steps.
+
+    Along a singular arc the costs and the penalties leave controls undetermined to first order.
+    """
+    inner = solver.inner
+    open_ends = (RESULTS.max_iterations, RESULTS.saddle, RESULTS.stalled)
+    if not any(bool(found.result == end) for end in open_ends) or not isinstance(inner, ILQR) or inner.exact_hessian:
+        return found
+    # parallel ones have no second derivatives
+    exact = eqx.tree_at(lambda s: s.inner, solver, replace(inner, exact_hessian=True, parallel=False))
+    other = _run(closure_to_pytree(problem), found.us, found.ys, exact, nan_derivatives)
+    within = other.cost <= found.cost + tolerance_of(None, 0.4, problem.dtype) * jnp.abs(found.cost)
+    return other if bool((other.result == RESULTS.successful) & within) else found
 
 
 def _off_constrained_saddle(

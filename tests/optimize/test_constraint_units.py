@@ -60,6 +60,37 @@ def test_the_same_digits_in_all_units():
     np.testing.assert_allclose(path, np.broadcast_to(path[0], path.shape), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("control, cost, row", [(1.0, 1.0, 1.0), (1e-6, 1e6, 1e3), (1e6, 1e-6, 1e6)])
+def test_a_control_without_cost_varies_within_its_range(control, cost, row):
+    """Minimize a subject to a + b = 1.2, 0 <= a <= 2, 0 <= b <= 0.2: the row varies by sqrt(1^2 + 0.1^2)."""
+    problem = Problem(
+        DiscreteDynamics(Translation(1), lambda t, y, u, args: y + jnp.sum(u) / control, 2), jnp.zeros(1), horizon=1,
+        running=lambda t, y, u, args: cost * u[0] / control, lower=jnp.zeros(2), upper=control * jnp.array([2.0, 0.2]),
+        constraints=[EndConstraint(lambda t, y, args: row * (y - 1.2))],
+    )  # fmt: skip
+    found = solve(problem)
+    assert found.result == RESULTS.successful and int(found.iterations) <= 5
+    np.testing.assert_allclose(found.multipliers.end_sizes[0], row * (1.01 / cost) ** 0.5, rtol=1e-12)
+    np.testing.assert_allclose(found.us[0] / control, [1.0, 0.2], rtol=1e-6)
+
+
+@pytest.mark.parametrize("row", [1.0, 1e-6, 1e6])
+def test_a_row_that_is_curved_at_rest(row):
+    """Minimize |y_H - (1, 0)|^2 / 2 with |y|^2 <= 0.25, whose derivative at the guess is zero: y_H = (0.5, 0)."""
+    problem = Problem(
+        DiscreteDynamics(PLANE, lambda t, y, u, args: y + u, 2), jnp.zeros(2), horizon=3,
+        terminal=LeastSquares(lambda t, y, u, args: y - jnp.array([1.0, 0.0])), lower=-jnp.ones(2), upper=jnp.ones(2),
+        constraints=[
+            PathConstraint(lambda t, y, u, args: row * (jnp.sum(y * y)[None] - 0.25), equality=False, at_end=True)
+        ],
+    )  # fmt: skip
+    found = solve(problem)
+    assert found.result == RESULTS.successful and int(found.iterations) <= 10
+    np.testing.assert_allclose(found.ys[-1], [0.5, 0], atol=1e-6)
+    # the multiplier of |y|^2: (1 - y) = 2 m y
+    np.testing.assert_allclose(found.multipliers.end[0] * row, [0.5], rtol=1e-5)
+
+
 def off_kkt(us, problem):
     """How far controls are from the conditions of Karush, Kuhn and Tucker in units of one, and from the constraints."""
     goal, limit, width = float(problem["goal"]), float(problem["limit"]), float(problem["width"])

@@ -6,6 +6,7 @@ import pytest
 
 import lgsim
 from lgsim.optimize import (
+    AugmentedLagrangian,
     EndConstraint,
     FreeTime,
     InteriorPoint,
@@ -63,8 +64,12 @@ def cart_pole(x, u):
 
 
 @pytest.mark.slow
-def test_a_cart_pole_swings_up():
-    """The one of lgsim.data, within 20 N, 2 m of rail and 10 m/s, from zero controls."""
+@pytest.mark.parametrize("solver, straight", [(InteriorPoint(), False), (AugmentedLagrangian(), True)])
+def test_a_cart_pole_swings_up(solver, straight):
+    """The one of lgsim.data, within 20 N, 2 m of rail and 10 m/s, from zero controls or a straight line of states.
+
+    Seven controls of the optimum are between their bounds, which only second derivatives determine.
+    """
     steps, limits = 50, np.array([2.0, np.inf, 10.0, np.inf])
     model = lgsim.load_urdf(lgsim.data.cart_pole(), dtype=jnp.float64)
     dynamics = MultibodyDynamics(model, 1.5 / steps, selection=jnp.array([[1.0], [0.0]]))
@@ -74,14 +79,14 @@ def test_a_cart_pole_swings_up():
         constraints=[EndConstraint(lambda t, y, args: y - jnp.asarray(top)), StateBounds(-limits, limits)],
         free=[FreeTime(0.2, 5.0, weight=1.0)],
     )  # fmt: skip
-    found = solve(problem, solver=InteriorPoint())
+    line = np.linspace(0, 1, steps + 1)[:, None] * top
+    found = solve(problem, None, line if straight else None, solver=solver)
     assert found.message == "" and float(found.violation) < 1e-6
 
     def conditions(nlp, x, u):
         within = [nlp.bounded(-b, x[i, :], b) for i, b in enumerate(limits) if np.isfinite(b)]
         return [x[:, -1] == top, nlp.bounded(-20, u, 20), *within]
 
-    line = np.linspace(0, 1, steps + 1)[:, None] * top
     best = shortest_time(fourth_order(cart_pole, 4, 1), line, np.zeros((steps, 1)), steps, 1.5, conditions)
     np.testing.assert_allclose(found.ts[-1], best, rtol=1e-6)
     assert best < 0.9929
