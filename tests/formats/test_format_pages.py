@@ -15,6 +15,7 @@ SILENT = {
 """What readers need not know: words of drivers, a type that is an element too, and how large a plane is drawn."""
 
 
+@pytest.mark.usefixtures("without_import_hook")
 def test_tables_are_those_of_the_readers():
     page = made.PAGE.read_text(encoding="utf-8")
     other = made.VERSION not in page and made.mujoco.__version__[0] != "4"  # a lane with an older MuJoCo

@@ -181,7 +181,8 @@ def test_coupled_joints_of_one_body_are_joints_of_their_own():
     mujoco.mj_forward(theirs, data)
     close(residuals(theirs, q), [0.0], 1e-12)
     mass = np.zeros((5, 5))
-    mujoco.mj_fullM(theirs, data, mass)
+    for column, axis in zip(mass, np.eye(theirs.nv), strict=True):
+        mujoco.mj_mulM(theirs, data, column, axis)
     row = np.array([[0, 1, 0, 0, -slope]])
     system = np.block([[mass, -row.T], [row, np.zeros((1, 1))]])
     wanted = np.linalg.solve(system, [*-data.qfrc_bias, curve])[:5]

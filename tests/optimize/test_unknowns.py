@@ -128,7 +128,7 @@ def test_time_at_its_bound(side):
 @pytest.mark.parametrize("width", [0.005, 0.05, 0.5])
 def test_shortest_time_from_a_free_start(width):
     """Up to the width ahead at rest, which costs nothing: T = 2 sqrt(1 - width)."""
-    free = [FreeTime(0.1, 20.0, weight=1.0), FreeStart([0.0, 0.0], [width, 0.0])]
+    free = [FreeTime(0.1, 20.0, weight=1.0), FreeStart(jnp.zeros(2), jnp.array([width, 0.0]))]
     found = solve(shortest(1.0, free=free), solver=AugmentedLagrangian())
     assert bool(found.result == RESULTS.successful)
     np.testing.assert_allclose(found.ts[-1], 2 * (1 - width) ** 0.5, rtol=5e-6)
