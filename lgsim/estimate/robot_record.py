@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -121,6 +122,9 @@ class RobotRecord(NamedTuple):
         Raises:
             ValueError: no trial has a finite likelihood.
 
+        Warns:
+            RuntimeWarning: the search ended before the factors settled, or one is at the end of its range.
+
         Source: Nelder and Mead 1965, A simplex method for function minimization.
         """
         plain = self._replace(streams=tuple(replace(stream, gate=None) for stream in self.streams))
@@ -140,6 +144,13 @@ class RobotRecord(NamedTuple):
         best = minimize(cost, simplex[0], method="Nelder-Mead", options=options)
         if not np.isfinite(best.fun):
             raise ValueError("names: expected noises with a finite likelihood, got none")
+        at_end = [name for name, x in zip(names, best.x, strict=True) if abs(x) > _DECADES - 1]
+        if at_end or not best.success:
+            end = f"{', '.join(at_end)} at the end of the range of 1e{_DECADES:.0f}" if at_end else "not settled"
+            warnings.warn(
+                f"noises of the largest likelihood: {end} after {best.nfev} trials; give those you know",
+                RuntimeWarning, stacklevel=2,
+            )  # fmt: skip
         return factors(best.x)
 
     def filtered(self, method: Filter, *, smoothed: bool = False) -> RobotEstimate:

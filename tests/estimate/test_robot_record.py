@@ -81,6 +81,16 @@ def test_unknowns_are_physical_and_files_whole(tmp_path):
         np.testing.assert_allclose(np.linalg.norm(file["factors"], axis=-1), file["deviations"], rtol=1e-12)
 
 
+def test_a_search_for_noises_that_does_not_settle_says_so():
+    """A robot at rest without any noise: the likelihood grows without end as the force noise vanishes."""
+    model = lgsim.load_urdf(lgsim.data.cart_pole())
+    log = Recording(model, np.arange(20) * 0.05, np.zeros((20, 2)), v=np.zeros((20, 2)))
+    record = RobotRecord.from_recording(RobotProcess(model, 0.1), log, DEVIATIONS)
+    with pytest.warns(RuntimeWarning, match="noises of the largest likelihood: force at the end of the range"):
+        found = record.likely_factors(EKF(), ["force"])
+    assert found["force"] < 1e-6
+
+
 @pytest.mark.usefixtures("without_import_hook")
 def test_what_is_refused():
     model = lgsim.load_urdf(lgsim.data.cart_pole())

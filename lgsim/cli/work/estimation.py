@@ -149,7 +149,7 @@ def _estimated(
     what = f"{counted(2 * process.model.nv, 'state')}{also} from {counted(len(record.streams), 'stream')} of readings"
     method = FILTERS[asked.method]()
     console(error=True).print(f"{motion}: {what}, {type(method).__name__}", soft_wrap=True)
-    with NoiseWatch(names) as watch:
+    with NoiseWatch(names) as watch, warnings_as_notes():
         try:
             record = record.scaled(
                 record.likely_factors(method, names, lambda *row: watch((len(watch.rows) + 1, *row)))
