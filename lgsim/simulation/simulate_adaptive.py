@@ -76,6 +76,7 @@ def simulate_adaptive(
     dt_out: float = 0.01,
     events: Any = (),
     max_step: float | None = None,
+    jump_times: Float[ArrayLike, " jumps"] | Sequence[float] | None = None,
     max_steps: int | None = None,
     step_check: bool = True,
     progress: Progress | None = None,
@@ -99,7 +100,7 @@ def simulate_adaptive(
         rtol: Tolerance of one step, relative to w.
         atol: Tolerance of one step, rad, m, rad/s or m/s.
         method: Method with an error estimate: MK54, CF32a, CF32b, CF43.
-        control: See ``rollout``; it should be smooth, each jump costs many steps.
+        control: See ``rollout``; it should be smooth but at ``jump_times``; each other jump costs many steps.
         torques: Constant joint forces (nv,), N m or N; by default none.
         wrenches: As ``control``.
         actuators: See ``rollout``; without sample times.
@@ -112,6 +113,8 @@ def simulate_adaptive(
             ``LOOKS`` states between them, lies beyond it.
         max_step: The largest step, s; by default the largest time between saved states. A pulse of a force, a thin
             obstacle or a pair of crossings of an event that lasts less than half of it can be missed.
+        jump_times: Times (n,) at which the control or the wrenches jump, s: steps end just before them and begin just
+            after them, so that the begin and the end of a pulse are not missed.
         max_steps: The largest number of steps, including rejected ones; by default 100 000, or ten for each saved state
             if that is more.
         step_check: True to estimate the integration error of a complete motion from simulations with 10 and 100 times
@@ -157,6 +160,7 @@ def simulate_adaptive(
         atol=atol,
         rtol=rtol,
         max_step=longest,
+        jump_times=None if jump_times is None else np.asarray(jump_times, float),
         events=events,
     )
     blame = partial(_blame, args)

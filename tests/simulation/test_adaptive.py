@@ -265,6 +265,16 @@ def test_pulses_are_not_stepped_over(start, length, rounded):
     assert way > 5 and true < 1e-3 * way and true <= 3 * run.step_error.error[-1, 0]
 
 
+def test_the_begin_and_the_end_of_a_short_pulse_are_jumps():
+    """1000 N for a tenth of a millisecond between states half a second apart, against the closed form."""
+    builder = lgsim.ModelBuilder(gravity=np.zeros(3))
+    builder.add_body("cart", "world", joints.Prismatic(), axis=[1, 0, 0], mass=1.0)
+    law, ends = Partial(push, jnp.array([0.5031, 1e-4, 0.0])), [0.5031, 0.5031 + 1e-4]
+    run = simulate_adaptive(builder.build(), duration=2.0, dt_out=0.5, control=law, jump_times=ends)
+    np.testing.assert_allclose(run.q[-1, 0], 0.1 * (2.0 - 0.5031 - 5e-5), rtol=1e-9)
+    assert run.step_error.resolved and run.step_error.error[-1, 0] < 1e-6
+
+
 def ball():
     """A ball that is thrown to 1 m, its speed, and when it passes 0.9 m on the way up."""
     v0 = np.sqrt(2 * G)

@@ -100,16 +100,19 @@ def step_controller(
     atol: Number,
     dtype: jnp.dtype,
     max_step: Number | None = None,
+    jump_times: ArrayLike | Sequence[float] | None = None,
 ) -> diffrax.AbstractStepSizeController:
-    """The controller, by default ``diffrax.PIDController`` with the tolerances and the largest step.
+    """The controller, by default ``diffrax.PIDController`` with the tolerances, the largest step and the jumps.
 
     Raises:
         TypeError: the controller is of the wrong kind.
-        ValueError: a tolerance or the largest step is not a positive number, both tolerances are below rounding, or
-            there is a controller and a largest step.
+        ValueError: a tolerance or the largest step is not a positive number, both tolerances are below rounding, the
+            jumps are not an array (n,) of finite times, or there is a controller and a largest step or jumps.
     """
     if controller is not None and max_step is not None:
         raise ValueError("max_step: not available with a controller; give it to the controller, such as its dtmax")
+    if controller is not None and jump_times is not None:
+        raise ValueError("jump_times: not available with a controller; wrap it in diffrax.ClipStepSizeController")
     if controller is None:
         relative, absolute = _positive("rtol", rtol, dtype), _positive("atol", atol, dtype)
         if not is_traced(relative, absolute):
@@ -125,13 +128,24 @@ def step_controller(
         bounds: dict[str, Any] = {name: jnp.asarray(getattr(usual, name), dtype) for name in names}
         if max_step is not None:
             bounds["dtmax"] = _positive("max_step", max_step, dtype)
-        return diffrax.PIDController(rtol=relative, atol=absolute, **bounds)
+        control = diffrax.PIDController(rtol=relative, atol=absolute, **bounds)
+        jumps = _jumps(() if jump_times is None else jump_times, dtype)
+        return diffrax.ClipStepSizeController(control, jump_ts=jumps) if jumps.size else control
     if not isinstance(controller, diffrax.AbstractStepSizeController):
         raise TypeError(
             "controller: expected a step controller such as diffrax.PIDController(rtol, atol) or "
             f"ElementaryController(tolerance), got {type(controller).__name__}"
         )
     return controller
+
+
+def _jumps(times: ArrayLike | Sequence[float], dtype: jnp.dtype) -> Float[Array, " n"]:
+    jumps = jnp.asarray(times, dtype)
+    if jumps.ndim != 1:
+        raise ValueError(f"jump_times: expected shape (n,), got {jumps.shape}")
+    if not is_traced(jumps) and not np.isfinite(jumps).all():
+        raise ValueError("jump_times: expected finite times, got some that are not")
+    return jumps
 
 
 def smallest_tolerance(dtype: DTypeLike) -> float:

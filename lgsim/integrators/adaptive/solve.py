@@ -36,6 +36,7 @@ def solve(
     atol: Number = 1e-9,
     dt0: Number | None = None,
     max_step: Number | None = None,
+    jump_times: Real[ArrayLike, " jumps"] | Sequence[float] | None = None,
     save_at: Real[ArrayLike, " n"] | Sequence[float] | None = None,
     save_steps: bool = False,
     dense: bool = False,
@@ -65,6 +66,8 @@ def solve(
         dt0: the length of the first step; None to choose it from the field.
         max_step: the largest step; None for no limit. The error estimate of a step sees nothing of a force that acts
             between its stages, so that a pulse or an event shorter than a step can be missed.
+        jump_times: times (n,), in any order, at which the field jumps or has a pulse: steps end just before them and
+            begin just after them.
         save_at: times at which to save, shape (n,), in order from t0 to t1.
         save_steps: True to save y0 and the state after each accepted step, for ``Solution.step_sizes``; takes memory
             for max_steps + 1 states.
@@ -80,9 +83,9 @@ def solve(
 
     Raises:
         TypeError: an argument is of the wrong kind or dtype, or the action lacks an operation that the method needs.
-        ValueError: the method has no error estimate, shapes do not fit, times are out of order, ``max_step`` is not
-            positive or given with a controller, y0 is off the manifold (``action.check_point``; not inside ``jit``), or
-            the adjoint treats the state as a vector in R^n.
+        ValueError: the method has no error estimate, shapes do not fit, times are out of order or not finite,
+            ``max_step`` is not positive, it or ``jump_times`` is given with a controller, y0 is off the manifold
+            (``action.check_point``; not inside ``jit``), or the adjoint treats the state as a vector in R^n.
 
     Source: Hairer, Norsett, Wanner, Solving ODEs I, section II.4 (step control with local extrapolation).
     """
@@ -95,7 +98,7 @@ def solve(
     action.check_point(y0, "y0")
     return _run(
         GroupSolver(method, action, dense=between),
-        AlgebraController(step_controller(controller, rtol, atol, dtype, max_step), action),
+        AlgebraController(step_controller(controller, rtol, atol, dtype, max_step, jump_times), action),
         AlgebraTerm(field), y0, (t0, t1, first), args,
         diffrax.SaveAt(subs=saved_states(save_at, save_steps, t0, t1), dense=dense, solver_state=True),
         check_events(events, t0, y0, args), check.count("max_steps", max_steps), check_adjoint(adjoint),

@@ -79,3 +79,51 @@ def test_elementary_controller_at_the_ends_of_its_range():
 def test_a_number_is_no_controller(without_import_hook):
     with pytest.raises(TypeError, match=r"controller: expected a step controller .* got float"):
         solve(lgsim.MK54, LINE, lambda t, y, args: -y, jnp.ones(1), t1=1.0, controller=1e-6)
+
+
+def jump_of_speed(t, y, switch):
+    """Speed 1 before the switch, then 3."""
+    return jnp.where(t < switch, 1, 3).astype(y.dtype)[None]
+
+
+def end_of_jump(switch, y0=0.0, **given):
+    y0 = jnp.full(1, y0, switch.dtype)
+    return solve(lgsim.MK54, LINE, jump_of_speed, y0, args=switch, jump_times=jnp.stack([switch]), **given).y[0]
+
+
+def test_steps_end_at_jumps(dtype):
+    """The closed form 3 - 2 s, its derivative by the time of the jump, and the same backwards in time.
+
+    No step is rejected, since none sees the jump.
+    """
+    switches = jnp.array([0.1, 0.3456789, 0.999], dtype)
+    value, slope = jax.jit(jax.vmap(jax.value_and_grad(lambda s: end_of_jump(s, t1=1.0))))(switches)
+    accuracy = 20 * np.finfo(dtype).eps
+    np.testing.assert_allclose(value, 3 - 2 * switches, rtol=accuracy)
+    np.testing.assert_allclose(slope, -2.0, rtol=accuracy)
+    back = jax.vmap(lambda s: end_of_jump(s, 3 - 2 * s, t0=1.0, t1=0.0))(switches)
+    np.testing.assert_allclose(back, 0.0, atol=accuracy)
+
+
+@pytest.mark.parametrize("given", [[0.7, 0.4, 0.4, 5.0, -3.0, 0.0, 1.0], []], ids=["in any order", "none"])
+def test_any_times_may_be_given_as_jumps(given):
+    switch, y0 = jnp.array(0.4), jnp.zeros(1)
+    run = solve(lgsim.MK54, LINE, jump_of_speed, y0, t1=1.0, args=switch, jump_times=given, save_steps=True)
+    np.testing.assert_allclose(run.y[0], 2.2, rtol=1e-15 if given else 1e-4)
+    assert (int(run.rejected) == 0) == bool(given)
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({"jump_times": [np.nan]}, "jump_times: expected finite times"),
+        ({"jump_times": [[1.0]]}, r"jump_times: expected shape \(n,\), got \(1, 1\)"),
+        (
+            {"jump_times": [0.5], "controller": ElementaryController(1e-6)},
+            "jump_times: not available with a controller",
+        ),
+    ],
+)
+def test_jumps_that_are_refused(given, words, without_import_hook):
+    with pytest.raises(ValueError, match=words):
+        solve(lgsim.MK54, LINE, jump_of_speed, jnp.zeros(1), t1=1.0, args=jnp.array(0.4), **given)
