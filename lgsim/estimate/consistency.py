@@ -12,6 +12,7 @@ from jaxtyping import Float
 from scipy.special import gammaincinv
 
 from lgsim.lie.action import Point
+from lgsim.support.messages import counted
 
 CONFIDENCE = 0.99
 """The probability with which residuals of a consistent filter lie within all bands."""
@@ -42,7 +43,8 @@ class StreamConsistency(NamedTuple):
     @property
     def text(self) -> str:
         """One line for people."""
-        mean = f"'{self.name}': mean squared residual {self.mean_nis:.3g} of the expected one in {self.count} readings"
+        readings = counted(self.count, "reading")
+        mean = f"'{self.name}': mean squared residual {self.mean_nis:.3g} of the expected one in {readings}"
         if self.is_consistent:
             return f"{mean}, within [{self.band[0]:.3g}, {self.band[1]:.3g}]"
         more = self.mean_nis > self.band[1]

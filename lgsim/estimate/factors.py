@@ -20,9 +20,24 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Float
 
 from lgsim._compile.xla import straight_line
+from lgsim.support.check import is_traced
 
 ROWS = 16
 """The most rows of matrices whose algebra becomes a straight-line program; beyond, its length is a burden."""
+
+
+def check_deviations(name: str, values: Any) -> None:
+    """Raise unless deviations are finite and, where they are not a factor (n, m), not negative; traced ones pass.
+
+    Raises:
+        ValueError: one of them is not.
+    """
+    if is_traced(values) or not isinstance(values, Array):
+        return  # a tree without its arrays
+    given = np.asarray(values)
+    wrong = ~np.isfinite(given) | ((given < 0) & (given.ndim < 2))
+    if wrong.any():
+        raise ValueError(f"{name}: expected finite numbers that are not negative, got {given[wrong][0]}")
 
 
 def triangular(A: Float[Array, "n m"]) -> Float[Array, "n n"]:

@@ -16,7 +16,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim._compile.xla import compiled
-from lgsim.estimate.factors import cholesky, triangular
+from lgsim.estimate.factors import check_deviations, cholesky, triangular
 from lgsim.lie.action import Action, LeftTranslation, Point, Product, RightTranslation
 from lgsim.lie.group import LieGroup, norm
 from lgsim.support.check import is_traced
@@ -114,8 +114,7 @@ class Gaussian(eqx.Module):
         """
         error = as_action("error", error)
         deviations = jnp.broadcast_to(jnp.asarray(deviations, _dtype(mean)), (error.dim,))
-        if not is_traced(deviations) and not np.all((given := np.asarray(deviations)) >= 0):
-            raise ValueError(f"deviations: expected numbers that are not negative, got {given}")
+        check_deviations("deviations", deviations)
         return Gaussian(mean, jnp.diag(deviations), error)
 
     @staticmethod

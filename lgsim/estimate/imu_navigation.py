@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim.estimate.factors import check_deviations
 from lgsim.estimate.processes import ContinuousProcess, Transition, between
 from lgsim.integrators.method import Number
 from lgsim.lie import series, so3
@@ -55,6 +56,10 @@ class ImuNavigation(ContinuousProcess):
     force_walk: Array = eqx.field(converter=jnp.asarray, default=0.0)
     rate_walk: Array = eqx.field(converter=jnp.asarray, default=0.0)
     gravity: Float[Array, " 3"] = eqx.field(converter=jnp.asarray, default=(0.0, 0.0, -9.81))
+
+    def __check_init__(self) -> None:
+        for name in ("force_density", "rate_density", "force_walk", "rate_walk"):
+            check_deviations(name, getattr(self, name))
 
     @property
     def space(self) -> Action:

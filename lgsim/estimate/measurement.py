@@ -13,10 +13,16 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim.estimate.factors import check_deviations
 from lgsim.estimate.processes import matrix_of
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import LieGroup
 from lgsim.support.check import is_traced
+
+
+def _arrays(values: Any) -> Any:
+    """A tree of arrays; a list is an array, a tuple or a dictionary has parts."""
+    return jax.tree.map(jnp.asarray, values, is_leaf=lambda part: isinstance(part, list))
 
 
 class Measurement(eqx.Module):
@@ -36,6 +42,9 @@ class Measurement(eqx.Module):
     group: LieGroup | None = None
     with_input: bool = eqx.field(static=True, default=False)
     name: str = eqx.field(static=True, default="measurement")
+
+    def __check_init__(self) -> None:
+        check_deviations(f"noise of '{self.name}'", self.noise)
 
     def predicted(self, y: Point, u: Any = None) -> Any:
         """The value without noise."""
@@ -84,7 +93,7 @@ class Stream(eqx.Module):
 
     measurement: Measurement
     ts: np.ndarray = eqx.field(converter=lambda ts: np.asarray(ts, float))
-    values: Any = eqx.field(converter=lambda values: jax.tree.map(jnp.asarray, values))
+    values: Any = eqx.field(converter=_arrays)
     delay: float = 0.0
     gate: float | None = None
 
@@ -123,7 +132,7 @@ class Inputs(eqx.Module):
     """
 
     ts: np.ndarray = eqx.field(converter=lambda ts: np.asarray(ts, float))
-    values: Any = eqx.field(converter=lambda values: jax.tree.map(jnp.asarray, values))
+    values: Any = eqx.field(converter=_arrays)
     ends: np.ndarray | None = None
 
     def __check_init__(self) -> None:

@@ -15,7 +15,7 @@ from jax.scipy.linalg import block_diag, expm
 from jaxtyping import Float
 
 from lgsim._compile.xla import compiled, straight_line
-from lgsim.estimate.factors import ROWS, triangular
+from lgsim.estimate.factors import ROWS, check_deviations, triangular
 from lgsim.estimate.gaussian import Gaussian, as_action
 from lgsim.integrators.integrate import Field, integrate
 from lgsim.integrators.method import Method, Number
@@ -205,6 +205,7 @@ class FieldProcess(ContinuousProcess):
         shape, n = self.noise_density.shape, self.action.dim
         if shape not in ((), (n,)) and (len(shape) != 2 or shape[0] != n):
             raise ValueError(f"noise_density: expected a number, ({n},) or ({n}, m), got the shape {shape}")
+        check_deviations("noise_density", self.noise_density)
 
     @property
     def space(self) -> Action:

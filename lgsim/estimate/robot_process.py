@@ -12,6 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim.dynamics.inverse_mass import solve_mass_matrix
+from lgsim.estimate.factors import check_deviations
 from lgsim.estimate.gaussian import Gaussian
 from lgsim.estimate.processes import ContinuousProcess, matrix_of
 from lgsim.identify.unknowns.block import Block
@@ -168,4 +169,5 @@ def _density(name: str, value: ArrayLike, n: int, dtype: jnp.dtype) -> Array:
     density = jnp.asarray(value, dtype)
     if density.shape not in ((), (n,)) and (density.ndim != 2 or density.shape[0] != n):
         raise ValueError(f"{name}: expected a number, ({n},) or ({n}, m), got the shape {density.shape}")
+    check_deviations(name, density)
     return density

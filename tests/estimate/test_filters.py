@@ -359,6 +359,12 @@ def test_unscented_points_keep_the_dtype(points):
     assert np.isfinite(after.factor).all() and (np.diagonal(after.factor) > 0).all()
 
 
+def test_a_list_is_an_array_of_readings_and_a_factor_has_any_sign():
+    stream = Stream(FIRST, [0, 1, 2], [[0.5], [0.25], [0.125]])
+    np.testing.assert_array_equal(stream.values, [[0.5], [0.25], [0.125]])
+    np.testing.assert_array_equal(Measurement(lambda y: y, [[1.0, -0.5], [0.0, 1.0]]).noise, [[1, -0.5], [0, 1]])
+
+
 STREAM = Stream(FIRST, np.arange(3.0), jnp.zeros((3, 1)))
 STATE = Gaussian.from_deviations(jnp.zeros(2), 1.0, Translation(2))
 
@@ -385,6 +391,11 @@ STATE = Gaussian.from_deviations(jnp.zeros(2), 1.0, Translation(2))
         (lambda: Scaled(0.0), ValueError, "above 0"),
         (lambda: Scaled(1.0, 0.5), ValueError, "at least alpha"),
         (lambda: IteratedEKF(iterations=0), ValueError, "at least 1"),
+        (lambda: Measurement(lambda y: y, -1.0, name="first"), ValueError, "noise of 'first': .* got -1.0"),
+        (lambda: Measurement(lambda y: y, [1.0, np.nan]), ValueError, "finite numbers that are not negative, got nan"),
+        (lambda: Measurement(lambda y: y, [[1.0, -np.inf], [0.0, 1.0]]), ValueError, "got -inf"),
+        (lambda: FieldProcess(Translation(2), lambda t, y, u: y, -0.1), ValueError, "noise_density: .* got -0.1"),
+        (lambda: lgsim.estimate.ImuNavigation(0.1, 0.1, -1.0), ValueError, "force_walk: expected"),
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("without_import_hook")

@@ -92,6 +92,7 @@ def test_samples_have_the_covariance(key):
         (lambda: Gaussian.from_factor(jnp.zeros(2), np.ones((3, 3)), Translation(2)), "expected 2 rows"),
         (lambda: Gaussian(jnp.zeros(2), np.ones((2, 2)), Translation(2)), "upper triangular"),
         (lambda: Gaussian.from_deviations(jnp.zeros(2), [1.0, -1], Translation(2)), "not negative"),
+        (lambda: Gaussian.from_deviations(jnp.zeros(2), [1.0, np.inf], Translation(2)), "not negative, got inf"),
         (lambda: Gaussian.from_deviations(2 * jnp.eye(4), 1.0, BODY), "mean: expected a point"),
         (lambda: Gaussian.from_deviations(jnp.zeros(2), 1.0, Translation(2)).inverse, None),
     ],

@@ -68,6 +68,8 @@ def test_what_is_refused():
     model = lgsim.load_urdf(lgsim.data.cart_pole())
     with pytest.raises(TypeError, match="model: expected a Model"):
         RobotProcess("robot.urdf", 0.1)
+    with pytest.raises(ValueError, match="walk: expected finite numbers that are not negative"):
+        RobotProcess(lgsim.load_urdf(lgsim.data.cart_pole()), 0.1, walk=-1.0)
     with pytest.raises(ValueError, match="force_noise: expected a number"):
         RobotProcess(model, jnp.ones(3))
     with pytest.raises(ValueError, match="TorqueOffset changes a sensor or a drive"):
