@@ -62,7 +62,7 @@ def compiled(f: Function, **options: Any) -> Function:
 def traced_once(f: Function) -> Function:
     """A function of arrays whose operations are recorded once for their shapes, and copied into each program.
 
-    Outside of a trace it is ``f``, operation by operation.
+    JAX from 0.12 on calls the record instead of copying it. Outside of a trace it is ``f``, operation by operation.
     """
     recorded = jax.jit(f, inline=True)
 
