@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 
 from lgsim.actuators.stage import Numbers, Rows, Shaft, Signal, Stage, number
@@ -53,3 +54,59 @@ class DCMotor(Stage):
             return self.torque_constant * left / self.resistance, states
         current = states[0]
         return self.torque_constant * current, ((left - self.resistance * current) / self.inductance)[None]
+
+
+class ThermalDCMotor(DCMotor):
+    """A DC motor whose winding heats, ``C T' = R i^2 - T/H``, by which its resistance is ``R (1 + a (T + Ta))``.
+
+    T is the temperature above the ambient one, a state behind the current. L/R stays that of the parameters.
+
+    Attributes:
+        heating: H, C, a and Ta of each motor (n, 4): K/W, J/K, 1/K, K, where Ta is the ambient temperature above that
+            at which the resistance is R; None for a constant resistance.
+        current_rate: Largest rate of the current, A/s; infinity for none.
+
+    Source: MuJoCo's technical note on DC motors, section 1.3.
+    """
+
+    heating: Numbers | None = None
+    current_rate: Numbers = eqx.field(converter=jnp.asarray, default=np.inf)
+
+    @property
+    def rows(self) -> int:
+        """The current, A, if there is an inductance, and T, K."""
+        return super().rows + (self.heating is not None)
+
+    def respond(self, signal: Signal, shaft: Shaft, states: Rows) -> tuple[Signal, Rows]:
+        """(the torque N m, the rates of the current A/s and of T K/s)."""
+        left, warmer, rates = signal - self.back_emf * shaft.speed, jnp.ones_like(signal), []
+        if self.heating is not None:
+            H, C, a, ambient = self.heating.T
+            warmer = 1 + a * (states[-1] + ambient)
+        R = self.resistance * warmer
+        current = left / R
+        if self.inductance is not None:
+            current = states[0]
+            rate = (left / warmer - self.resistance * current) / self.inductance
+            rates.append(jnp.clip(rate, -self.current_rate, self.current_rate))
+        if self.heating is not None:
+            rates.append((R * current**2 - states[-1] / H) / C)
+        return self.torque_constant * current, jnp.stack(rates) if rates else states
+
+
+class Cogging(Stage):
+    """The force plus a cogging torque ``A sin(N x + phase)``, by which a motor prefers some angles.
+
+    Attributes:
+        amplitude: A, N m.
+        poles: N, periods per revolution.
+        phase: rad.
+    """
+
+    amplitude: Numbers = number()
+    poles: Numbers = number()
+    phase: Numbers = number()
+
+    def respond(self, signal: Signal, shaft: Shaft, states: Rows) -> tuple[Signal, Rows]:
+        """(the force with the cogging torque, no rates)."""
+        return signal + self.amplitude * jnp.sin(self.poles * shaft.angle + self.phase), states
