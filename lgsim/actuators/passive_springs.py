@@ -53,6 +53,27 @@ class DryFriction(Stage):
         return signal - self.friction * jnp.tanh(shaft.speed / self.friction_speed), states
 
 
+class Stop(Stage):
+    """``force = signal - k e - d |e| x'`` at the length e beyond a range, as at joint limits, see ``lgsim.with_stops``.
+
+    Attributes:
+        stiffness: k, N/m or N m/rad.
+        damping: d, N s/m^2 or N m s/rad^2.
+        lower: Lower end of the range, m or rad; -infinity for none.
+        upper: Its upper end, m or rad; infinity for none.
+    """
+
+    stiffness: Numbers = number()
+    damping: Numbers = number()
+    lower: Numbers = number()
+    upper: Numbers = number()
+
+    def respond(self, signal: Signal, shaft: Shaft, states: Rows) -> tuple[Signal, Rows]:
+        """(the force, no rates)."""
+        e = shaft.angle - jnp.clip(shaft.angle, self.lower, self.upper)
+        return signal - self.stiffness * e - self.damping * jnp.abs(e) * shaft.speed, states
+
+
 def _powers(x: Signal, of: Numbers) -> Float[Array, "n k"]:
     """1, x, x^2, ... for each spring."""
     powers = [jnp.ones_like(x)]

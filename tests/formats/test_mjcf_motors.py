@@ -55,7 +55,7 @@ def machine(actuators, integrator="RK4", more=""):
 @pytest.mark.parametrize("kind", [kind for kind in MOTORS if kind not in ("everything", "several kinds")])
 def test_forces_and_rates_are_those_of_mujoco(kind):
     """Of every motor at random states; MuJoCo's torque is that of the current a step later, by its exact rule."""
-    xml, model, drive, theirs = machine(MOTORS[kind])
+    _, model, drive, theirs = machine(MOTORS[kind])
     data, rng = mujoco.MjData(theirs), np.random.default_rng(0)
     respond = jax.jit(lambda q, v, z, u: drive.respond(model, q, v, z, u))
     assert drive.commands == theirs.nu and drive.states == theirs.na
@@ -109,7 +109,7 @@ def test_all_states_of_a_motor():
 
 @pytest.mark.parametrize("kind", ["commands", "heat", "several kinds"])
 def test_motion_is_that_of_mujoco(kind):
-    xml, model, drive, theirs = machine(MOTORS[kind])
+    _, model, drive, theirs = machine(MOTORS[kind])
     data, motion = mujoco.MjData(theirs), []
     data.qpos[:2] = 0.3, 0.1
     if kind == "several kinds":
@@ -131,7 +131,7 @@ def test_motion_is_that_of_mujoco(kind):
 
 def test_bounds_of_an_integral():
     """After a step the integral is within its bounds, as MuJoCo's."""
-    xml, model, drive, theirs = machine(MOTORS["an integral"])
+    _, model, drive, theirs = machine(MOTORS["an integral"])
     assert drive.is_sampled
     data = mujoco.MjData(theirs)
     data.ctrl[:] = 0.5, 3, 0

@@ -35,7 +35,11 @@ _OTHER = (0.75, 1.05, 0.0, 0.0, 0.5, 1.6, 1.5, 1.3, 1.2)
 
 
 def read_mjcf_actuators(
-    model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None
+    model: Model,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    text: str | None = None,
+    stops: float | None = None,
 ) -> tuple[Actuators | ActuatorSum | None, tuple[Finding, ...]]:
     """The actuators of an MJCF file for its model, and findings about actuators that are not represented.
 
@@ -53,6 +57,7 @@ def read_mjcf_actuators(
     Args:
         model: The model of the file, from ``load_mjcf``.
         text: The MJCF itself instead of a path.
+        stops: See ``load_actuators``; the inertia at a tendon's stop is that at ``qpos0``.
 
     Returns:
         Actuators and springs, or None if there are none; findings.
@@ -67,7 +72,7 @@ def read_mjcf_actuators(
     faults = faults_of_actuators(file)
     used = [i for i in range(len(file.names["actuator"])) if i not in faults]
     remarks = [file.finding("actuator", i, text) for i, text in faults.items()]
-    springs = passive_springs(file, joint_places(file, model), model)
+    springs = passive_springs(file, joint_places(file, model), model, stops)
     terms: list[Actuators] = [*([] if springs is None else [springs]), *body_forces(file, model)]
     if used and file.enabled("ACTUATION"):
         terms = [_term(file, list(run), model) for _, run in groupby(used, partial(kind_of, file))] + terms
