@@ -180,6 +180,9 @@ def test_what_is_not_represented():
     assert any("actuator 't' is not represented: its side site 'past'" in x for x in texts)
     assert any("tendon 'u' has limits, which load_actuators represents with stops=" in x for x in texts)
     assert load_actuators(model, text=xml).names == ("u",)
+    worn = '<fixed stiffness="3" springyield="1"><joint joint="a" coef="1"/></fixed>'
+    _, report = read_mjcf(text=MACHINE.format(tendons=worn, actuators=""))
+    assert "tendon 'tendon0' plasticity of the spring is not represented" in report.dropped
     both = '<fixed armature="2"><joint joint="a" coef="1"/><joint joint="c" coef="1"/></fixed>'
     _, report = read_mjcf(text=MACHINE.format(tendons=both, actuators=""))
     assert "tendon 'tendon0' is represented without armature" in report.dropped

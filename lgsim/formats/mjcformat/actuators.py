@@ -113,7 +113,7 @@ def _bounded_joints(file: CompiledFile, i: int) -> set[int]:
     """The joints with a range of the force of all actuators on which an actuator may act."""
     model, kinds, target = file.model, file.mujoco.mjtTrn, int(file.model.actuator_trnid[i, 0])
     limited = {*np.flatnonzero(model.jnt_actfrclimited).tolist()}
-    if int(model.actuator_trntype[i]) == int(kinds.mjTRN_JOINT):
+    if int(model.actuator_trntype[i]) in (int(kinds.mjTRN_JOINT), int(getattr(kinds, "mjTRN_SO3", -1))):
         return limited & {target}
     if int(model.actuator_trntype[i]) == int(kinds.mjTRN_TENDON) and not is_spatial(file, target):
         return limited & {*tendon_joints(file, target)}

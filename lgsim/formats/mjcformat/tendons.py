@@ -156,6 +156,8 @@ def unread_of_tendon(file: CompiledFile, tendon: int) -> list[str]:
         found.append("has limits, which load_actuators represents with stops=, not the model")
     if np.any(_entries(model, "tendon_armature", tendon)) and len(tendon_joints(file, tendon)) != 1:
         found.append("is represented without armature")
+    if np.any(_entries(model, "tendon_springyield", tendon)):
+        found.append("plasticity of the spring is not represented")
     named = ("stiffness", "stiffnesspoly", "damping", "dampingpoly", "frictionloss")
     if any(np.any(_entries(model, f"tendon_{name}", tendon)) for name in named):
         found.append("has a spring, a damper or dry friction, which load_actuators represents, not the model")
