@@ -16,7 +16,6 @@ from lgsim.actuators.muscle import Muscle as Muscle
 from lgsim.actuators.orientation_servo import OrientationServo as OrientationServo
 from lgsim.actuators.passive_springs import PassiveSprings as PassiveSprings
 from lgsim.actuators.passive_springs import PolynomialSpring as PolynomialSpring
-from lgsim.actuators.passive_springs import Stop as Stop
 from lgsim.actuators.sampled_servo import SampledServo as SampledServo
 from lgsim.actuators.saturation import Saturation as Saturation
 from lgsim.actuators.stage import Stage as Stage

@@ -19,11 +19,7 @@ _KNOWN = ("SimpleTransmission", "DifferentialTransmission")
 
 
 def load_actuators(
-    model: Model,
-    path: str | os.PathLike[str] | None = None,
-    *,
-    text: str | None = None,
-    stops: float | None = None,
+    model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None, stops: float | None = None
 ) -> Actuators | ActuatorSum:
     """The actuators of an MJCF or URDF file, for the model of that file.
 
@@ -54,11 +50,7 @@ def load_actuators(
 
 
 def read_actuators(
-    model: Model,
-    path: str | os.PathLike[str] | None = None,
-    *,
-    text: str | None = None,
-    stops: float | None = None,
+    model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None, stops: float | None = None
 ) -> tuple[Actuators | ActuatorSum | None, tuple[Finding, ...]]:
     """The actuators as in ``load_actuators``, or None, and findings about actuators that are not represented.
 

@@ -127,7 +127,7 @@ def test_a_model_without_a_frame():
     for more in ("", cord):
         forces = load(text.format(more))
         forces = forces.terms[0] if more else forces
-        with pytest.raises(ValueError, match="frame: expected one of b, .*got 'a'"):
+        with pytest.raises(ValueError, match=r"frame: expected one of b, .*got 'a'"):
             forces.respond(other, other.neutral(), jnp.zeros(1), jnp.zeros(0), jnp.zeros(0))
 
 

@@ -194,14 +194,19 @@ STATED = {
     'orientation site="s" refsite="t"': "between two sites",
     'general joint="b" gaintype="so3" biastype="so3" dyntype="integrator" biasprm="0 -1 0"': "integrates its commands",
     'pid joint="a" kp="1"': "several commands",
+    'muscle joint="a" lengthrange="0 1" group="3"': "its group is disabled",
+    'muscle joint="a" lengthrange="0 1" damping="1"': "damping or armature",
+    'general joint="a" dyntype="muscle" gaintype="muscle" biastype="muscle" lengthrange="0 1" actearly="true"': "(actearly",
 }
 
 
 @pytest.mark.parametrize("element", STATED)
 def test_what_is_not_represented(element):
     xml = MACHINE.format("RK4", f'<{element} name="o"/><motor joint="a"/>', "")
-    xml = xml.replace("</worldbody>", '<site name="t"/></worldbody>').replace(
-        '<body name="hand"', '<site name="s"/><body name="hand"'
+    xml = (
+        xml.replace("<option ", '<option actuatorgroupdisable="3" ')
+        .replace("</worldbody>", '<site name="t"/></worldbody>')
+        .replace('<body name="hand"', '<site name="s"/><body name="hand"')
     )
     model, report = read_mjcf(text=xml)
     found = next(str(each) for each in report.ignored if "actuator 'o'" in str(each))

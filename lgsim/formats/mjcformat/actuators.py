@@ -14,17 +14,11 @@ from jaxtyping import Bool, Float
 from lgsim.actuators import Actuators, AffineForce, Muscle, Saturation, Stage, Transmission
 from lgsim.actuators.activation import Activation
 from lgsim.actuators.actuators import ActuatorSum
+from lgsim.formats.mjcformat import motors
 from lgsim.formats.mjcformat.body_forces import body_forces
 from lgsim.formats.mjcformat.compilation import CompiledFile, compile_file
-from lgsim.formats.mjcformat.joints import BALL, FREE, SPEEDS, joint_chain, tendon_joints
-from lgsim.formats.mjcformat.motors import (
-    command_ranges,
-    commands_of,
-    fault_of_special,
-    kind_of,
-    motor_stages,
-    orientation_servo,
-)
+from lgsim.formats.mjcformat.joints import BALL, FREE, SPEEDS, joint_chain
+from lgsim.formats.mjcformat.motors import command_ranges, commands_of, kind_of
 from lgsim.formats.mjcformat.tendons import coupling_row, is_spatial, passive_springs, tendon_fault, tendon_paths
 from lgsim.formats.report import Finding
 from lgsim.multibody.model import Model
@@ -35,11 +29,7 @@ _OTHER = (0.75, 1.05, 0.0, 0.0, 0.5, 1.6, 1.5, 1.3, 1.2)
 
 
 def read_mjcf_actuators(
-    model: Model,
-    path: str | os.PathLike[str] | None = None,
-    *,
-    text: str | None = None,
-    stops: float | None = None,
+    model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None, stops: float | None = None
 ) -> tuple[Actuators | ActuatorSum | None, tuple[Finding, ...]]:
     """The actuators of an MJCF file for its model, and findings about actuators that are not represented.
 
@@ -84,9 +74,9 @@ def _term(file: CompiledFile, used: list[int], model: Model) -> Actuators:
     """Actuators of one kind that follow each other in the file, so that the commands are in its order."""
     kind, at = kind_of(file, used[0]), np.array(used)
     if kind[:1] == ("orientation",):
-        return orientation_servo(file, used[0], model)
+        return motors.orientation_servo(file, used[0], model)
     if kind:
-        before, after = motor_stages(file, used, model)
+        before, after = motors.motor_stages(file, used, model)
         stages = [*before, *_saturation(*_force_limits(file, at), model), *after]
     else:
         stages = _stages(file, at, model)
@@ -115,8 +105,6 @@ def _bounded_joints(file: CompiledFile, i: int) -> set[int]:
     limited = {*np.flatnonzero(model.jnt_actfrclimited).tolist()}
     if int(model.actuator_trntype[i]) in (int(kinds.mjTRN_JOINT), int(getattr(kinds, "mjTRN_SO3", -1))):
         return limited & {target}
-    if int(model.actuator_trntype[i]) == int(kinds.mjTRN_TENDON) and not is_spatial(file, target):
-        return limited & {*tendon_joints(file, target)}
     return limited
 
 
@@ -125,7 +113,7 @@ def _fault(file: CompiledFile, i: int) -> str:
     model, kinds = file.model, file.mujoco
     dyn, gain, bias = (int(x[i]) for x in (model.actuator_dyntype, model.actuator_gaintype, model.actuator_biastype))
     if kind := kind_of(file, i):
-        text = fault_of_special(file, i)
+        text = motors.fault_of_special(file, i)
         text = f"{_NOT_REPRESENTED}: {text}" if text else _fault_of_motor(file, i)
         uses_length = bool(kind[-1] or np.any(model.actuator_gainprm[i, 4:6]))
         return text or ("" if kind[0] == "orientation" else _fault_of_transmission(file, i, uses_length))
@@ -143,8 +131,6 @@ def _fault(file: CompiledFile, i: int) -> str:
             return f"{_NOT_REPRESENTED}: its {what} is not supported"
     if _entry(model, "actuator_plugin", i, -1) >= 0:
         return f"{_NOT_REPRESENTED}: it is a plugin"
-    if dyn != int(kinds.mjtDyn.mjDYN_NONE) and _entry(model, "actuator_actearly", i, 0):
-        return f"{_NOT_REPRESENTED}: its force uses the activation of the next step (actearly)"
     if fault := _fault_of_motor(file, i):
         return fault
     if int(dyn) in map(int, _states_of(kinds)[:2]) and not model.actuator_dynprm[i, 0] > 0:
@@ -160,6 +146,9 @@ def _fault_of_motor(file: CompiledFile, i: int) -> str:
     several = _entry(model, "actuator_actnum", i, 0) > 1 and not kind_of(file, i)
     if several or np.any(_entry(model, "actuator_delay", i, 0)):
         return f"{_NOT_REPRESENTED}: it has a delay or several activations"
+    # a DC motor's current of the next step is that of the continuous one
+    if model.actuator_dyntype[i] and _entry(model, "actuator_actearly", i, 0) and not kind_of(file, i):
+        return f"{_NOT_REPRESENTED}: its force uses the activation of the next step (actearly)"
     if any(np.any(_entry(model, f"actuator_{name}", i, 0)) for name in ("damping", "dampingpoly", "armature")):
         return f"{_NOT_REPRESENTED}: it has damping or armature of its own"
     return ""

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from lgsim.actuators import Transmission
-from lgsim.actuators.passive_springs import DryFriction, PassiveSprings, PolynomialSpring, Stop
+from lgsim.actuators.passive_springs import DryFriction, PassiveSprings, PolynomialSpring
 from lgsim.actuators.stage import Stage
 from lgsim.actuators.tendon_paths import Segment, TendonPaths
 from lgsim.dynamics.passive_forces import stop_coefficients
@@ -140,9 +140,9 @@ def passive_springs(
         stages.append(DryFriction(*(jnp.asarray(x, model.dtype) for x in (dry, USUAL["friction_speed"]))))
     if stops is not None and limited[tendons].any():
         mobility = np.where(limited, theirs.tendon_invweight0, np.inf)[tendons]
-        k, d = (np.append(x, np.zeros(len(joints))) for x in stop_coefficients(1 / mobility, stops))
-        ends = (np.append(theirs.tendon_range[tendons, i], np.zeros(len(joints))) for i in (0, 1))
-        stages.append(Stop(*(jnp.asarray(x, model.dtype) for x in (k, d, *ends))))
+        numbers = *stop_coefficients(1 / mobility, stops), *theirs.tendon_range[tendons].T
+        k, c, *ends = (jnp.asarray(np.append(x, np.zeros(len(joints))), model.dtype) for x in numbers)
+        stages.append(PolynomialSpring(k[:, None], jnp.zeros_like(k)[:, None], *ends, c))
     return PassiveSprings(transmission_of(file, tendons, joints, places, model), *stages)
 
 
