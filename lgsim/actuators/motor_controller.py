@@ -68,5 +68,7 @@ class MotorController(Stage):
 
     def settle(self, states: Array) -> Rows:
         """The integrals within their bounds."""
+        if self.integral_limit is None:
+            return states
         limit = spread(self.integral_limit, states[0])[None]
         return jnp.clip(states, -limit, limit)

@@ -54,7 +54,7 @@ def machine(actuators, integrator="RK4", more=""):
 
 @pytest.mark.parametrize("kind", [kind for kind in MOTORS if kind not in ("everything", "several kinds")])
 def test_forces_and_rates_are_those_of_mujoco(kind):
-    """Of every motor at random states; MuJoCo's torque is that of the current a step later, by its exact rule."""
+    """All motors at random states; MuJoCo's torque is that of the current a step later, by its exact rule."""
     _, model, drive, theirs = machine(MOTORS[kind])
     data, rng = mujoco.MjData(theirs), np.random.default_rng(0)
     respond = jax.jit(lambda q, v, z, u: drive.respond(model, q, v, z, u))
@@ -164,6 +164,8 @@ def test_servos_of_an_orientation():
         mujoco.mj_forward(theirs, data)
         tau, _ = respond(*(jnp.asarray(x) for x in (data.qpos, data.qvel, data.ctrl)))
         np.testing.assert_allclose(tau, data.qfrc_actuator, atol=1e-10)
+    record, arrays = to_record(drive)
+    drive = from_record(json.loads(json.dumps(record)), arrays)
     q, v = model.neutral(), jnp.zeros(5)
     forces = jax.jacfwd(lambda u: respond(q, v, u)[0])(jnp.zeros(8))
     np.testing.assert_allclose(forces[2:, :3], 3 * np.eye(3), atol=1e-12)
@@ -186,6 +188,9 @@ def test_keyframes_have_all_commands():
     np.testing.assert_array_equal(load_keyframes(model, text=xml)["home"].command, np.arange(1.0, 9))
 
 
+CURVES = "0 1 -1 200 .5 1.6 1.5 1.3 1.2"
+EARLY = f"""dyntype="muscle" gaintype="muscle" biastype="muscle" lengthrange="0 1" actearly="true" gainprm="{CURVES}"
+  biasprm="{CURVES}" dynprm=".01 .04 0\""""
 STATED = {
     'dcmotor motorconst=".3" resistance="2" input="pos" controller="3 0 0 1 0 0" joint="a"': "slewmax",
     'dcmotor motorconst=".3" resistance="2" lugre="3 0 0 0 0" joint="a"': "its friction is zero",
@@ -196,7 +201,7 @@ STATED = {
     'pid joint="a" kp="1"': "several commands",
     'muscle joint="a" lengthrange="0 1" group="3"': "its group is disabled",
     'muscle joint="a" lengthrange="0 1" damping="1"': "damping or armature",
-    'general joint="a" dyntype="muscle" gaintype="muscle" biastype="muscle" lengthrange="0 1" actearly="true"': "(actearly",
+    f'general joint="a" {EARLY}': "(actearly)",
 }
 
 

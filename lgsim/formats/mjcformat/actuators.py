@@ -77,7 +77,7 @@ def _term(file: CompiledFile, used: list[int], model: Model) -> Actuators:
         return motors.orientation_servo(file, used[0], model)
     if kind:
         before, after = motors.motor_stages(file, used, model)
-        stages = [*before, *_saturation(*_force_limits(file, at), model), *after]
+        stages = [*before, *_saturation(_force_limits(file, at), model), *after]
     else:
         stages = _stages(file, at, model)
     names = [name for i in used for name in commands_of(file, i).values()]
@@ -252,7 +252,7 @@ def _stages(file: CompiledFile, at: np.ndarray, model: Model) -> list[Stage]:
     def numbers(x: Any) -> Any:
         return jnp.asarray(np.array(x, float), model.dtype)
 
-    out = _saturation(*command_ranges(file, [address for i in at for address in commands_of(file, i)]), model)
+    out = _saturation(command_ranges(file, [address for i in at for address in commands_of(file, i)]), model)
     kind = theirs.actuator_dyntype[at]
     filters = np.isin(kind, [int(x) for x in _states_of(kinds)[:2]])
     integrates = kind == int(_states_of(kinds)[2])
@@ -276,11 +276,12 @@ def _stages(file: CompiledFile, at: np.ndarray, model: Model) -> list[Stage]:
     bias = np.where(biased[:, None], theirs.actuator_biasprm[at, :3], 0.0)
     # lengths include the gear ratio, as shaft lengths here do
     out.append(AffineForce(numbers(gain), numbers(bias)))
-    return out + _saturation(*_force_limits(file, at), model)
+    return out + _saturation(_force_limits(file, at), model)
 
 
-def _saturation(lower: np.ndarray, upper: np.ndarray, model: Model) -> list[Stage]:
-    """The bounds of a signal, if there are any."""
+def _saturation(bounds: Any, model: Model) -> list[Stage]:
+    """Lower and upper bounds of a signal, if there are any."""
+    lower, upper = bounds
     bounded = np.isfinite(lower) | np.isfinite(upper)
     return [Saturation(*(jnp.asarray(x, model.dtype) for x in (lower, upper)))] if bounded.any() else []
 

@@ -29,7 +29,7 @@ def kind_of(file: CompiledFile, i: int) -> tuple[Any, ...]:
 
 
 def fault_of_special(file: CompiledFile, i: int) -> str:
-    """What a DC motor or an orientation servo has that is not represented; "" for nothing."""
+    """The property of a DC motor or an orientation servo that is not represented; "" without one."""
     model = file.model
     if kind_of(file, i)[0] == "orientation":
         if int(model.actuator_dyntype[i]) != int(file.mujoco.mjtDyn.mjDYN_NONE) or model.actuator_biasprm[i, 0]:
@@ -81,11 +81,9 @@ def motor_stages(file: CompiledFile, at: list[int], model: Model) -> tuple[list[
     bounds = np.full((2, *taken.shape), [[[-np.inf]], [[np.inf]]])
     bounds[:, taken] = command_ranges(file, [address for i in at for address in commands_of(file, i)])
     largest_integral, volts, current_rate = (np.where(x > 0, x, np.inf) for x in (dyn[8], gain[7], dyn[1]))
-    R, K = numbers(*gain[:2])
-    controller = MotorController(
-        tuple(map(tuple, taken.tolist())), R, K, *numbers(gain[4:7].T, volts, *bounds),
-        numbers(largest_integral)[0] if integrates else None,
-    )  # fmt: skip
+    R, K, gains, volts, lower, upper = numbers(*gain[:2], gain[4:7].T, volts, *bounds)
+    integral = numbers(largest_integral)[0] if integrates else None
+    controller = MotorController(tuple(map(tuple, taken.tolist())), R, K, gains, volts, lower, upper, integral)
     heating = numbers(np.stack([dyn[2], dyn[3], gain[2], dyn[4] - gain[3]], axis=1))[0] if heats else None
     L = numbers(dyn[0] * gain[0])[0] if has_current else None
     motor = ThermalDCMotor(R, K, K, L, heating, *numbers(current_rate))

@@ -141,8 +141,8 @@ def passive_springs(
     if stops is not None and limited[tendons].any():
         mobility = np.where(limited, theirs.tendon_invweight0, np.inf)[tendons]
         numbers = *stop_coefficients(1 / mobility, stops), *theirs.tendon_range[tendons].T
-        k, c, *ends = (jnp.asarray(np.append(x, np.zeros(len(joints))), model.dtype) for x in numbers)
-        stages.append(PolynomialSpring(k[:, None], jnp.zeros_like(k)[:, None], *ends, c))
+        k, c, lower, upper = (jnp.asarray(np.append(x, np.zeros(len(joints))), model.dtype) for x in numbers)
+        stages.append(PolynomialSpring(k[:, None], jnp.zeros_like(k)[:, None], lower, upper, c))
     return PassiveSprings(transmission_of(file, tendons, joints, places, model), *stages)
 
 
