@@ -9,7 +9,6 @@ from lgsim.actuators.bristle_friction import LuGreFriction as LuGreFriction
 from lgsim.actuators.current_loop import CurrentLoop as CurrentLoop
 from lgsim.actuators.dc_motor import Cogging as Cogging
 from lgsim.actuators.dc_motor import DCMotor as DCMotor
-from lgsim.actuators.dc_motor import ThermalDCMotor as ThermalDCMotor
 from lgsim.actuators.gear import Gear as Gear
 from lgsim.actuators.motor_controller import MotorController as MotorController
 from lgsim.actuators.muscle import Muscle as Muscle

@@ -16,19 +16,28 @@ class DCMotor(Stage):
     At a constant voltage and without inductance the torque falls linearly from the stall torque ``K u / R`` to zero at
     the speed ``u / k``. The rotor's inertia belongs to the model's ``armature`` or to ``Backlash``.
 
+    A winding heats by ``C T' = R i^2 - T/H``, with its temperature T above the ambient one; its resistance then is
+    ``R (1 + a (T + Ta))``, and L/R stays the same.
+
     Attributes:
         resistance: R, ohm.
         torque_constant: K, N m/A.
         back_emf: k, V s/rad; in SI units equal to K.
         inductance: L, henry, positive, with the current as a state; None to neglect it.
+        heating: H, C, a and Ta of each motor (n, 4): K/W, J/K, 1/K, K, where Ta is the ambient temperature above that
+            at which the resistance is R; None for a constant resistance.
+        current_rate: Largest rate of the current, A/s; infinity for none.
 
-    Source: Hughes and Drury, Electric Motors and Drives, fourth edition, section 3.3.
+    Source: Hughes and Drury, Electric Motors and Drives, fourth edition, section 3.3; MuJoCo's technical note on DC
+    motors, section 1.3, for heating.
     """
 
     resistance: Numbers = number()
     torque_constant: Numbers = number()
     back_emf: Numbers = number()
     inductance: Numbers | None = eqx.field(converter=lambda x: None if x is None else jnp.asarray(x), default=None)
+    heating: Numbers | None = None
+    current_rate: Numbers = eqx.field(converter=jnp.asarray, default=np.inf)
 
     @classmethod
     def from_line(cls, voltage: ArrayLike, stall_torque: ArrayLike, no_load_speed: ArrayLike) -> DCMotor:
@@ -44,38 +53,8 @@ class DCMotor(Stage):
 
     @property
     def rows(self) -> int:
-        """One, the current, A, if there is an inductance."""
-        return 0 if self.inductance is None else 1
-
-    def respond(self, signal: Signal, shaft: Shaft, states: Rows) -> tuple[Signal, Rows]:
-        """(the torque N m, the rate of the current A/s)."""
-        left = signal - self.back_emf * shaft.speed
-        if self.inductance is None:
-            return self.torque_constant * left / self.resistance, states
-        current = states[0]
-        return self.torque_constant * current, ((left - self.resistance * current) / self.inductance)[None]
-
-
-class ThermalDCMotor(DCMotor):
-    """A DC motor whose winding heats, ``C T' = R i^2 - T/H``, by which its resistance is ``R (1 + a (T + Ta))``.
-
-    T is the temperature above the ambient one, a state behind the current. L/R stays that of the parameters.
-
-    Attributes:
-        heating: H, C, a and Ta of each motor (n, 4): K/W, J/K, 1/K, K, where Ta is the ambient temperature above that
-            at which the resistance is R; None for a constant resistance.
-        current_rate: Largest rate of the current, A/s; infinity for none.
-
-    Source: MuJoCo's technical note on DC motors, section 1.3.
-    """
-
-    heating: Numbers | None = None
-    current_rate: Numbers = eqx.field(converter=jnp.asarray, default=np.inf)
-
-    @property
-    def rows(self) -> int:
-        """The current, A, if there is an inductance, and T, K."""
-        return super().rows + (self.heating is not None)
+        """The current, A, if there is an inductance, and T, K, if there is heating."""
+        return (self.inductance is not None) + (self.heating is not None)
 
     def respond(self, signal: Signal, shaft: Shaft, states: Rows) -> tuple[Signal, Rows]:
         """(the torque N m, the rates of the current A/s and of T K/s)."""
@@ -84,8 +63,9 @@ class ThermalDCMotor(DCMotor):
             H, C, a, ambient = self.heating.T
             warmer = 1 + a * (states[-1] + ambient)
         R = self.resistance * warmer
-        current = left / R
-        if self.inductance is not None:
+        if self.inductance is None:
+            current = left / R
+        else:
             current = states[0]
             rate = (left / warmer - self.resistance * current) / self.inductance
             rates.append(jnp.clip(rate, -self.current_rate, self.current_rate))

@@ -24,7 +24,6 @@ class OrientationServo(Actuators):
 
     Attributes:
         joint: Name of the joint; static.
-        by_quaternion: True if the commands are a quaternion; static.
         stiffness: kp, N m/rad.
         damping: kd, N m s/rad.
         torque_limit: The largest norm of the torque, N m; infinity for none.
@@ -35,7 +34,6 @@ class OrientationServo(Actuators):
     """
 
     joint: str = eqx.field(static=True)
-    by_quaternion: bool = eqx.field(static=True)
     stiffness: Float[Array, ""]
     damping: Float[Array, ""]
     torque_limit: Float[Array, ""]
@@ -43,7 +41,6 @@ class OrientationServo(Actuators):
     upper: Signal
 
     def __init__(self, model: Model, joint: str, names: tuple[str, ...], *numbers: Any) -> None:
-        self.by_quaternion = len(names) == 4
         super().__init__(Transmission.of_joints(model, [joint]), names=names)
         self.joint = joint
         values = (jnp.asarray(x, model.dtype) for x in numbers)
@@ -51,15 +48,15 @@ class OrientationServo(Actuators):
 
     @property
     def commands(self) -> int:
-        """Four for a quaternion, else three."""
-        return 4 if self.by_quaternion else 3
+        """Three for a rotation vector, four for a quaternion."""
+        return len(self.names)
 
     def respond(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], states: States, command: Signal
     ) -> tuple[Float[Array, " nv"], States]:
         """See ``Actuators.respond``."""
         target = jnp.clip(command, self.lower, self.upper)
-        if self.by_quaternion:
+        if self.commands == 4:
             target = jnp.where(jnp.any(target != 0), target, quaternion.identity(target.dtype))
         else:
             target = quaternion.exp(target)

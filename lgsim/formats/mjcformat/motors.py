@@ -7,12 +7,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from lgsim.actuators import Cogging, LuGreFriction, MotorController, OrientationServo, Stage, ThermalDCMotor
+from lgsim.actuators import Cogging, DCMotor, LuGreFriction, MotorController, OrientationServo, Stage
 from lgsim.formats.mjcformat.compilation import CompiledFile
 from lgsim.multibody.model import Model
-
-INPUTS = ("POS", "VEL", "FF", "VOLTAGE")
-"""Commands of a DC motor in MuJoCo's order, which is that of ``MotorController``."""
 
 
 def kind_of(file: CompiledFile, i: int) -> tuple[Any, ...]:
@@ -77,7 +74,8 @@ def motor_stages(file: CompiledFile, at: list[int], model: Model) -> tuple[list[
         return [jnp.asarray(np.array(x, float), model.dtype) for x in values]
 
     kinds, spec = file.mujoco.mjtCtrlInput, theirs.actuator_ctrlspec[at]
-    taken = np.stack([spec & int(getattr(kinds, f"mjINPUT_{name}")) > 0 for name in INPUTS], axis=1)
+    order = kinds.mjINPUT_POS, kinds.mjINPUT_VEL, kinds.mjINPUT_FF, kinds.mjINPUT_VOLTAGE
+    taken = np.stack([spec & int(kind) > 0 for kind in order], axis=1)
     bounds = np.full((2, *taken.shape), [[[-np.inf]], [[np.inf]]])
     bounds[:, taken] = command_ranges(file, [address for i in at for address in commands_of(file, i)])
     largest_integral, volts, current_rate = (np.where(x > 0, x, np.inf) for x in (dyn[8], gain[7], dyn[1]))
@@ -86,6 +84,6 @@ def motor_stages(file: CompiledFile, at: list[int], model: Model) -> tuple[list[
     controller = MotorController(tuple(map(tuple, taken.tolist())), R, K, gains, volts, lower, upper, integral)
     heating = numbers(np.stack([dyn[2], dyn[3], gain[2], dyn[4] - gain[3]], axis=1))[0] if heats else None
     L = numbers(dyn[0] * gain[0])[0] if has_current else None
-    motor = ThermalDCMotor(R, K, K, L, heating, *numbers(current_rate))
+    motor = DCMotor(R, K, K, L, heating, *numbers(current_rate))
     friction = [LuGreFriction(*numbers(dyn[5], dyn[6], 0 * dyn[5], *bias[3:6]))] if rubs else []
     return [controller, motor], [*friction, *([Cogging(*numbers(*bias[:3]))] if cogs else [])]
