@@ -257,6 +257,17 @@ def test_limits_act_as_those_of_joints():
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(slopes))
 
 
+def test_a_limit_without_inertia_is_stated():
+    """A tether along a hanging pendulum, whose length is stationary there."""
+    xml = """<mujoco><worldbody><site name="w" pos="0 0 1"/><body><joint axis="0 1 0"/><site name="s" pos="0 0 -.3"/>
+      <geom size=".1" pos="0 0 -.1" contype="0" conaffinity="0"/></body></worldbody>
+      <tendon><spatial name="t" range="0 1"><site site="w"/><site site="s"/></spatial></tendon></mujoco>"""
+    model, report = read_mjcf(text=xml)
+    assert report.dropped == "tendon 't' is represented without limits: its length is stationary at qpos0"
+    with pytest.raises(FileError, match="expected supported actuators, got none"):
+        load_actuators(model, text=xml, stops=0.02)
+
+
 def test_a_bounce_at_a_limit_of_a_tendon(tmp_path):
     """A mass on a slide that meets the limit at 1 m/s leaves with half of it after about the contact time."""
     xml = """<mujoco><option gravity="0 0 0"/><worldbody><body><joint name="s" type="slide" axis="1 0 0"/>

@@ -152,8 +152,10 @@ def unread_of_tendon(file: CompiledFile, tendon: int) -> list[str]:
     if fault:
         return [f"is not represented: {fault}"]
     found = []
-    if _limited(file)[tendon]:
-        found.append("has limits, which load_actuators represents with stops=, not the model")
+    if model.tendon_limited[tendon] and file.enabled("CONSTRAINT", "LIMIT"):
+        by_stops = "has limits, which load_actuators represents with stops=, not the model"
+        still = "is represented without limits: its length is stationary at qpos0"
+        found.append(by_stops if _limited(file)[tendon] else still)
     if np.any(_entries(model, "tendon_armature", tendon)) and len(tendon_joints(file, tendon)) != 1:
         found.append("is represented without armature")
     if np.any(_entries(model, "tendon_springyield", tendon)):
