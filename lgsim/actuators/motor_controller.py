@@ -6,6 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float
 
 from lgsim.actuators.stage import Numbers, Rows, Shaft, Signal, Stage, number, spread
 
@@ -53,7 +54,7 @@ class MotorController(Stage):
         """The number of all commands."""
         return int(np.sum(self.inputs))
 
-    def respond(self, signal: Signal, shaft: Shaft, states: Rows) -> tuple[Signal, Rows]:
+    def respond(self, signal: Float[Array, " commands"], shaft: Shaft, states: Rows) -> tuple[Signal, Rows]:
         """(the voltages, the rate of z)."""
         given = np.array(self.inputs, bool)
         u = jnp.zeros(given.shape, shaft.angle.dtype).at[np.nonzero(given)].set(signal)

@@ -78,7 +78,7 @@ class Stage(eqx.Module):
             states: The states (rows, n).
         """
 
-    def sample(self, signal: Signal, shaft: Shaft, states: Rows, dt: Float[Array, ""]) -> Rows:
+    def sample(self, signal: Float[Array, " _"], shaft: Shaft, states: Rows, dt: Float[Array, ""]) -> Rows:
         """The states at the start of a step of the simulation, if ``is_sampled``; other arguments as for ``respond``.
 
         Args:

@@ -223,8 +223,8 @@ def test_limits_act_as_those_of_joints():
     assert report.dropped.count("limits") == 1 and "load_actuators represents with stops=" in report.dropped
     with pytest.raises(FileError, match="expected supported actuators, got none"):
         load_actuators(model, text=xml)
-    with pytest.raises(ValueError, match="stops: expected a positive number of seconds, got 0"):
-        load_actuators(model, text=xml, stops=0)
+    with pytest.raises(ValueError, match=r"stops: expected a positive number of seconds, got 0\.0"):
+        load_actuators(model, text=xml, stops=0.0)
     stops, data = load_actuators(model, text=xml, stops=0.03), mujoco.MjData(theirs)
     limited = model.replace(lower=model.lower.at[-1].set(-0.2), upper=model.upper.at[-1].set(0.3))
     limited = lgsim.with_stops(limited, 0.03)

@@ -252,7 +252,7 @@ def _stages(file: CompiledFile, at: np.ndarray, model: Model) -> list[Stage]:
     def numbers(x: Any) -> Any:
         return jnp.asarray(np.array(x, float), model.dtype)
 
-    out = _saturation(command_ranges(file, [address for i in at for address in commands_of(file, i)]), model)
+    out = _saturation(command_ranges(file, [address for i in at.tolist() for address in commands_of(file, i)]), model)
     kind = theirs.actuator_dyntype[at]
     filters = np.isin(kind, [int(x) for x in _states_of(kinds)[:2]])
     integrates = kind == int(_states_of(kinds)[2])
