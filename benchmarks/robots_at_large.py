@@ -27,6 +27,7 @@ import mujoco as mujoco_module
 import numpy as np
 import pinocchio
 
+from lgsim.actuators import Actuators
 from lgsim.actuators.passive_springs import DryFriction
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.passive_forces import passive_forces
@@ -102,7 +103,8 @@ def forces_without_commands(model, forces, q, v):
     """Springs of tendons, gravity compensation and the forces of a fluid; dry friction is a constraint in MuJoCo."""
     tau, nothing = 0 * v, jax.numpy.zeros(0)
     for term in getattr(forces, "terms", (forces,)):
-        if term is None or term.commands:
+        # a motor without inputs has no commands either
+        if term is None or term.commands or type(term) is Actuators:
             continue
         stages = tuple(stage for stage in term.stages if not isinstance(stage, DryFriction))
         term = eqx.tree_at(lambda x: x.stages, term, stages) if stages != term.stages else term

@@ -3,12 +3,11 @@
 python -m tests.format_pages        draws the tables again
 
 The readers of URDF and SDF ask each element for its attributes and children, and report what they did not ask for.
-Files with every element of the specifications show which ones; of MJCF the arrays of MuJoCo's model are watched.
+Files with every element of the specifications show which ones; see ``tests.mjcf_elements`` for MJCF.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -21,14 +20,13 @@ import mujoco as mujoco_module
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from lgsim.formats import FileError, read_mjcf, read_sdf, read_urdf
-from lgsim.formats import mjcf as mjcf_reader
 from lgsim.formats.actuator_files import read_actuators
-from lgsim.formats.mjcformat import actuators as mjcf_actuators
-from lgsim.formats.mjcformat import keyframes
 from lgsim.formats.report import Dropped, Finding, Report
 from lgsim.formats.xml import Element
+from tests import mjcf_elements
 
 mujoco: Any = mujoco_module
+VERSION = mjcf_elements.VERSION
 PAGE = Path(__file__).parents[1] / "docs" / "file_elements.md"
 SPECIMENS = Path(__file__).parent / "formats" / "specimens"
 """Files with every element of the specifications."""
@@ -207,72 +205,6 @@ def dropped_texts(reports: list[Report]) -> str:
     return "\n".join([*(f"- {kind} ... {text}" for kind, text in sorted(found)), ""])
 
 
-class Watched:
-    """MuJoCo's model, or its options, with the names of the arrays that were read."""
-
-    def __init__(self, model: Any, names: set[str], prefix: str = "") -> None:
-        self.__dict__.update(_model=model, _names=names, _prefix=prefix)
-
-    def __getattr__(self, name: str) -> Any:
-        self._names.add(self._prefix + name)
-        value = getattr(self._model, name)
-        return Watched(value, self._names, "opt.") if name == "opt" else value
-
-
-class Functions:
-    """MuJoCo's module for a watched model."""
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(mujoco, name)
-        if not name.startswith("mj_"):
-            return found
-        return lambda *args: found(*(x._model if isinstance(x, Watched) else x for x in args))
-
-
-GROUPS = {"opt.": "option", "body_": "body", "jnt_": "joint", "dof_": "degree of freedom", "geom_": "geom",
-          "site_": "site", "mesh_": "mesh", "hfield_": "hfield", "pair_": "pair", "exclude_": "exclude",
-          "eq_": "equality", "tendon_": "tendon", "wrap_": "part of a tendon", "actuator_": "actuator",
-          "key_": "keyframe"}  # fmt: skip
-"""Elements of MJCF by the prefix of their arrays."""
-
-
-VERSION = f"The arrays are those of MuJoCo {mujoco.__version__}."
-
-
-def arrays_of_mujoco() -> set[str]:
-    """The arrays of MuJoCo's model that the readers of MJCF use."""
-    names: set[str] = set()
-    compile_file = mjcf_reader.compile_file
-
-    def watched_file(path: Any, text: Any) -> Any:
-        found = compile_file(path, text)
-        return dataclasses.replace(found, model=Watched(found.model, names), mujoco=Functions())
-
-    with (
-        mock.patch.object(mjcf_reader, "compile_file", watched_file),
-        mock.patch.object(mjcf_actuators, "compile_file", watched_file),
-        mock.patch.object(keyframes, "compile_file", watched_file),
-    ):
-        path = SPECIMENS / "all.xml"
-        model = read_mjcf(path, solids=True)[0]
-        read_mjcf(path, contacts=["arm"], contact_law={"stiffness": 1e5})
-        read_actuators(model, path)
-        keyframes.load_keyframes(model, path)
-    return names
-
-
-def array_table() -> str:
-    """The arrays of MuJoCo's model by element: those that are read, and the others."""
-    model, read = mujoco.MjModel.from_xml_path(str(SPECIMENS / "all.xml")), arrays_of_mujoco()
-    known = {*(name for name in dir(model)), *(f"opt.{name}" for name in dir(model.opt))}
-    text = [VERSION, "", "| element | read | not read |", "|---|---|---|"]
-    for prefix, element in GROUPS.items():
-        own = sorted(name for name in known if name.startswith(prefix) and not name.startswith("opt._"))
-        cells = (", ".join(f"`{x.removeprefix(prefix)}`" for x in own if (x in read) == kind) for kind in (True, False))
-        text.append(f"| {element}, `{prefix}` | {' | '.join(cells)} |")
-    return "\n".join([*text, ""])
-
-
 def refusals(cases: dict[str, Callable[[], Any]]) -> str:
     """The sentences with which files are refused."""
     text = ["| file with | sentence |", "|---|---|"]
@@ -325,7 +257,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "elements of SDF": lambda: table(FORMATS[1]),
     "statements of SDF": lambda: dropped_texts(_reports(read_sdf, "all.sdf")),
     "refused SDF": refused_sdf,
-    "arrays of MJCF": array_table,
+    "elements of MJCF": mjcf_elements.table,
     "statements of MJCF": lambda: dropped_texts(_reports(read_mjcf, "all.xml")),
     "refused MJCF": refused_mjcf,
 }

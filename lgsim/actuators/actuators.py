@@ -26,11 +26,11 @@ class Actuators(eqx.Module):
     Attributes:
         transmission: The map from shafts to joints.
         stages: The stages in order, starting at the command; the output of the last is the shaft force, N m or N.
-        names: Names of the actuators; static. By default indices from 0.
+        names: Names of the actuators, or of their commands; static. By default indices from 0.
 
     Raises:
         TypeError: a stage is not a ``Stage``.
-        ValueError: the number of names is not that of the actuators.
+        ValueError: the number of names is not that of the commands.
     """
 
     transmission: Transmission
@@ -48,8 +48,9 @@ class Actuators(eqx.Module):
 
     @property
     def commands(self) -> int:
-        """Number n of commands."""
-        return self.transmission.count
+        """Number of commands: n, unless the first stage takes another number."""
+        n = self.transmission.count
+        return self.stages[0].commands(n) if self.stages else n
 
     @property
     def states(self) -> int:
@@ -81,7 +82,7 @@ class Actuators(eqx.Module):
         Args:
             q: Configuration (nq,).
             v: Velocity (nv,), rad/s or m/s.
-            command: Commands (n,), in the unit of the first stage.
+            command: Commands (commands,), in the unit of the first stage.
         """
         parts, shafts = self._shafts(model, q, v, states)
         signal, rates = command, []

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from lgsim.actuators.actuators import Actuators, States
 from lgsim.actuators.stage import Signal
 from lgsim.actuators.transmission import Transmission
-from lgsim.dynamics.kinematics import forward_kinematics, frame_twists
+from lgsim.dynamics.kinematics import forward_kinematics, frame_index, frame_twists
 from lgsim.lie.group import norm
 from lgsim.multibody.model import Model
 
@@ -55,7 +55,7 @@ class BodyForces(Actuators):
     ) -> tuple[Float[Array, " nv"], States]:
         """See ``Actuators.respond``; the command is empty."""
         del command
-        at = np.array([model.frame_names.index(name) for name in self.frames])
+        at = np.array([frame_index(model.topology, name) for name in self.frames])
         R, p = self.places[:, :3, :3], self.places[:, :3, 3]
 
         def twists(v: Array) -> Array:

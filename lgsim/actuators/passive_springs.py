@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
@@ -13,28 +14,31 @@ from lgsim.multibody.model import Model
 
 
 class PolynomialSpring(Stage):
-    """``force = signal - u (k0 + k1 u + k2 u^2 + ...) - x' (d0 + d1 |x'| + d2 x'^2 + ...)`` at the length x.
+    """``force = signal - u (k0 + k1 u + k2 u^2 + ...) - x' (d0 + d1 |x'| + d2 x'^2 + ... + c |u|)`` at the length x.
 
-    u is the length beyond the range of rest: ``x - upper`` above it, ``x - lower`` below it, 0 within.
+    u is the length beyond the range of rest: ``x - upper`` above it, ``x - lower`` below it, 0 within. With k0 and c it
+    is a stop as those at joint limits, see ``lgsim.with_stops``.
 
     Attributes:
         stiffness: k of each spring (n, k): N/m, N/m^2, ... or N m/rad, ...
         damping: d of each damper (n, k): N s/m, N s^2/m^2, ... or N m s/rad, ...
         lower: Lower end of the range of rest, m or rad.
         upper: Its upper end, m or rad.
+        impact_damping: c of each spring, N s/m^2 or N m s/rad^2.
     """
 
     stiffness: Numbers = number()
     damping: Numbers = number()
     lower: Numbers = number()
     upper: Numbers = number()
+    impact_damping: Numbers = eqx.field(converter=jnp.asarray, default=0.0)
 
     def respond(self, signal: Signal, shaft: Shaft, states: Rows) -> tuple[Signal, Rows]:
         """(the force, no rates)."""
         u = shaft.angle - jnp.clip(shaft.angle, self.lower, self.upper)
         spring = u * jnp.sum(self.stiffness * _powers(u, self.stiffness), axis=-1)
         damper = shaft.speed * jnp.sum(self.damping * _powers(jnp.abs(shaft.speed), self.damping), axis=-1)
-        return signal - spring - damper, states
+        return signal - spring - damper - self.impact_damping * jnp.abs(u) * shaft.speed, states
 
 
 class DryFriction(Stage):

@@ -55,6 +55,10 @@ class Stage(eqx.Module):
         """True if states jump at sample times of the stage, by ``sample``."""
         return False
 
+    def commands(self, count: int) -> int:
+        """Number of commands of n actuators whose first stage it is, by default one each."""
+        return count
+
     def start(self, shaft: Shaft) -> Rows:
         """The states (rows, n) of actuators at rest for a given shaft, zero by default."""
         return jnp.zeros((self.rows, *shaft.angle.shape), shaft.angle.dtype)
@@ -74,7 +78,7 @@ class Stage(eqx.Module):
             states: The states (rows, n).
         """
 
-    def sample(self, signal: Signal, shaft: Shaft, states: Rows, dt: Float[Array, ""]) -> Rows:
+    def sample(self, signal: Float[Array, " _"], shaft: Shaft, states: Rows, dt: Float[Array, ""]) -> Rows:
         """The states at the start of a step of the simulation, if ``is_sampled``; other arguments as for ``respond``.
 
         Args:

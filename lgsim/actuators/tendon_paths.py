@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from lgsim.actuators.tendon_wraps import distance, wrapped_length
 from lgsim.dynamics.jacobians import frame_jacobian
-from lgsim.dynamics.kinematics import forward_kinematics
+from lgsim.dynamics.kinematics import forward_kinematics, frame_index
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ROOT
 
@@ -77,7 +77,7 @@ class TendonPaths(eqx.Module):
         """(lengths of the tendons, m, moments M with ``L' = M v``, m/rad or 1)."""
         names = tuple(name for name in dict.fromkeys((*self.point_frames, *self.wrap_frames)) if name != ROOT)
         place = {ROOT: 0} | {name: i for i, name in enumerate(names, 1)}
-        poses = forward_kinematics(model, q)[np.array([model.frame_names.index(name) for name in names], int)]
+        poses = forward_kinematics(model, q)[np.array([frame_index(model.topology, name) for name in names], int)]
         poses = jnp.concatenate([jnp.eye(4, dtype=poses.dtype)[None], poses])
         jacobians = jnp.zeros((1, 6, model.nv), poses.dtype)
         jacobians = jnp.concatenate([jacobians, *(frame_jacobian(model, q, name)[None] for name in names)])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim._compile.xla import native_with_derivatives
@@ -19,6 +21,10 @@ from lgsim.multibody.topology import Topology
 
 FRICTION = ("damping", "friction", "friction_speed", "stribeck", "stribeck_speed")
 """The parameters of ``DRIVES`` on which damping and dry friction depend."""
+SPEED = 1.0
+"""The impact speed for which the restitution of a stop is 1/2 without a velocity limit, rad/s or m/s."""
+_LOSS = 1.4327505332713757
+"""``a v`` for an impact at the speed v that leaves with v/2: ``log((1 + x)/(1 - x/2)) = 1.5 x``."""
 
 
 def passive_forces(
@@ -76,6 +82,12 @@ def coordinates(model: Model, q: Array) -> tuple[Array, np.ndarray]:
 def beyond(model: Model, x: Array) -> Array:
     """Distance of coordinates x (nv,) beyond their limits: positive above, negative below."""
     return _beyond(x, model.lower, model.upper)
+
+
+def stop_coefficients(inertia: np.ndarray, contact_time: float, speed: ArrayLike = SPEED) -> tuple[Any, Any]:
+    """(stiffness k, damping d) of stops ``-k e - d |e| e'`` for a bounce of a time, see ``lgsim.with_stops``."""
+    k = inertia * (np.pi / contact_time) ** 2
+    return k, k * _LOSS / speed
 
 
 def stop_energy(model: Model, q: Array) -> Array:

@@ -19,7 +19,7 @@ _KNOWN = ("SimpleTransmission", "DifferentialTransmission")
 
 
 def load_actuators(
-    model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None
+    model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None, stops: float | None = None
 ) -> Actuators | ActuatorSum:
     """The actuators of an MJCF or URDF file, for the model of that file.
 
@@ -32,14 +32,16 @@ def load_actuators(
     Args:
         model: The model of the file from ``load_mjcf`` or ``load_urdf``.
         text: The XML itself instead of a path.
+        stops: Duration of a bounce at the limits of tendons, s, which become stops as those of joints by
+            ``lgsim.with_stops``; None, the default, ignores these limits.
 
     Raises:
         FileError: the file is missing, is not XML, or has no supported actuators.
         ImportError: the package ``mujoco`` is missing, for an MJCF file.
         TypeError: both or neither of ``path`` and ``text`` are given.
-        ValueError: the model lacks a joint of the file.
+        ValueError: the model lacks a joint of the file, or the duration is not positive.
     """
-    found, remarks = read_actuators(model, path, text=text)
+    found, remarks = read_actuators(model, path, text=text, stops=stops)
     if found is None:
         file = "<text>" if path is None else os.fspath(path)
         why = f"; the first of {len(remarks)} that are not represented: {remarks[0]}" if remarks else ""
@@ -48,20 +50,23 @@ def load_actuators(
 
 
 def read_actuators(
-    model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None
+    model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None, stops: float | None = None
 ) -> tuple[Actuators | ActuatorSum | None, tuple[Finding, ...]]:
     """The actuators as in ``load_actuators``, or None, and findings about actuators that are not represented.
 
     Args:
         text: The XML itself instead of a path.
+        stops: See ``load_actuators``.
 
     Raises:
         FileError, ImportError, TypeError, ValueError: see ``load_actuators``.
     """
+    if stops is not None and not stops > 0:
+        raise ValueError(f"stops: expected a positive number of seconds, got {stops}")
     if (path is None) != (text is None):
         root = recovered_root(file_content(path, text)[1])
         if root is not None and root.tag == "mujoco":
-            return read_mjcf_actuators(model, path, text=text)
+            return read_mjcf_actuators(model, path, text=text, stops=stops)
     file, node, _ = read(path, text)
     if node.tag != "robot":
         raise FileError(file, node.sourceline, f"<{node.tag}>: expected <mujoco> or <robot>, got <{node.tag}>")

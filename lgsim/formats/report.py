@@ -145,4 +145,5 @@ def _counted(same: Sequence[Finding]) -> str:
     if len(same) == 1:
         return f"{same[0].subject} {text}"
     plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
-    return f"{len(same)} {plural} {'are' + text.removeprefix('is') if text.startswith('is ') else text}"
+    verb, _, rest = text.partition(" ")
+    return f"{len(same)} {plural} {({'is': 'are', 'has': 'have'}).get(verb, verb)} {rest}"

@@ -32,7 +32,7 @@ from lgsim.multibody.topology import ROOT
 ROOT_JOINT = "root_joint"
 """Joint of a floating base."""
 NOTHING_MOVES = "expected at least one joint that is not fixed"
-FLOATS = ", or floating_base=True, got neither"
+FLOATS = ", or floating_base=True, got neither; Model.attach and Model.lock then fix a static one to a robot's frame"
 """Beginning and end of the error about a file without a moving joint that may have a floating base."""
 
 

@@ -35,6 +35,7 @@ from lgsim.scenarios.time_steps import read_time_steps
 from lgsim.scenarios.torque_file import read_torques
 from lgsim.simulation import MOTION_METHODS, Automatic, controls
 from lgsim.simulation.controls import ControlLaw, Hover
+from lgsim.simulation.stops import resolved_contact_time
 from lgsim.support.messages import one_line
 from lgsim.support.toml_table import Table, read
 
@@ -181,7 +182,8 @@ def _rollout(root: Table, machine: MachineFile) -> tuple[Rollout, dict[str, Dist
     q, v = read_start(start, model, machine.path)
     control = root.table("control")
     if control.choice("law", (_ACTUATORS, *LAWS), "none") == _ACTUATORS:
-        drives = _actuators(control, machine)
+        stops = resolved_contact_time(dt) if root.table("machine").flag("stops", False) else None
+        drives = _actuators(control, machine, stops)
     else:
         law, torques = _control(control, model, q, dt * np.arange(steps + 1))
         drives = {"control": law, "torques": torques}
@@ -247,11 +249,11 @@ _ACTUATORS = "actuators"
 """Control by the actuators of the robot's file."""
 
 
-def _actuators(table: Table, machine: MachineFile) -> dict[str, Any]:
+def _actuators(table: Table, machine: MachineFile, stops: float | None) -> dict[str, Any]:
     """The actuators of the robot's file with their commands, zero by default, as arguments of a rollout."""
     table.only("law", "commands")
     with table.at("law"):
-        found = load_actuators(machine.model, machine.path)
+        found = load_actuators(machine.model, machine.path, stops=stops)
     slices = {name: slice(i, i + 1) for i, name in enumerate(found.names)}
     commands, _ = table.by_joint("commands", slices, np.zeros(len(slices)))
     return {"actuators": found, "commands": jnp.asarray(commands, machine.model.dtype)}

@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.dynamics.mass_matrix import mass_matrix
+from lgsim.dynamics.passive_forces import SPEED, stop_coefficients
 from lgsim.multibody.model import Model, check_model
 from lgsim.simulation.limits import limited_joints
 from lgsim.support import check
@@ -16,12 +17,8 @@ CONTACT_TIME = 0.02
 """Time for which a bouncing joint is beyond its limit, s."""
 STEPS = 10
 """Steps per contact: a method of order 4 is then stable for inertias down to 1/80 of those at neutral configuration."""
-SPEED = 1.0
-"""The impact speed for which ``RESTITUTION`` holds if the joint has no velocity limit, rad/s or m/s."""
 RESTITUTION = 0.5
 """The fraction of its speed that a joint keeps after an impact at its velocity limit."""
-_LOSS = 1.4327505332713757
-"""``a v`` for an impact at the speed v that leaves with ``RESTITUTION v``: ``log((1 + x)/(1 - x/2)) = 1.5 x``."""
 
 
 def with_stops(model: Model, contact_time: float = CONTACT_TIME) -> Model:
@@ -64,8 +61,8 @@ def with_stops(model: Model, contact_time: float = CONTACT_TIME) -> Model:
         raise ValueError(f"model: {missing}")
     speed = np.asarray(model.velocity_limit, float)
     speed = np.where(np.isfinite(speed) & (speed > 0), speed, SPEED)
-    k = _felt_inertia(model) * (np.pi / contact_time) ** 2
-    stiffness, damping = np.where(new, k, stiffness), np.where(new, k * _LOSS / speed, damping)
+    k, d = stop_coefficients(_felt_inertia(model), contact_time, speed)
+    stiffness, damping = np.where(new, k, stiffness), np.where(new, d, damping)
     return model.replace(limit_stiffness=jnp.asarray(stiffness), limit_damping=jnp.asarray(damping))
 
 

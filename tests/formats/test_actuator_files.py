@@ -218,7 +218,7 @@ def test_stiffness_of_a_file_is_a_number_to_differentiate():
 
 
 def test_motors_by_their_voltage():
-    """MuJoCo 4's <dcmotor> without states, over random commands that meet their range; other inputs are stated."""
+    """MuJoCo 4's <dcmotor> without states, over random commands that meet their range; others are stated."""
     if not hasattr(mujoco.mjtGain, "mjGAIN_DCMOTOR"):
         pytest.skip("before MuJoCo 4 there are no such motors")
     rest = """<actuator><dcmotor name="m" joint="a" motorconst=".3" resistance="2" gear="5" ctrlrange="-1 1"/>
@@ -228,7 +228,7 @@ def test_motors_by_their_voltage():
     assert drive.names == ("m", "n")
     for wanted, found in zip(theirs, ours, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
-    for more in ('input="ff"', 'input="pos vel"', 'inductance=".01"', 'armature=".1"'):
+    for more in ('armature=".1"', 'damping="1"', 'input="pos" controller="1 0 0 9 0 0"'):
         motor = f'<dcmotor name="o" joint="b" motorconst=".3" resistance="2" {more}/>'
         xml = MACHINE.format(option="", joint="", rest=rest.format(motor))
         model, report = read_mjcf(text=xml)
@@ -237,12 +237,12 @@ def test_motors_by_their_voltage():
 
 
 def test_several_commands_of_an_actuator():
-    """MuJoCo 4: an actuator of a ball joint has three commands; those after it keep their ranges and gears."""
+    """MuJoCo 4: a PID controller has two commands; those after it keep their ranges and gears."""
     if not hasattr(mujoco.MjModel.from_xml_string("<mujoco/>"), "nactuator"):
         pytest.skip("before MuJoCo 4 each actuator has one command")
     xml = """<mujoco><worldbody><body><joint name="ball" type="ball"/><geom size=".1" mass="1" pos="0 0 .2"/>
         <body><joint name="h"/><geom size=".1" mass="1" contype="0" conaffinity="0"/></body></body></worldbody>
-        <actuator><orientation name="o" joint="ball" kp="3"/>
+        <actuator><pid name="o" joint="h" kp="3"/>
         <motor name="m" joint="h" gear="3" ctrlrange="-1 2"/></actuator></mujoco>"""
     model, report = read_mjcf(text=xml)
     drive, findings = read_actuators(model, text=xml)

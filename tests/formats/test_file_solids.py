@@ -179,3 +179,39 @@ def test_the_world_of_mjcf_is_named_too():
     model, _ = read_mjcf(text=MJCF, solids=["world", "ball"])
     assert model.solid_names == ("floor", "ball")
     assert model.solid_pairs() == (("floor",), ("ball",))
+
+
+PROPS = {
+    "urdf": """<robot name="table"><link name="top"><inertial><mass value="3"/><inertia ixx="1" iyy="1" izz="1" ixy="0"
+      ixz="0" iyz="0"/></inertial><collision><origin xyz="0 0 .7"/><geometry><box size="2 1 .04"/></geometry>
+      </collision></link></robot>""",
+    "sdf": """<sdf version="1.9"><model name="table"><link name="top"><collision name="c"><pose>0 0 .7 0 0 0</pose>
+      <geometry><box><size>2 1 .04</size></box></geometry></collision></link></model></sdf>""",
+    "mjcf": """<mujoco><worldbody><body name="table"><geom name="top" type="box" size="1 .5 .02" pos="0 0 .7"/>
+      </body></worldbody></mujoco>""",
+}
+
+
+@pytest.mark.parametrize("kind", PROPS)
+def test_a_static_object_is_collision_geometry(kind):
+    """Loaded with a floating base, attached and locked, as the error says; nothing moves with it."""
+    read = {"urdf": read_urdf, "sdf": read_sdf, "mjcf": read_mjcf}[kind]
+    if kind != "sdf":
+        with pytest.raises(FileError, match=r"floating_base=True, got neither; Model.attach and Model.lock then fix"):
+            read(text=PROPS[kind])
+    floats = {} if kind == "sdf" else {"floating_base": True}
+    table = read(text=PROPS[kind], solids=True, dtype=jnp.float64, **floats)[0]
+    robot = read_urdf(text=URDF, solids=["foot"], dtype=jnp.float64)[0]
+    both = robot.attach(table, "world", "table/")
+    root = f"table/{table.joint_names[0]}"
+    q = both.neutral().at[both.q_slices[root]].set(jnp.array([0.5, 0.2, 0.1, 1, 0, 0, 0]))
+    scene = both.lock([root], q)
+    place = np.eye(4)
+    place[:3, 3] = 0.5, 0.2, 0.8
+    wanted = robot.add_solid("top", "world", geometry.Box((2, 1, 0.04)), place)
+    assert (scene.nv, scene.joint_names) == (robot.nv, robot.joint_names)
+    q = robot.neutral() + 0.1
+    found, right = (lgsim.distance(m, q, *m.solid_pairs()) for m in (scene, wanted))
+    assert len(found) > 0
+    np.testing.assert_allclose(found, right, atol=1e-12)
+    np.testing.assert_allclose(lgsim.mass_matrix(scene, q), lgsim.mass_matrix(robot, q), atol=1e-12)

@@ -223,8 +223,9 @@ def test_what_a_file_has_more_of_is_counted_by_its_kind():
     cords = f"<tendon>{cord}{cord}</tendon>"
     _, report = read_mjcf(text=robot(body('<joint name="j"/>', place='gravcomp="1"'), cords))
     held = "body 'a' has gravity compensation, which load_actuators represents, not the model"
-    assert report.dropped == f"2 tendons are represented without limits, {held}"
-    assert "    2 tendons are represented without limits; lines 1, 1" in str(report).splitlines()
+    limits = "have limits, which load_actuators represents with stops=, not the model"
+    assert report.dropped == f"2 tendons {limits}, {held}"
+    assert f"    2 tendons {limits}; lines 1, 1" in str(report).splitlines()
 
 
 def test_flags_that_disable_forces_are_followed():

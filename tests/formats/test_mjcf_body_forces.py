@@ -118,5 +118,18 @@ def test_what_does_not_act_is_no_force():
     assert load(text) is None and not np.any(data.qfrc_passive)
 
 
+def test_a_model_without_a_frame():
+    """Forces and tendons of another file say which frame they lack."""
+    one = "<body name='{}' gravcomp='1'><joint/><geom size='.1'/><site name='s'/></body>"
+    text = f"<mujoco><worldbody>{one.format('a')}<site name='w' pos='1 0 0'/></worldbody>{{}}</mujoco>"
+    cord = "<tendon><spatial stiffness='1'><site site='w'/><site site='s'/></spatial></tendon>"
+    other = read_mjcf(text=text.format("").replace("'a'", "'b'"))[0]
+    for more in ("", cord):
+        forces = load(text.format(more))
+        forces = forces.terms[0] if more else forces
+        with pytest.raises(ValueError, match=r"frame: expected one of b, .*got 'a'"):
+            forces.respond(other, other.neutral(), jnp.zeros(1), jnp.zeros(0), jnp.zeros(0))
+
+
 def load(text):
     return read_actuators(read_mjcf(text=text)[0], text=text)[0]

@@ -9,8 +9,10 @@ import pytest
 
 import lgsim
 from lgsim.dynamics.mass_matrix import mass_matrix
-from lgsim.formats import load_actuators, read_mjcf
+from lgsim.formats import FileError, load_actuators, read_mjcf
 from lgsim.identify.actuator_record import from_record, to_record
+from lgsim.scenarios.study import load_motion
+from tests.cli.machines import lgsim as command
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -176,8 +178,11 @@ def test_what_is_not_represented():
         "tendon 't' is not represented: its side site 'past' is on another body than the geom" in x for x in texts
     )
     assert any("actuator 't' is not represented: its side site 'past'" in x for x in texts)
-    assert any("tendon 'u' is represented without limits" in x for x in texts)
+    assert any("tendon 'u' has limits, which load_actuators represents with stops=" in x for x in texts)
     assert load_actuators(model, text=xml).names == ("u",)
+    worn = '<fixed stiffness="3" springyield="1"><joint joint="a" coef="1"/></fixed>'
+    _, report = read_mjcf(text=MACHINE.format(tendons=worn, actuators=""))
+    assert "tendon 'tendon0' plasticity of the spring is not represented" in report.dropped
     both = '<fixed armature="2"><joint joint="a" coef="1"/><joint joint="c" coef="1"/></fixed>'
     _, report = read_mjcf(text=MACHINE.format(tendons=both, actuators=""))
     assert "tendon 'tendon0' is represented without armature" in report.dropped
@@ -204,3 +209,85 @@ def test_dry_friction_and_armature():
         for column, axis in zip(mass, np.eye(theirs.nv), strict=True):
             mujoco.mj_mulM(theirs, data, column, axis)
         np.testing.assert_allclose(mass_matrix(model, jnp.asarray(q)), mass, atol=1e-12)
+
+
+@POLYNOMIALS
+def test_limits_act_as_those_of_joints():
+    """A tendon of one joint has the stop of that joint; coupled and spatial ones the same law along their lengths."""
+    tendons = """<fixed name="one" range="-.2 .3"><joint joint="c" coef="1"/></fixed>
+      <fixed name="two" range="-.1 .2"><joint joint="a" coef=".7"/><joint joint="c" coef="-1.2"/></fixed>
+      <spatial name="path" range=".1 .4">{}</spatial><fixed name="free"><joint joint="a" coef="2"/></fixed>"""
+    xml = MACHINE.format(tendons=tendons.format(PATHS["pulleys"]), actuators="").replace(' stiffness="4 30"', "")
+    xml = xml.replace(' damping="2 5"', "")
+    (model, report), theirs = read_mjcf(text=xml), mujoco.MjModel.from_xml_string(xml)
+    assert report.dropped.count("limits") == 1 and "load_actuators represents with stops=" in report.dropped
+    with pytest.raises(FileError, match="expected supported actuators, got none"):
+        load_actuators(model, text=xml)
+    with pytest.raises(ValueError, match=r"stops: expected a positive number of seconds, got 0\.0"):
+        load_actuators(model, text=xml, stops=0.0)
+    stops, data = load_actuators(model, text=xml, stops=0.03), mujoco.MjData(theirs)
+    limited = model.replace(lower=model.lower.at[-1].set(-0.2), upper=model.upper.at[-1].set(0.3))
+    limited = lgsim.with_stops(limited, 0.03)
+    alone = load_actuators(model, text=xml.replace('range="-.1 .2"', "").replace('range=".1 .4"', ""), stops=0.03)
+    mujoco.mj_forward(theirs, data)
+    rows = np.zeros((theirs.ntendon, theirs.nv))
+
+    def moments():
+        for i in range(theirs.ntendon):
+            part = slice(theirs.ten_J_rowadr[i], theirs.ten_J_rowadr[i] + theirs.ten_J_rownnz[i])
+            rows[i, theirs.ten_J_colind[part]] = data.ten_J[part]
+        return rows
+
+    mass = np.array(mass_matrix(model, jnp.asarray(theirs.qpos0)))
+    k = (np.pi / 0.03) ** 2 / np.einsum("ti,ij,tj->t", moments(), np.linalg.inv(mass), rows)
+    free = np.zeros(0)
+    for q, v in states(theirs, 10):
+        data.qpos[:], data.qvel[:] = q, v
+        mujoco.mj_forward(theirs, data)
+        args = [jnp.asarray(x) for x in (q, v, free, free)]
+        joint = lgsim.passive_forces(limited, *args[:2]) - lgsim.passive_forces(model, *args[:2])
+        np.testing.assert_allclose(alone.respond(model, *args)[0], joint, rtol=1e-10, atol=1e-8)
+        x, speed = data.ten_length[:3], data.ten_velocity[:3]
+        low, high = theirs.tendon_range[:3].T
+        e = np.maximum(x - high, 0) - np.maximum(low - x, 0)
+        # the damping with which a bounce at 1 m/s keeps half the speed
+        force = -k[:3] * (e + 1.4327505 * np.abs(e) * speed)
+        np.testing.assert_allclose(stops.respond(model, *args)[0], force @ moments()[:3], rtol=1e-6, atol=1e-6)
+    slopes = jax.grad(lambda stops: jnp.sum(stops.respond(model, *args)[0] ** 2))(stops)
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(slopes))
+
+
+def test_a_limit_without_inertia_is_stated():
+    """A tether along a hanging pendulum, whose length is stationary there."""
+    xml = """<mujoco><worldbody><site name="w" pos="0 0 1"/><body><joint axis="0 1 0"/><site name="s" pos="0 0 -.3"/>
+      <geom size=".1" pos="0 0 -.1" contype="0" conaffinity="0"/></body></worldbody>
+      <tendon><spatial name="t" range="0 1"><site site="w"/><site site="s"/></spatial></tendon></mujoco>"""
+    model, report = read_mjcf(text=xml)
+    assert report.dropped == "tendon 't' is represented without limits: its length is stationary at qpos0"
+    with pytest.raises(FileError, match="expected supported actuators, got none"):
+        load_actuators(model, text=xml, stops=0.02)
+
+
+def test_a_bounce_at_a_limit_of_a_tendon(tmp_path):
+    """A mass on a slide that meets the limit at 1 m/s leaves with half of it after about the contact time."""
+    xml = """<mujoco><option gravity="0 0 0"/><worldbody><body><joint name="s" type="slide" axis="1 0 0"/>
+      <geom size=".1" mass="3"/></body></worldbody><tendon><fixed range="-9 0"><joint joint="s" coef="-2"/></fixed>
+      </tendon><actuator><motor name="m" joint="s"/></actuator></mujoco>"""
+    model = read_mjcf(text=xml)[0]
+    stops = load_actuators(model, text=xml, stops=0.02)
+    # the tendon is twice as fast as the joint
+    out = lgsim.rollout(model, jnp.zeros(1), jnp.array([-0.5]), dt=1e-4, steps=400, actuators=stops)
+    path = tmp_path / "slide.xml"
+    path.write_text(xml)
+    words = ("--v", "s=-0.5", "--ctrl", "0", "--stops", "--dt", "1e-4", "--duration", "0.04", "--no-step-check")
+    result = command("simulate", path, *words, "--out", path.with_suffix(".npz"))
+    assert result.exit_code == 0, result.stderr
+    np.testing.assert_allclose(lgsim.Trajectory.load(path.with_suffix(".npz")).v[-1], out.v[-1], rtol=1e-5)
+    text = '[machine]\nfile = "slide.xml"\nstops = {}\n[time]\ndt = 1e-4\nduration = 1e-3\n[control]\nlaw = "actuators"'
+    for flag, count in (("true", 2), ("false", 1)):
+        path.with_suffix(".toml").write_text(text.format(flag))
+        drives = load_motion(path.with_suffix(".toml")).rollout.actuators
+        assert len(getattr(drives, "terms", (drives,))) == count
+    np.testing.assert_allclose(out.v[-1], [0.25], rtol=1e-4)
+    beyond = np.flatnonzero(np.asarray(out.q[:, 0]) < 0)
+    assert 0.018 < 1e-4 * len(beyond) < 0.026

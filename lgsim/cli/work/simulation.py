@@ -124,8 +124,12 @@ def _checked(asked: SimulationRequest, settings: _Settings, start: _Start) -> _S
         raise BadInput("--check: expected no --adaptive, whose steps shrink before a value diverges")
     if not asked.stops:
         return start
-    time = CONTACT_TIME if asked.adaptive else resolved_contact_time(asked.dt)
-    return start._replace(model=simulation.with_stops(start.model, time))
+    return start._replace(model=simulation.with_stops(start.model, _contact_time(asked)))
+
+
+def _contact_time(asked: SimulationRequest) -> float:
+    """The duration of a bounce at stops, s."""
+    return CONTACT_TIME if asked.adaptive else resolved_contact_time(asked.dt)
 
 
 def _simulated(asked: SimulationRequest, settings: _Settings, start: _Start) -> tuple[Trajectory, Watch]:
@@ -257,7 +261,7 @@ def _actuators(asked: SimulationRequest, model: Model, torque: Float[ndarray, " 
         return {"torques": torque if torque.any() else None}
     if torque.any():
         raise BadInput("--ctrl: not allowed with --torque, the actuators produce the joint forces")
-    found = load_actuators(model, asked.file)
+    found = load_actuators(model, asked.file, stops=_contact_time(asked) if asked.stops else None)
     if asked.adaptive and found.is_sampled:
         raise BadInput("--ctrl: not allowed with --adaptive, the bounds of the actuators need fixed steps")
     given = dict.fromkeys(found.names, 0.0)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from functools import partial
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -12,9 +14,11 @@ from jaxtyping import Bool, Float
 from lgsim.actuators import Actuators, AffineForce, Muscle, Saturation, Stage, Transmission
 from lgsim.actuators.activation import Activation
 from lgsim.actuators.actuators import ActuatorSum
+from lgsim.formats.mjcformat import motors
 from lgsim.formats.mjcformat.body_forces import body_forces
 from lgsim.formats.mjcformat.compilation import CompiledFile, compile_file
 from lgsim.formats.mjcformat.joints import BALL, FREE, SPEEDS, joint_chain
+from lgsim.formats.mjcformat.motors import command_ranges, commands_of, kind_of
 from lgsim.formats.mjcformat.tendons import coupling_row, is_spatial, passive_springs, tendon_fault, tendon_paths
 from lgsim.formats.report import Finding
 from lgsim.multibody.model import Model
@@ -25,16 +29,17 @@ _OTHER = (0.75, 1.05, 0.0, 0.0, 0.5, 1.6, 1.5, 1.3, 1.2)
 
 
 def read_mjcf_actuators(
-    model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None
+    model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None, stops: float | None = None
 ) -> tuple[Actuators | ActuatorSum | None, tuple[Finding, ...]]:
     """The actuators of an MJCF file for its model, and findings about actuators that are not represented.
 
     Commands are MuJoCo's ``ctrl``, in the order of the file without the actuators that are not represented. Supported
-    are ``motor``, ``position``, ``velocity``, ``intvelocity``, ``damper``, ``cylinder``, ``muscle``, ``dcmotor`` by its
-    voltage and without states, and ``general`` with fixed or affine gain, no or affine bias, and the dynamics none,
-    integrator, filter and filterexact, on hinges, slides, sites and tendons; gear, ctrlrange, forcerange, actrange and
-    the joints' ``actuatorfrcrange``. ``filterexact`` has the equation of ``filter``. Not represented are adhesion,
-    slider-cranks, plugins, delays, actuators of several commands, and actuators of the linear velocity of a free joint.
+    are ``motor``, ``position``, ``velocity``, ``intvelocity``, ``damper``, ``cylinder``, ``muscle``, ``dcmotor``, and
+    ``general`` with fixed or affine gain, no or affine bias, and the dynamics none, integrator, filter and filterexact,
+    on hinges, slides, sites and tendons, and ``orientation`` of ball joints; gear, ctrlrange, forcerange, actrange and
+    the joints' ``actuatorfrcrange``. ``filterexact`` has the equation of ``filter``. Actuators with several commands
+    have one name for each, "name:vel". Not represented are adhesion, slider-cranks, plugins, delays, ``pid``, limits of
+    the rate of a command (slewmax), and actuators of the linear velocity of a free joint.
 
     Tendons' springs, dampers and dry friction, the polynomial parts of those of hinges and slides, ``gravcomp`` and the
     forces of a fluid (``density``, ``viscosity``), which the model does not have, are further terms without commands.
@@ -42,6 +47,7 @@ def read_mjcf_actuators(
     Args:
         model: The model of the file, from ``load_mjcf``.
         text: The MJCF itself instead of a path.
+        stops: See ``load_actuators``; the inertia at a tendon's stop is that at ``qpos0``.
 
     Returns:
         Actuators and springs, or None if there are none; findings.
@@ -56,31 +62,65 @@ def read_mjcf_actuators(
     faults = faults_of_actuators(file)
     used = [i for i in range(len(file.names["actuator"])) if i not in faults]
     remarks = [file.finding("actuator", i, text) for i, text in faults.items()]
-    springs = passive_springs(file, joint_places(file, model), model)
+    springs = passive_springs(file, joint_places(file, model), model, stops)
     terms: list[Actuators] = [*([] if springs is None else [springs]), *body_forces(file, model)]
     if used and file.enabled("ACTUATION"):
-        at = np.array(used)
-        names = [file.names["actuator"][i] for i in used]
-        terms.insert(0, Actuators(_transmission(file, at, model), *_stages(file, at, model), names=names))
+        terms = [_term(file, list(run), model) for _, run in groupby(used, partial(kind_of, file))] + terms
     found = ActuatorSum(tuple(terms)) if len(terms) > 1 else next(iter(terms), None)
     return found, tuple(remarks)
 
 
+def _term(file: CompiledFile, used: list[int], model: Model) -> Actuators:
+    """Actuators of one kind that follow each other in the file, so that the commands are in its order."""
+    kind, at = kind_of(file, used[0]), np.array(used)
+    if kind[:1] == ("orientation",):
+        return motors.orientation_servo(file, used[0], model)
+    if kind:
+        before, after = motors.motor_stages(file, used, model)
+        stages = [*before, *_saturation(_force_limits(file, at), model), *after]
+    else:
+        stages = _stages(file, at, model)
+    names = [name for i in used for name in commands_of(file, i).values()]
+    return Actuators(_transmission(file, at, model), *stages, names=names)
+
+
 def faults_of_actuators(file: CompiledFile) -> dict[int, str]:
     """Reasons why actuators are not represented, by actuator index."""
-    return {i: text for i in range(len(file.names["actuator"])) if (text := _fault(file, i))}
+    found = {i: text for i in range(len(file.names["actuator"])) if (text := _fault(file, i))}
+    seen: dict[int, int] = {}
+    run, last = 0, None
+    for i in range(len(file.names["actuator"])):
+        kind, bounded = kind_of(file, i), _bounded_joints(file, i)
+        own = run + (kind != last)
+        if i not in found and any(seen.get(joint, own) != own for joint in bounded):
+            found[i] = f"{_NOT_REPRESENTED}: it shares a joint with actuatorfrcrange with one of another kind"
+        if i not in found:
+            run, last, seen = own, kind, seen | dict.fromkeys(bounded, own)
+    return found
+
+
+def _bounded_joints(file: CompiledFile, i: int) -> set[int]:
+    """The joints with a range of the force of all actuators on which an actuator may act."""
+    model, kinds, target = file.model, file.mujoco.mjtTrn, int(file.model.actuator_trnid[i, 0])
+    limited = {*np.flatnonzero(model.jnt_actfrclimited).tolist()}
+    if int(model.actuator_trntype[i]) in (int(kinds.mjTRN_JOINT), int(getattr(kinds, "mjTRN_SO3", -1))):
+        return limited & {target}
+    return limited
 
 
 def _fault(file: CompiledFile, i: int) -> str:
     """The reason why an actuator is not represented; "" if it is."""
     model, kinds = file.model, file.mujoco
     dyn, gain, bias = (int(x[i]) for x in (model.actuator_dyntype, model.actuator_gaintype, model.actuator_biastype))
+    if kind := kind_of(file, i):
+        text = motors.fault_of_special(file, i)
+        text = f"{_NOT_REPRESENTED}: {text}" if text else _fault_of_motor(file, i)
+        uses_length = bool(kind[-1] or np.any(model.actuator_gainprm[i, 4:6]))
+        return text or ("" if kind[0] == "orientation" else _fault_of_transmission(file, i, uses_length))
     if _entry(model, "actuator_ctrlnum", i, 1) != 1 or _entry(model, "actuator_outnum", i, 1) != 1:
         return f"{_NOT_REPRESENTED}: it has several commands or forces"
     if _is_muscle(file)[i]:
-        return _fault_of_muscle(file, i)
-    if _is_voltage_motor(file)[i]:
-        return _fault_of_motor(file, i) or _fault_of_transmission(file, i, False)
+        return _fault_of_motor(file, i) or _fault_of_muscle(file, i)
     known = {
         "dynamics": (dyn, [kinds.mjtDyn.mjDYN_NONE, *_states_of(kinds)]),
         "gain": (gain, [kinds.mjtGain.mjGAIN_FIXED, kinds.mjtGain.mjGAIN_AFFINE]),
@@ -91,8 +131,6 @@ def _fault(file: CompiledFile, i: int) -> str:
             return f"{_NOT_REPRESENTED}: its {what} is not supported"
     if _entry(model, "actuator_plugin", i, -1) >= 0:
         return f"{_NOT_REPRESENTED}: it is a plugin"
-    if dyn != int(kinds.mjtDyn.mjDYN_NONE) and _entry(model, "actuator_actearly", i, 0):
-        return f"{_NOT_REPRESENTED}: its force uses the activation of the next step (actearly)"
     if fault := _fault_of_motor(file, i):
         return fault
     if int(dyn) in map(int, _states_of(kinds)[:2]) and not model.actuator_dynprm[i, 0] > 0:
@@ -105,9 +143,13 @@ def _fault_of_motor(file: CompiledFile, i: int) -> str:
     model = file.model
     if int(getattr(model.opt, "disableactuator", 0)) >> int(model.actuator_group[i]) & 1:
         return f"{_NOT_REPRESENTED}: its group is disabled"
-    if _entry(model, "actuator_actnum", i, 0) > 1 or np.any(_entry(model, "actuator_delay", i, 0)):
+    several = _entry(model, "actuator_actnum", i, 0) > 1 and not kind_of(file, i)
+    if several or np.any(_entry(model, "actuator_delay", i, 0)):
         return f"{_NOT_REPRESENTED}: it has a delay or several activations"
-    if np.any(_entry(model, "actuator_damping", i, 0)) or np.any(_entry(model, "actuator_armature", i, 0)):
+    # a DC motor's current of the next step is that of the continuous one
+    if model.actuator_dyntype[i] and _entry(model, "actuator_actearly", i, 0) and not kind_of(file, i):
+        return f"{_NOT_REPRESENTED}: its force uses the activation of the next step (actearly)"
+    if any(np.any(_entry(model, f"actuator_{name}", i, 0)) for name in ("damping", "dampingpoly", "armature")):
         return f"{_NOT_REPRESENTED}: it has damping or armature of its own"
     return ""
 
@@ -175,18 +217,6 @@ def _is_muscle(file: CompiledFile) -> Bool[np.ndarray, " actuators"]:
     return np.all([x == int(each) for x, each in zip(kind, of, strict=True)], axis=0)
 
 
-def _is_voltage_motor(file: CompiledFile) -> Bool[np.ndarray, " actuators"]:
-    """True for each <dcmotor> whose command is its voltage, without inductance and further effects."""
-    model, kinds = file.model, file.mujoco
-    if not hasattr(kinds.mjtGain, "mjGAIN_DCMOTOR"):  # before MuJoCo 4
-        return np.zeros(len(file.names["actuator"]), bool)
-    kind = (model.actuator_dyntype, model.actuator_gaintype, model.actuator_biastype)
-    of = (kinds.mjtDyn.mjDYN_DCMOTOR, kinds.mjtGain.mjGAIN_DCMOTOR, kinds.mjtBias.mjBIAS_DCMOTOR)
-    more = np.column_stack([model.actuator_gainprm[:, 2:], model.actuator_biasprm, model.actuator_dynprm])
-    by_voltage = np.array(model.actuator_ctrlspec) == int(kinds.mjtCtrlInput.mjINPUT_VOLTAGE)
-    return np.all([x == int(each) for x, each in zip(kind, of, strict=True)], axis=0) & by_voltage & ~more.any(axis=1)
-
-
 def _muscle(file: CompiledFile, at: np.ndarray, model: Model) -> Muscle:
     """The stage of the muscles; other actuators have the default values."""
     theirs, on = file.model, _is_muscle(file)[at]
@@ -222,14 +252,7 @@ def _stages(file: CompiledFile, at: np.ndarray, model: Model) -> list[Stage]:
     def numbers(x: Any) -> Any:
         return jnp.asarray(np.array(x, float), model.dtype)
 
-    def saturation(limited: Any, ranges: Any) -> list[Stage]:
-        on = np.array(limited, bool)
-        lower, upper = (np.where(on, ranges[:, k], bound) for k, bound in ((0, -np.inf), (1, np.inf)))
-        return [Saturation(numbers(lower), numbers(upper))] if on.any() else []
-
-    commands = np.array([_entry(theirs, "actuator_ctrladr", int(i), int(i)) for i in at])
-    limits = theirs.actuator_ctrllimited[commands], theirs.actuator_ctrlrange[commands]
-    out = saturation(*limits) if file.enabled("CLAMPCTRL") else []
+    out = _saturation(command_ranges(file, [address for i in at.tolist() for address in commands_of(file, i)]), model)
     kind = theirs.actuator_dyntype[at]
     filters = np.isin(kind, [int(x) for x in _states_of(kinds)[:2]])
     integrates = kind == int(_states_of(kinds)[2])
@@ -251,31 +274,29 @@ def _stages(file: CompiledFile, at: np.ndarray, model: Model) -> list[Stage]:
     gain[muscles] = 1.0, 0.0, 0.0
     biased = theirs.actuator_biastype[at] == int(kinds.mjtBias.mjBIAS_AFFINE)
     bias = np.where(biased[:, None], theirs.actuator_biasprm[at, :3], 0.0)
-    # a motor of resistance R and constant K: K (u - K x') / R
-    volts = _is_voltage_motor(file)[at]
-    R, K = theirs.actuator_gainprm[at[volts], :2].T
-    gain[volts] = np.column_stack([K / R, 0 * K, 0 * K])
-    bias[volts] = np.column_stack([0 * K, 0 * K, -(K**2) / R])
     # lengths include the gear ratio, as shaft lengths here do
     out.append(AffineForce(numbers(gain), numbers(bias)))
-    return out + saturation(*_force_limits(file, at))
+    return out + _saturation(_force_limits(file, at), model)
 
 
-def _force_limits(
-    file: CompiledFile, at: np.ndarray
-) -> tuple[Bool[np.ndarray, " actuators"], Float[np.ndarray, "actuators 2"]]:
-    """Masks and ranges of the actuators' forces: their own, and those of their tendons, which count before the gear."""
+def _saturation(bounds: Any, model: Model) -> list[Stage]:
+    """Lower and upper bounds of a signal, if there are any."""
+    lower, upper = bounds
+    bounded = np.isfinite(lower) | np.isfinite(upper)
+    return [Saturation(*(jnp.asarray(x, model.dtype) for x in (lower, upper)))] if bounded.any() else []
+
+
+def _force_limits(file: CompiledFile, at: np.ndarray) -> Float[np.ndarray, "2 actuators"]:
+    """Bounds of the actuators' forces: their own, and those of their tendons, which count before the gear."""
     model = file.model
-    on, ranges = np.array(model.actuator_forcelimited[at], bool), np.array(model.actuator_forcerange[at], float)
+    on = np.array(model.actuator_forcelimited[at], bool)
+    bounds = np.where(on, np.array(model.actuator_forcerange[at], float).T, [[-np.inf], [np.inf]])
     for row, i in enumerate(at.tolist()):
-        if int(model.actuator_trntype[i]) != int(file.mujoco.mjtTrn.mjTRN_TENDON):
-            continue
-        limits = _tendon_limits(model, int(model.actuator_trnid[i, 0]))
-        if limits is None:
-            continue
-        own = ranges[row] if on[row] else (-np.inf, np.inf)
-        ranges[row], on[row] = (max(own[0], limits[0]), min(own[1], limits[1])), True
-    return on, ranges
+        if int(model.actuator_trntype[i]) == int(file.mujoco.mjtTrn.mjTRN_TENDON):
+            limits = _tendon_limits(model, int(model.actuator_trnid[i, 0]))
+            if limits is not None:
+                bounds[:, row] = max(bounds[0, row], limits[0]), min(bounds[1, row], limits[1])
+    return bounds
 
 
 def _tendon_limits(model: Any, tendon: int) -> Float[np.ndarray, " 2"] | None:

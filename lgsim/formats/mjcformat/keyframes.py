@@ -13,6 +13,7 @@ from jaxtyping import Float
 from lgsim.formats.interop import mujoco as theirs
 from lgsim.formats.mjcformat.actuators import faults_of_actuators
 from lgsim.formats.mjcformat.compilation import compile_file
+from lgsim.formats.mjcformat.motors import commands_of
 from lgsim.multibody.model import Model
 
 
@@ -53,9 +54,9 @@ def load_keyframes(
             f" {model.nv}"
         )
     used = [i for i in range(len(file.names["actuator"])) if i not in faults_of_actuators(file)]
-    addresses = getattr(keys, "actuator_ctrladr", np.arange(keys.nu))
+    addresses = np.array([address for i in used for address in commands_of(file, i)], int)
     for i in range(keys.nkey):
         name = file.mujoco.mj_id2name(keys, file.mujoco.mjtObj.mjOBJ_KEY, i) or f"key{i}"
         q, v, u = (jnp.asarray(np.array(x[i]), model.dtype) for x in (keys.key_qpos, keys.key_qvel, keys.key_ctrl))
-        found[name] = Keyframe(theirs.q_from(model, q), theirs.v_from(model, q, v), u[np.array(addresses, int)[used]])
+        found[name] = Keyframe(theirs.q_from(model, q), theirs.v_from(model, q, v), u[addresses])
     return found

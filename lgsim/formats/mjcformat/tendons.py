@@ -6,12 +6,13 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from lgsim.actuators import Transmission
 from lgsim.actuators.passive_springs import DryFriction, PassiveSprings, PolynomialSpring
 from lgsim.actuators.stage import Stage
 from lgsim.actuators.tendon_paths import Segment, TendonPaths
+from lgsim.dynamics.passive_forces import stop_coefficients
 from lgsim.formats.mjcformat.compilation import CompiledFile
 from lgsim.formats.mjcformat.joints import HINGE, SLIDE, pose, tendon_joints
 from lgsim.multibody.joint_numbers import USUAL
@@ -106,15 +107,18 @@ def transmission_of(
     )
 
 
-def passive_springs(file: CompiledFile, places: dict[int, slice], model: Model) -> PassiveSprings | None:
-    """Springs, dampers and dry friction of tendons, and the polynomial parts of those of hinges and slides."""
+def passive_springs(
+    file: CompiledFile, places: dict[int, slice], model: Model, stops: float | None
+) -> PassiveSprings | None:
+    """Springs, dampers, dry friction and stops of tendons, and the polynomial parts of those of hinges and slides."""
     theirs = file.model
     springs, dampers = file.enabled("PASSIVE", "SPRING"), file.enabled("PASSIVE", "DAMPER")
     at_tendons = _coefficients(theirs, "tendon", springs), _coefficients(theirs, "tendon", dampers, "damping")
     at_joints = _coefficients(theirs, "jnt", springs), _coefficients(theirs, "dof", dampers, "damping")
     friction = np.array(theirs.tendon_frictionloss, float) * file.enabled("CONSTRAINT", "FRICTIONLOSS")
     dofs = theirs.jnt_dofadr
-    acting = np.any(np.column_stack([*at_tendons, friction]), axis=1)
+    limited = _limited(file) if stops is not None else np.zeros(len(friction), bool)
+    acting = np.any(np.column_stack([*at_tendons, friction, limited]), axis=1)
     tendons = [t for t in np.flatnonzero(acting).tolist() if not tendon_fault(file, t)]
     joints = [
         j
@@ -134,6 +138,11 @@ def passive_springs(file: CompiledFile, places: dict[int, slice], model: Model) 
     if friction[tendons].any():
         dry = np.concatenate([friction[tendons], np.zeros(len(joints))])
         stages.append(DryFriction(*(jnp.asarray(x, model.dtype) for x in (dry, USUAL["friction_speed"]))))
+    if stops is not None and limited[tendons].any():
+        mobility = np.where(limited, theirs.tendon_invweight0, np.inf)[tendons]
+        numbers = *stop_coefficients(1 / mobility, stops), *theirs.tendon_range[tendons].T
+        k, c, lower, upper = (jnp.asarray(np.append(x, np.zeros(len(joints))), model.dtype) for x in numbers)
+        stages.append(PolynomialSpring(k[:, None], jnp.zeros_like(k)[:, None], lower, upper, c))
     return PassiveSprings(transmission_of(file, tendons, joints, places, model), *stages)
 
 
@@ -142,14 +151,25 @@ def unread_of_tendon(file: CompiledFile, tendon: int) -> list[str]:
     model, fault = file.model, tendon_fault(file, tendon)
     if fault:
         return [f"is not represented: {fault}"]
-    acting = ["limits"] if model.tendon_limited[tendon] and file.enabled("CONSTRAINT", "LIMIT") else []
+    found = []
+    if model.tendon_limited[tendon] and file.enabled("CONSTRAINT", "LIMIT"):
+        by_stops = "has limits, which load_actuators represents with stops=, not the model"
+        still = "is represented without limits: its length is stationary at qpos0"
+        found.append(by_stops if _limited(file)[tendon] else still)
     if np.any(_entries(model, "tendon_armature", tendon)) and len(tendon_joints(file, tendon)) != 1:
-        acting.append("armature")
-    found = [f"is represented without {' and '.join(acting)}"] if acting else []
+        found.append("is represented without armature")
+    if np.any(_entries(model, "tendon_springyield", tendon)):
+        found.append("plasticity of the spring is not represented")
     named = ("stiffness", "stiffnesspoly", "damping", "dampingpoly", "frictionloss")
     if any(np.any(_entries(model, f"tendon_{name}", tendon)) for name in named):
         found.append("has a spring, a damper or dry friction, which load_actuators represents, not the model")
     return found
+
+
+def _limited(file: CompiledFile) -> Bool[np.ndarray, " tendons"]:
+    """True for each tendon with limits, unless its length is stationary at ``qpos0``, where stops have no inertia."""
+    model = file.model
+    return np.array(model.tendon_limited, bool) & file.enabled("CONSTRAINT", "LIMIT") & (model.tendon_invweight0 > 0)
 
 
 def _coefficients(model: Any, kind: str, enabled: bool, what: str = "stiffness") -> Float[np.ndarray, "n k"]:
