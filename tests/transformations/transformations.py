@@ -316,6 +316,34 @@ def gradient_inside_of_shard_map(c):
     return jax.jit(f)(S, c.x), jax.jit(jax.grad(c.total))(S, c.x)
 
 
+def _over_one_axis(f, out, check):
+    """The batch divided by hand over one axis of a mesh, and by XLA over the other."""
+    mesh = Mesh(np.array(jax.devices()[:DEVICES]).reshape(2, -1), ("a", "b"))
+    specs = PartitionSpec(), PartitionSpec("b")
+    g = jax.shard_map(f, mesh=mesh, in_specs=specs, out_specs=out, axis_names={"b"}, check_vma=check)
+    return lambda s, x: jax.jit(g)(s, jax.device_put(x, NamedSharding(mesh, PartitionSpec(("b", "a")))))
+
+
+@transformation
+def shard_map_over_one_axis(c):
+    own = PartitionSpec("b")
+    found = [_over_one_axis(c.batch, own, check)(S, c.x) for check in (True, False)]
+    # JAX 0.6 gathers the results of its own operations too
+    plain = _over_one_axis(lambda s, x: s * x, own, False)(S, c.x).sharding
+    for y in found:
+        assert y.sharding.is_equivalent_to(plain, y.ndim), f"the result is on {y.sharding}"
+    return found, [c.each] * 2
+
+
+@needs(1)
+def gradient_under_shard_map_over_one_axis(c):
+    def of_device(s, x):
+        return jax.lax.psum(c.total(s, x), "b")
+
+    of_both = [jax.grad(_over_one_axis(of_device, PartitionSpec(), check), (0, 1)) for check in (True, False)]
+    return [f(S, c.x) for f in of_both], [jax.jit(jax.grad(c.total, (0, 1)))(S, c.x)] * 2
+
+
 @transformation
 def pmap(c):
     x = c.x.reshape(DEVICES, BATCH // DEVICES, -1)

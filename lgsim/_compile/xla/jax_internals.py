@@ -320,11 +320,12 @@ def register_lowering(
         traced = run
         if _several_devices(ctx):
             # an exported program cannot call back when it is divided
-            if primitive.batch_axes is None or ctx.module_context.lowering_parameters.for_export:
+            exported = ctx.module_context.lowering_parameters.for_export
+            if primitive.batch_axes is None or exported or not _divides_calls(ctx):
                 traced = primitive.lowering
             else:
                 axes = primitive.batch_axes(ctx.avals_in, ctx.avals_out, **params)
-                return lower(divided(partial(run, **params), axes))(ctx, *operands)
+                return lower(divided(partial(run, **params), axes, _slices))(ctx, *operands)
         return lower(traced)(ctx, *operands, **params)
 
     lower = partial(mlir.lower_fun, multiple_results=primitive.multiple_results)
@@ -341,6 +342,28 @@ def _several_devices(ctx: Any) -> bool:
     if mesh is not None:  # inside of a shard_map
         return mesh.size > 1 and set(context.manual_axes) != set(mesh.axis_names)
     return getattr(context, "num_devices", 1) > 1
+
+
+def _divides_calls(ctx: Any) -> bool:
+    """False if XLA's partitioner ends with an error at a call that it is told how to divide (JAX 0.6.2 to 0.12.0).
+
+    GSPMD, the default up to JAX 0.6, does so in a ``shard_map`` over some axes of its mesh.
+    """
+    shardy = getattr(jax.config, "jax_use_shardy_partitioner", True)
+    return shardy or not getattr(ctx.module_context.axis_context, "manual_axes", ())
+
+
+def _slices(sharding: Any, shape: tuple[int, ...]) -> Mapping[Any, tuple[slice, ...]]:
+    """The part of an array on each device, in the order of the program (JAX 0.6.2 to 0.12.0).
+
+    In a ``shard_map`` over some axes of its mesh, XLA divides among the devices of a group with equal places on these
+    axes. For each group the first devices of the program stand.
+    """
+    tiles = getattr(sharding, "_hlo_sharding", None)
+    count = tiles.num_devices() if tiles is not None and tiles.is_tiled() else len(sharding.device_set)
+    if count < len(sharding.device_set):
+        sharding = type(sharding)(sharding._device_assignment[:count], tiles)
+    return sharding.devices_indices_map(shape)
 
 
 def _needs_devices(primitive: Primitive) -> None:
