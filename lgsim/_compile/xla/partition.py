@@ -8,6 +8,7 @@ declares the batch axes of a primitive, whose entries are independent; all other
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import permutations
 from math import prod
 from typing import Any, NamedTuple
@@ -19,6 +20,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 Axes = tuple[int | None, ...]
 """The batch along each axis of an array, None for an axis of its own."""
+
+Slices = Callable[[Any, tuple[int, ...]], Mapping[Any, tuple[slice, ...]]]
+"""``slices(sharding, shape)``: the part of an array on each device, in the order of the program."""
 
 
 class BatchAxes(NamedTuple):
@@ -33,24 +37,21 @@ class BatchAxes(NamedTuple):
     results: Sequence[Axes]
 
 
-Slices = Callable[[Any, tuple[int, ...]], Mapping[Any, tuple[slice, ...]]]
-"""``slices(sharding, shape)``: the part of an array on each device, in the order of the program."""
-
-
 def divided(run: Callable[..., list[Array]], axes: BatchAxes, slices: Slices) -> Callable[..., list[Array]]:
     """``run(*operands)`` as a function whose batches XLA's partitioner may divide among devices.
 
     Each device runs it on its part of the operands, traced and lowered for the shapes of that part.
     """
     whole = custom_partitioning(lambda *operands: tuple(run(*operands)))
+    division = partial(_division, axes, slices)
 
     def partition(mesh: Mesh, operands: Any, results: Any) -> tuple[Any, ...]:
-        found, of_operands, of_results = _division(mesh, axes, operands, results, slices)
+        found, of_operands, of_results = division(mesh, operands, results)
         return found, lambda *parts: tuple(run(*parts)), of_results, of_operands
 
     whole.def_partition(
         partition,
-        infer_sharding_from_operands=lambda mesh, operands, results: _division(mesh, axes, operands, results, slices)[2],
+        infer_sharding_from_operands=lambda *given: division(*given)[2],
         sharding_rule=_rule(axes),
     )
     return lambda *operands: list(whole(*operands))
@@ -68,9 +69,7 @@ def _rule(axes: BatchAxes) -> SdyShardingRule:
     return SdyShardingRule(names("operand", axes.operands), names("result", axes.results))
 
 
-def _division(
-    mesh: Mesh, axes: BatchAxes, operands: Any, results: Any, slices: Slices
-) -> tuple[Mesh, tuple, tuple]:
+def _division(axes: BatchAxes, slices: Slices, mesh: Mesh, operands: Any, results: Any) -> tuple[Mesh, tuple, tuple]:
     """A mesh with the batches as axes, and the sharding of operands and results on it.
 
     It is the finest of the divisions of batches in the arrays.
