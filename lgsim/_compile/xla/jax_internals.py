@@ -380,7 +380,7 @@ def _several_devices(ctx: Any) -> bool:
 
 
 def _divides_calls(ctx: Any) -> bool:
-    """False if XLA's partitioner ends with an error at a call that it is told how to divide (JAX 0.6.2 to 0.12.0).
+    """False if XLA's partitioner ends with an error at a call that has a rule for its division (JAX 0.6.2 to 0.12.0).
 
     GSPMD, the default up to JAX 0.6, does so in a ``shard_map`` over some axes of its mesh.
     """
