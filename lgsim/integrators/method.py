@@ -226,7 +226,8 @@ def check_field(action: Action, field: Field, t0: Float[Array, ""], y0: Point, a
         )
     if xi.dtype != dtype:
         raise TypeError(f"field: expected the dtype of y0, {dtype}, got {xi.dtype}; look for arrays of it in args")
-    moved = jax.eval_shape(action.move, xi, y0)
+    # not for xi: in a shard_map over some axes, JAX refuses the shapes of what differs between devices
+    moved = jax.eval_shape(lambda y: action.move(jnp.zeros(xi.shape, xi.dtype), y), y0)
     shapes = [jax.tree.map(jnp.shape, tree) for tree in (y0, moved)]
     if shapes[0] != shapes[1]:
         raise ValueError(

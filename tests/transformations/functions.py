@@ -22,11 +22,13 @@ class Function(NamedTuple):
         f: ``f(s, x)``, differentiable by both.
         size: Of x, which is of the order of 1.
         orders: How often it can be differentiated in every mode.
+        explicit: False if operations of JAX in it ask how they are divided where axes of a mesh are explicit.
     """
 
     f: Callable[[Any, Any], Any]
     size: int
     orders: int = 2
+    explicit: bool = True
 
 
 @cache
@@ -57,10 +59,10 @@ def state(model, x):
     return model.retract(model.neutral(), x[: model.nv]), x[model.nv :]
 
 
-def of_state(f, model=tree, orders=2):
+def of_state(f, model=tree, orders=2, explicit=True):
     """``f(model, q, v)`` of a machine with inertias times s."""
     machine = model()
-    return Function(lambda s, x: f(heavier(machine, s), *state(machine, x)), 2 * machine.nv, orders)
+    return Function(lambda s, x: f(heavier(machine, s), *state(machine, x)), 2 * machine.nv, orders, explicit)
 
 
 def posed(f):
@@ -69,12 +71,12 @@ def posed(f):
     return Function(lambda s, x: f(model, model.retract(model.neutral(), s * x)), model.nv)
 
 
-def moving(method, steps=4, model=tree, dt=0.01, orders=2, **options):
+def moving(method, steps=4, model=tree, dt=0.01, orders=2, explicit=True):
     def run(model, q, v):
-        found = lgsim.rollout(model, q, v, dt=dt, steps=steps, method=method, torques=0.1 * v, **options)
+        found = lgsim.rollout(model, q, v, dt=dt, steps=steps, method=method, torques=0.1 * v)
         return found.v[-1]
 
-    return of_state(run, model, orders)
+    return of_state(run, model, orders, explicit)
 
 
 def on_sphere(s, x):
@@ -112,7 +114,7 @@ def plan():
         )  # fmt: skip
         return optimize.ILQR(max_iterations=3).run(problem, jnp.zeros((6, 1)), None).us
 
-    return Function(f, 2, 0)
+    return Function(f, 2, 0, explicit=False)
 
 
 def reach():
@@ -123,7 +125,7 @@ def reach():
         target = s * jnp.array([0.4, 0.1, 0.5]) + 0.02 * x
         return lgsim.optimize.inverse_kinematics(arm, "flange", target, posture_weight=1e-2, max_iterations=30).q
 
-    return Function(f, 3, 1)
+    return Function(f, 3, 1, explicit=False)
 
 
 def apart():
@@ -160,7 +162,9 @@ FUNCTIONS: dict[str, Callable[[], Function]] = {
     "solve_mass_matrix": lambda: of_state(lambda m, q, v: dynamics.solve_mass_matrix(m, q, v)),
     "generalized_momentum": lambda: of_state(lgsim.generalized_momentum),
     "centroidal_momentum_matrix": lambda: of_state(lambda m, q, v: lgsim.centroidal_momentum_matrix(m, q)),
-    "torque_regressor": lambda: of_state(lambda m, q, v: lgsim.torque_regressor(m, q, v, v) @ m.inertias.reshape(-1)),
+    "torque_regressor": lambda: of_state(
+        lambda m, q, v: lgsim.torque_regressor(m, q, v, v) @ m.inertias.reshape(-1), explicit=False
+    ),
     "forward_dynamics_derivatives": lambda: of_state(
         lambda m, q, v: tuple(lgsim.forward_dynamics_derivatives(m, q, v, v)), orders=1
     ),
@@ -173,7 +177,7 @@ FUNCTIONS: dict[str, Callable[[], Function]] = {
     "rollout": lambda: moving(lgsim.MK4),
     "rollout_crouch_grossman": lambda: moving(lgsim.CG3),
     "rollout_implicit": lambda: moving(lgsim.Rodas4, steps=2, orders=1),
-    "rollout_symplectic": lambda: moving(lgsim.VariationalTree(), steps=3, orders=1),
+    "rollout_symplectic": lambda: moving(lgsim.VariationalTree(), steps=3, orders=1, explicit=False),
     "rollout_contact": lambda: moving(lgsim.MK4, steps=3, model=ball, dt=1e-3),
     "cone_minimum": lambda: Function(cone, 3),
     "ilqr": plan,

@@ -20,7 +20,7 @@ import lgsim
 from lgsim._compile.xla.jax_internals import PRIMITIVES
 from tests.multibody import trees
 from tests.transformations.functions import FUNCTIONS
-from tests.transformations.transformations import DEVICES, DIFFERENCES, SMALL, TRANSFORMATIONS
+from tests.transformations.transformations import COMPILED_ONLY, DEVICES, DIFFERENCES, SMALL, TRANSFORMATIONS
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,7 +56,13 @@ def test_transformations_that_stand_for_all(function):
 @pytest.mark.slow
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_every_transformation(function):
-    check(function, TRANSFORMATIONS)
+    check(function, [name for name in TRANSFORMATIONS if name not in COMPILED_ONLY])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", ["mass_matrix", "forward_dynamics", "four_bar", "rollout"])
+def test_each_device_has_its_share_of_the_batch_only(function):
+    check(function, COMPILED_ONLY)
 
 
 def test_every_primitive_tells_jax_all_that_it_asks():

@@ -7,6 +7,7 @@ pair. It needs four devices: ``XLA_FLAGS=--xla_force_host_platform_device_count=
 
 import argparse
 import json
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -33,7 +34,7 @@ class Case:
     """A function with the numbers that it is tried on."""
 
     def __init__(self, function: Function) -> None:
-        self.orders, self.size = function.orders, function.size
+        self.orders, self.size, self.explicit = function.orders, function.size, function.explicit
         self.x = jnp.asarray(0.5 * np.random.default_rng(0).normal(size=(BATCH, function.size)))
         self.dx = jnp.asarray(np.random.default_rng(1).normal(size=function.size))
         self.f = lambda s, x: jnp.concatenate([jnp.ravel(y) for y in jax.tree.leaves(function.f(s, x))])
@@ -268,6 +269,20 @@ def sharded_jit_without_llvm(c):
     return _several(c, False)
 
 
+@transformation
+def share_of_each_device(c):
+    """No device has an array as long as the whole batch, in values and in gradients; nothing is run."""
+    own = jax.ShapeDtypeStruct((13 * DEVICES, c.size), jnp.float64, sharding=NamedSharding(_mesh(), PartitionSpec("b")))
+    lengths = []
+    for llvm in (True, False):
+        with lgsim.llvm_lowering(llvm):
+            for f in (c.batch, jax.grad(c.total, (0, 1))):
+                text = jax.jit(f).lower(S, own).compile().as_text()
+                axes = {int(n) for shape in re.findall(r"\w\d+\[([\d,]+)\]", text) for n in shape.split(",")}
+                lengths.append([13 * DEVICES in axes, 13 in axes])
+    return jnp.array(lengths, float), jnp.array([[0.0, 1.0]] * 4)
+
+
 @needs(1)
 def sharded_gradient(c):
     own = NamedSharding(_mesh(), PartitionSpec("b"))
@@ -314,6 +329,58 @@ def gradient_inside_of_shard_map(c):
 
     f = jax.shard_map(of_device, mesh=_mesh(), in_specs=(one, own), out_specs=one)
     return jax.jit(f)(S, c.x), jax.jit(jax.grad(c.total))(S, c.x)
+
+
+def _over_one_axis(f, out, check):
+    """The batch divided by hand over one axis of a mesh, and by XLA over the other."""
+    mesh = Mesh(np.array(jax.devices()[:DEVICES]).reshape(2, -1), ("a", "b"))
+    specs = PartitionSpec(), PartitionSpec("b")
+    g = jax.shard_map(f, mesh=mesh, in_specs=specs, out_specs=out, axis_names={"b"}, check_vma=check)
+    return lambda s, x: jax.jit(g)(s, jax.device_put(x, NamedSharding(mesh, PartitionSpec(("b", "a")))))
+
+
+@transformation
+def shard_map_over_one_axis(c):
+    own = PartitionSpec("b")
+    found = [_over_one_axis(c.batch, own, check)(S, c.x) for check in (True, False)]
+    # JAX 0.6 gathers the results of its own operations too
+    plain = _over_one_axis(lambda s, x: s * x, own, False)(S, c.x).sharding
+    for y in found:
+        assert y.sharding.is_equivalent_to(plain, y.ndim), f"the result is on {y.sharding}"
+    return found, [c.each] * 2
+
+
+@needs(1)
+def gradient_under_shard_map_over_one_axis(c):
+    def of_device(s, x):
+        return jax.lax.psum(c.total(s, x), "b")
+
+    of_both = [jax.grad(_over_one_axis(of_device, PartitionSpec(), check), (0, 1)) for check in (True, False)]
+    return [f(S, c.x) for f in of_both], [jax.jit(jax.grad(c.total, (0, 1)))(S, c.x)] * 2
+
+
+def _on_explicit_axes(f, c):
+    """``f`` with the batch on a mesh whose axes are part of the types of arrays, as ``jax.make_mesh`` makes it."""
+    mesh = jax.make_mesh((DEVICES,), ("b",), axis_types=(jax.sharding.AxisType.Explicit,))
+    own = NamedSharding(mesh, PartitionSpec("b"))
+    with jax.set_mesh(mesh):
+        return jax.jit(f)(S, jax.device_put(c.x, own)), own
+
+
+@transformation
+def explicit_axes(c):
+    if not (c.explicit and hasattr(jax, "set_mesh")):  # JAX 0.6 has no such axes yet
+        return None
+    found, own = _on_explicit_axes(c.batch, c)
+    assert found.sharding.is_equivalent_to(own, found.ndim), f"the result is on {found.sharding}"
+    return found, c.each
+
+
+@needs(1)
+def gradient_on_explicit_axes(c):
+    if not (c.explicit and hasattr(jax, "set_mesh")):
+        return None
+    return _on_explicit_axes(jax.grad(c.total, (0, 1)), c)[0], jax.jit(jax.grad(c.total, (0, 1)))(S, c.x)
 
 
 @transformation
@@ -385,6 +452,8 @@ def equinox_gradient(c):
 
 SMALL = ("vmap", "empty_batch", "nan_in_one_entry", "sharded_jit", "gradient_under_shard_map", "exported_for_any_batch")
 """Those that stand for all."""
+COMPILED_ONLY = ("share_of_each_device",)
+"""Those that compile a function four times and run nothing, for a few functions."""
 DIFFERENCES = ("jvp", "vjp", "linearize", "second_derivatives")
 """Those that are measured by differences."""
 

@@ -21,6 +21,7 @@ from jax.extend.core import JaxprEqn as JaxprEqn
 from jax.extend.core import Primitive as Primitive
 from jax.extend.core import jaxpr_as_fun as jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
+from jax.sharding import NamedSharding, PartitionSpec
 
 from lgsim._compile.xla.partition import BatchAxes, divided
 from lgsim._compile.xla.taylor_mode import register_taylor_rule
@@ -222,22 +223,55 @@ def _alike(found: Any, operands: Sequence[Any]) -> Any:
     return one.update(shape=found.shape, dtype=found.dtype, weak_type=found.weak_type)
 
 
+def _explicit_mesh(aval: Any) -> Any:
+    """The mesh with explicit axes that the type of an array names, None for none (JAX 0.6.2 to 0.12.0)."""
+    mesh = getattr(getattr(aval, "sharding", None), "mesh", None)
+    return mesh if getattr(mesh, "explicit_axes", ()) else None
+
+
+def _parts(mesh: Any, axes: BatchAxes, operands: Sequence[Any]) -> list[NamedSharding]:
+    """The division of results over the explicit axes of a mesh, that of the first operand which divides a batch."""
+    names: dict[Any, Any] = {None: None}
+    for x, each in zip(operands, axes.operands, strict=True):
+        spec = x.sharding.spec if _explicit_mesh(x) is not None else ()
+        names.update({k: name for k, name in zip(each, spec, strict=False) if name is not None and k not in names})
+    return [NamedSharding(mesh, PartitionSpec(*map(names.get, each))) for each in axes.results]
+
+
 class _Primitive(Primitive):
     """A primitive whose operands all differ over the same axes of a ``shard_map``, as JAX requires.
+
+    Explicit axes of a mesh are automatic inside: its rules are then not required to say how each operation is divided.
 
     Attributes:
         batch_axes: See ``define_primitive``.
         computes: See ``define_primitive``.
         lowering: The lowering for platforms without one of their own.
+        kinds: Types of the results.
     """
 
     batch_axes: Callable[..., BatchAxes] | None
     computes: bool
     lowering: Callable[..., Any]
+    kinds: Callable[..., Any]
 
     def bind(self, *operands: Any, **params: Any) -> Any:
         """Bind as JAX does, with operands cast to the same axes."""
-        return super().bind(*_varying_alike(operands), **params)
+        bind = partial(super().bind, **params)
+        given = [*map(jax.typeof, operands)]
+        mesh = next(filter(None, map(_explicit_mesh, given)), None)
+        auto_axes = getattr(jax.sharding, "auto_axes", None)
+        if mesh is None or auto_axes is None:
+            return bind(*_varying_alike(operands))
+        found = self.kinds(*(ShapedArray(x.shape, x.dtype, x.weak_type) for x in given), **params)
+        results = found if self.multiple_results else [found]
+        if self.batch_axes is None:  # one entry after another, apart from a last axis
+            axes = BatchAxes(*([tuple(range(x.ndim)) for x in each] for each in (given, results)))
+        else:
+            axes = self.batch_axes(given, results, **params)
+        parts = _parts(mesh, axes, given)
+        made = auto_axes(bind, axes=mesh.explicit_axes, out_sharding=parts if self.multiple_results else parts[0])
+        return made(*operands)
 
 
 PRIMITIVES: list[_Primitive] = []
@@ -280,7 +314,8 @@ def define_primitive(
 
     primitive = _Primitive(name)
     primitive.multiple_results = multiple_results
-    primitive.batch_axes, primitive.computes, primitive.lowering = batch_axes, computes, lowering
+    primitive.kinds, primitive.batch_axes = kinds, batch_axes
+    primitive.computes, primitive.lowering = computes, lowering
     PRIMITIVES.append(primitive)
     if batch_axes is not None:
         _needs_devices(primitive)
@@ -320,11 +355,12 @@ def register_lowering(
         traced = run
         if _several_devices(ctx):
             # an exported program cannot call back when it is divided
-            if primitive.batch_axes is None or ctx.module_context.lowering_parameters.for_export:
+            exported = ctx.module_context.lowering_parameters.for_export
+            if primitive.batch_axes is None or exported or not _divides_calls(ctx):
                 traced = primitive.lowering
             else:
                 axes = primitive.batch_axes(ctx.avals_in, ctx.avals_out, **params)
-                return lower(divided(partial(run, **params), axes))(ctx, *operands)
+                return lower(divided(partial(run, **params), axes, _slices))(ctx, *operands)
         return lower(traced)(ctx, *operands, **params)
 
     lower = partial(mlir.lower_fun, multiple_results=primitive.multiple_results)
@@ -341,6 +377,28 @@ def _several_devices(ctx: Any) -> bool:
     if mesh is not None:  # inside of a shard_map
         return mesh.size > 1 and set(context.manual_axes) != set(mesh.axis_names)
     return getattr(context, "num_devices", 1) > 1
+
+
+def _divides_calls(ctx: Any) -> bool:
+    """False if XLA's partitioner ends with an error at a call that has a rule for its division (JAX 0.6.2 to 0.12.0).
+
+    GSPMD, the default up to JAX 0.6, does so in a ``shard_map`` over some axes of its mesh.
+    """
+    shardy = getattr(jax.config, "jax_use_shardy_partitioner", True)
+    return shardy or not getattr(ctx.module_context.axis_context, "manual_axes", ())
+
+
+def _slices(sharding: Any, shape: tuple[int, ...]) -> Mapping[Any, tuple[slice, ...]]:
+    """The part of an array on each device, in the order of the program (JAX 0.6.2 to 0.12.0).
+
+    In a ``shard_map`` over some axes of its mesh, XLA divides among the devices of a group with equal places on these
+    axes. For each group the first devices of the program stand.
+    """
+    tiles = getattr(sharding, "_hlo_sharding", None)
+    count = tiles.num_devices() if tiles is not None and tiles.is_tiled() else len(sharding.device_set)
+    if count < len(sharding.device_set):
+        sharding = type(sharding)(sharding._device_assignment[:count], tiles)
+    return sharding.devices_indices_map(shape)
 
 
 def _needs_devices(primitive: Primitive) -> None:

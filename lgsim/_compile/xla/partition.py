@@ -7,7 +7,8 @@ declares the batch axes of a primitive, whose entries are independent; all other
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import permutations
 from math import prod
 from typing import Any, NamedTuple
@@ -19,6 +20,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 Axes = tuple[int | None, ...]
 """The batch along each axis of an array, None for an axis of its own."""
+
+Slices = Callable[[Any, tuple[int, ...]], Mapping[Any, tuple[slice, ...]]]
+"""``slices(sharding, shape)``: the part of an array on each device, in the order of the program."""
 
 
 class BatchAxes(NamedTuple):
@@ -33,20 +37,21 @@ class BatchAxes(NamedTuple):
     results: Sequence[Axes]
 
 
-def divided(run: Callable[..., list[Array]], axes: BatchAxes) -> Callable[..., list[Array]]:
+def divided(run: Callable[..., list[Array]], axes: BatchAxes, slices: Slices) -> Callable[..., list[Array]]:
     """``run(*operands)`` as a function whose batches XLA's partitioner may divide among devices.
 
     Each device runs it on its part of the operands, traced and lowered for the shapes of that part.
     """
     whole = custom_partitioning(lambda *operands: tuple(run(*operands)))
+    division = partial(_division, axes, slices)
 
     def partition(mesh: Mesh, operands: Any, results: Any) -> tuple[Any, ...]:
-        found, of_operands, of_results = _division(mesh, axes, operands, results)
+        found, of_operands, of_results = division(mesh, operands, results)
         return found, lambda *parts: tuple(run(*parts)), of_results, of_operands
 
     whole.def_partition(
         partition,
-        infer_sharding_from_operands=lambda mesh, operands, results: _division(mesh, axes, operands, results)[2],
+        infer_sharding_from_operands=lambda *given: division(*given)[2],
         sharding_rule=_rule(axes),
     )
     return lambda *operands: list(whole(*operands))
@@ -64,13 +69,13 @@ def _rule(axes: BatchAxes) -> SdyShardingRule:
     return SdyShardingRule(names("operand", axes.operands), names("result", axes.results))
 
 
-def _division(mesh: Mesh, axes: BatchAxes, operands: Any, results: Any) -> tuple[Mesh, tuple, tuple]:
+def _division(axes: BatchAxes, slices: Slices, mesh: Mesh, operands: Any, results: Any) -> tuple[Mesh, tuple, tuple]:
     """A mesh with the batches as axes, and the sharding of operands and results on it.
 
     It is the finest of the divisions of batches in the arrays.
     """
     known = [*zip(axes.operands, operands, strict=True), *zip(axes.results, results, strict=True)]
-    found = max(_parts(known), key=lambda parts: prod(parts[1].values()), default=None)
+    found = max(_parts(known, slices), key=lambda parts: prod(parts[1].values()), default=None)
     if found is not None:
         mesh = _mesh(*found)
 
@@ -86,19 +91,21 @@ def _name(batch: int | None) -> str:
     return f"batch{batch}"
 
 
-def _parts(known: Iterable[tuple[Axes, Any]]) -> Iterator[tuple[dict[Any, dict[int, int]], dict[int, int]]]:
+def _parts(
+    known: Iterable[tuple[Axes, Any]], slices: Slices
+) -> Iterator[tuple[dict[Any, dict[int, int]], dict[int, int]]]:
     """For each array: the part of each batch that a device has, and the number of parts."""
     for axes, x in known:
         sharding = getattr(x, "sharding", None)
         if sharding is None:
             continue
         try:
-            slices = sharding.devices_indices_map(tuple(x.shape))
+            found = slices(sharding, tuple(x.shape))
         except ValueError:  # parts of unequal size
             continue
-        starts = {k: [each[i].start or 0 for each in slices.values()] for i, k in enumerate(axes) if k is not None}
+        starts = {k: [each[i].start or 0 for each in found.values()] for i, k in enumerate(axes) if k is not None}
         orders = {k: {start: i for i, start in enumerate(sorted(set(each)))} for k, each in starts.items()}
-        of_device = {device: {k: orders[k][starts[k][i]] for k in starts} for i, device in enumerate(slices)}
+        of_device = {device: {k: orders[k][starts[k][i]] for k in starts} for i, device in enumerate(found)}
         yield of_device, {k: len(order) for k, order in orders.items()}
 
 
