@@ -10,7 +10,7 @@ from tests.syntax import walk
 
 PACKAGE = Path(lgsim.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-LINES, ROOMS, NAMES, LONG, ARGUMENTS = 106_830, 19, 613, 16, 10
+LINES, ROOMS, NAMES, LONG, ARGUMENTS = 107_328, 19, 616, 16, 10
 
 
 def test_lines_and_rooms():

@@ -28,6 +28,7 @@ def test_every_attribute_of_mujoco_is_in_the_table():
 
 
 @pytest.mark.skipif(made.mujoco.__version__[0] != "4", reason="of MuJoCo 4's schema")
+@pytest.mark.usefixtures("without_import_hook")  # a watched model is none of MuJoCo's
 def test_what_readers_look_at_is_seen(monkeypatch):
     """A reader that no longer states the plasticity of tendons changes the table."""
     seen = made.mjcf_elements.watched(made.mjcf_elements.CALLS[""])

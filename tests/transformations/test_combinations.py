@@ -121,12 +121,14 @@ def test_debug_nans_in_a_loop():
 @pytest.mark.parametrize(
     "f", [lgsim.forward_dynamics, lambda model, q, v, _: lgsim.rollout(model, q, v, dt=0.1, steps=1)]
 )
+@pytest.mark.usefixtures("without_import_hook")
 def test_other_types_are_refused_by_name(f, dtype):
     x = Q[0].astype(dtype)
     with pytest.raises(TypeError, match=rf"\bq.*: expected.*float32 or float64, got {jnp.dtype(dtype)}"):
         f(MODEL, x, x, x)
 
 
+@pytest.mark.usefixtures("without_import_hook")
 def test_python_integers_are_numbers():
     found, right = (lgsim.forward_dynamics(MODEL, *[[one, zero]] * 3) for one, zero in ((1, 0), (1.0, 0.0)))
     np.testing.assert_array_equal(found, right)

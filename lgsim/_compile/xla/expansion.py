@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import prod
 from typing import Any
 
 import jax
@@ -44,6 +45,27 @@ def expansion(equation: JaxprEqn) -> ClosedJaxpr | None:
     return expand(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals), **parameters(equation))
 
 
+def scatters(program: ClosedJaxpr | Jaxpr) -> bool:
+    """True if a program, or one inside of it, sets or adds entries at several indices at once."""
+    for equation in getattr(program, "jaxpr", program).eqns:
+        if equation.primitive.name.startswith("scatter"):
+            indices: Any = equation.invars[1].aval
+            if prod(indices.shape[:-1]) != 1:
+                return True
+        inner = expansion(equation)
+        if any(map(scatters, [*_programs(equation), *([] if inner is None else [inner])])):
+            return True
+    return False
+
+
+def _programs(equation: JaxprEqn) -> Iterator[ClosedJaxpr | Jaxpr]:
+    """The programs among the parameters of an equation."""
+    for value in parameters(equation).values():
+        for inner in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(inner, ClosedJaxpr | Jaxpr):
+                yield inner
+
+
 def program_texts(program: ClosedJaxpr) -> Iterator[str]:
     """The text of a traced program, and of the programs that it calls but does not print."""
     yield str(program.jaxpr)
@@ -53,10 +75,8 @@ def program_texts(program: ClosedJaxpr) -> Iterator[str]:
 
 def _inner_texts(jaxpr: Jaxpr, seen: set[Any]) -> Iterator[str]:
     for equation in jaxpr.eqns:
-        for value in parameters(equation).values():
-            for inner in value if isinstance(value, tuple | list) else (value,):
-                if isinstance(inner, ClosedJaxpr | Jaxpr):
-                    yield from _inner_texts(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner, seen)
+        for inner in _programs(equation):
+            yield from _inner_texts(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner, seen)
         program: Any = parameters(equation).get("program")
         if hasattr(program, "traced"):  # a batch_last program, which its caller does not print
             avals: list[Any] = [x.aval for x in equation.invars]

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.ad_checkpoint import checkpoint_name
 
-from lgsim._compile.xla.expansion import register_definition
+from lgsim._compile.xla.expansion import register_definition, scatters
 from lgsim._compile.xla.jax_internals import (
     Setting,
     define_primitive,
@@ -181,7 +181,11 @@ def native_call(f: Callable[..., Any]) -> Callable[..., Any]:
             for x, s in zip(given, single, strict=True)
         ]
         with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
-            results = compiled(structure, empty, single, *operands)
+            # XLA's fusion emitters reject such a call if it scatters to several indices
+            allowed = not scatters(compiled.trace(structure, empty, single, *operands).jaxpr)
+            results = compiled(structure, empty, single, *operands) if allowed else None
+        if results is None:
+            return f(*args)
         # otherwise the second result would be removed, and with it the use of an operand
         return jax.lax.optimization_barrier(results)[0]
 

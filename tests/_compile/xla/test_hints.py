@@ -63,6 +63,8 @@ functions = {
     "gives one back": lambda x, y: (y, x + y, 2.0 * jnp.ones(())),
     "masks all": lambda x, y: jnp.where(jnp.ones(3, bool), x, y),
     "loops": loop,
+    "takes several": lambda x, y: x[jnp.array([2, 0, 2])] * y,
+    "adds at several": lambda x, y: x.at[jnp.array([2, 0, 2])].add(y),
 }
 for name, f in functions.items():
     k = native_call(f)
@@ -129,10 +131,32 @@ def test_results_without_hints_are_the_same():
 
 
 @pytest.mark.slow
-def test_no_kernel_ends_the_process():
-    run = python(CASES)
+@pytest.mark.parametrize("flags", [None, ""], ids=["flags of the tests", "usual"])
+def test_no_kernel_ends_the_process(flags):
+    run = python(CASES) if flags is None else python(CASES, XLA_FLAGS=flags)
     assert run.returncode == 0, f"at {run.stdout.splitlines()[-1:]}: {run.stderr[-2000:]}"
     assert run.stdout.endswith("done\n")
+
+
+def test_kernels_that_scatter():
+    """XLA's fusion emitters, which its usual flags enable, do not take them as marked calls.
+
+    They are the derivatives of gathers, as of the poses of a tree.
+    """
+    named = "xla_cpu_use_fusion_emitters" in os.environ.get("XLA_FLAGS", "")
+    options = {"xla_cpu_use_fusion_emitters": True} if named else {}
+    k = hints.native_call(lambda x, y: x.at[jnp.array([2, 0, 2])].add(jnp.sin(y)))
+    x, y = jnp.arange(1.0, 4.0), jnp.full(3, 0.5)
+    np.testing.assert_allclose(jax.jit(k, compiler_options=options)(x, y), x + np.sin(0.5) * np.array([1, 0, 2]))
+    model = trees.build(["revolute", "spherical", "prismatic"], [-1, 0, 0], seed=3)
+    q, _, _ = trees.state(model)
+
+    def far(q):
+        return jnp.sum(lgsim.forward_kinematics(model, q)[:, :3, 3] ** 2)
+
+    with llvm_lowering(False):
+        found = jax.jit(jax.grad(far), compiler_options=options)(q)
+    np.testing.assert_allclose(found, jax.grad(far)(q), rtol=1e-12, atol=1e-14)
 
 
 def test_operands_may_be_large_constants():
