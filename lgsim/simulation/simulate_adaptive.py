@@ -114,7 +114,7 @@ def simulate_adaptive(
         max_step: The largest step, s; by default the largest time between saved states. A pulse of a force, a thin
             obstacle or a pair of crossings of an event that lasts less than half of it can be missed.
         jump_times: Times (n,) at which the control or the wrenches jump, s: steps end just before them and begin just
-            after them, so that the begin and the end of a pulse are not missed.
+            after them, so that a pulse is not missed. At the end of a chunk the tolerance limits the error of a jump.
         max_steps: The largest number of steps, including rejected ones; by default 100 000, or ten for each saved state
             if that is more.
         step_check: True to estimate the integration error of a complete motion from simulations with 10 and 100 times

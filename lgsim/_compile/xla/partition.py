@@ -101,7 +101,7 @@ def _parts(
             continue
         try:
             found = slices(sharding, tuple(x.shape))
-        except ValueError:  # parts of unequal size
+        except (AttributeError, ValueError):  # a JAX whose shardings are unknown, or parts of unequal size
             continue
         starts = {k: [each[i].start or 0 for each in found.values()] for i, k in enumerate(axes) if k is not None}
         orders = {k: {start: i for i, start in enumerate(sorted(set(each)))} for k, each in starts.items()}

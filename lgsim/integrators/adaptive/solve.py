@@ -66,8 +66,8 @@ def solve(
         dt0: the length of the first step; None to choose it from the field.
         max_step: the largest step; None for no limit. The error estimate of a step sees nothing of a force that acts
             between its stages, so that a pulse or an event shorter than a step can be missed.
-        jump_times: times (n,), in any order, at which the field jumps or has a pulse: steps end just before them and
-            begin just after them.
+        jump_times: times (n,), in any order, at which the field jumps: steps end just before them and begin just after
+            them. One at t0 or t1 itself changes nothing there: a step begins or ends at that very time.
         save_at: times at which to save, shape (n,), in order from t0 to t1.
         save_steps: True to save y0 and the state after each accepted step, for ``Solution.step_sizes``; takes memory
             for max_steps + 1 states.
